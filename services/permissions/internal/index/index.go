@@ -1,5 +1,5 @@
-// Package index keeps the engine up to date in every replica: from the store and from what other services know at the
-// start, then from events, and from this replica's own writes before their callers are answered.
+// Package index keeps the engine of a replica up to date. At the start it reads the store and asks other services for
+// their records; afterwards it follows events, and takes this replica's own writes before their callers are answered.
 package index
 
 import (
@@ -36,16 +36,16 @@ type Index struct {
 	parked atomic.Int64
 }
 
-// source is where one half of the index comes from: the service's own records, or those of others.
+// source is one half of the index: this service's own records, or those of other services.
 type source struct {
 	loaded atomic.Bool // the first snapshot is complete
 
 	mu      sync.Mutex
 	begun   bool            // a snapshot has begun
-	deleted map[record]bool // records that this replica has deleted and whose events are still to come
+	deleted map[record]bool // records that this replica has deleted, until the events of the deletions arrive
 	recent  recent
 	heard   chan struct{}   // closed at the next change; nil while nobody waits
-	seen    map[record]bool // while a snapshot is taken again: the records that there are; nil otherwise
+	seen    map[record]bool // the records that exist, while a snapshot is taken again; nil otherwise
 }
 
 // record names a record: ids are unique within a service only.
@@ -56,12 +56,12 @@ func New(d Deps) *Index {
 	x := &Index{Deps: d}
 	d.Metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "idp_permissions_parked_events_total",
-		Help: "Events and records that the index could not read, and goes on without.",
+		Help: "Events and records that the index cannot read and has left out.",
 	}, func() float64 { return float64(x.parked.Load()) }))
 	return x
 }
 
-// Followers are what keeps the index up to date.
+// Followers keep the index up to date.
 func (x *Index) Followers() []bus.FollowerConfig {
 	return []bus.FollowerConfig{
 		{
@@ -82,33 +82,33 @@ func (x *Index) Followers() []bus.FollowerConfig {
 	}
 }
 
-// Loaded reports whether the first snapshots are complete. Before that, answers could be wrong.
+// Loaded reports whether the first snapshots are complete. Until then answers would be wrong.
 func (x *Index) Loaded() bool { return x.grants.loaded.Load() && x.people.loaded.Load() }
 
-// State is what is known of the context's tenant.
+// State is the present state of the context's tenant.
 func (x *Index) State(ctx context.Context) *engine.State {
 	return x.engine.Tenant(request.Tenant(ctx)).State()
 }
 
-// Apply adds this replica's own writes.
+// Apply adds the changes of this replica's own writes, and sets the consistency token of the answer; see TellTokens.
 func (x *Index) Apply(ctx context.Context, changes []grant.Change) {
 	tenant := request.Tenant(ctx)
 	updates := make([]update, 0, len(changes))
 	for _, c := range changes {
 		u, err := readGrant(c)
-		if err != nil { // it would be the same for every replica, and for every start
+		if err != nil { // no replica could read the record, at no start
 			x.park(tenant, c.Entity, c.ID, err)
 			continue
 		}
 		updates = append(updates, u)
 	}
-	x.apply(&x.grants, tenant, ofOneself, updates...)
+	x.apply(&x.grants, tenant, fromWrite, updates...)
 	if len(changes) > 0 {
 		tell(ctx, changes[len(changes)-1])
 	}
 }
 
-// update is a change of the engine by one record.
+// update changes the engine by one record.
 type update struct {
 	entity, id string
 	sequence   int64
@@ -120,12 +120,12 @@ type update struct {
 type origin int
 
 const (
-	ofOneself    origin = iota // from its own write
-	fromStream                 // from an event
-	fromSnapshot               // from what is stored
+	fromWrite    origin = iota // this replica's own write
+	fromStream                 // an event
+	fromSnapshot               // a stored record
 )
 
-// apply makes updates in the engine. A record that this replica has deleted stays deleted, even if older events about
+// apply makes updates in the engine. A record that this replica has deleted stays deleted, although older events about
 // it arrive before the event of the deletion.
 func (x *Index) apply(s *source, tenant string, from origin, updates ...update) {
 	s.mu.Lock()
@@ -134,7 +134,7 @@ func (x *Index) apply(s *source, tenant string, from origin, updates ...update) 
 		for _, u := range updates {
 			r := record{tenant, u.entity, u.id}
 			switch {
-			case u.deleted && from == ofOneself:
+			case u.deleted && from == fromWrite:
 				s.expectDeletion(r)
 			case u.deleted:
 				delete(s.deleted, r)
@@ -156,7 +156,7 @@ func (x *Index) apply(s *source, tenant string, from origin, updates ...update) 
 	}
 }
 
-// expectDeletion notes that this replica has deleted a record, unless the event of the deletion has already arrived.
+// expectDeletion notes that this replica has deleted a record, unless the event of the deletion has arrived already.
 func (s *source) expectDeletion(r record) {
 	if s.recent.sequence(r) == deletedSequence {
 		return
@@ -167,20 +167,20 @@ func (s *source) expectDeletion(r record) {
 	s.deleted[r] = true
 }
 
-// park counts and logs a record that cannot be read. The index continues without it.
+// park counts and logs a record that cannot be read. The index leaves it out.
 func (x *Index) park(tenant, entity, id string, err error) {
 	x.parked.Add(1)
-	x.Log.Error("the index goes on without a record that it cannot read", "tenant", tenant, "entity", entity, "record",
-		id, "error", err)
+	x.Log.Error("the index leaves out a record that it cannot read", "tenant", tenant, "entity", entity, "record", id,
+		"error", err)
 }
 
-// Warnings tell of parked records.
+// Warnings tell the number of parked records.
 func (x *Index) Warnings() []string {
 	n := x.parked.Load()
 	if n == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("records that the index could not read and goes on without: %d; the log names them", n)}
+	return []string{fmt.Sprintf("the index leaves out records that it cannot read: %d; the log names them", n)}
 }
 
 // handleGrant handles an event of this service.

@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// changeOf reads an event of this service.
+// changeOf reads the change that an event of this service tells.
 func changeOf(e bus.Event) (grant.Change, error) {
 	var data struct {
 		Record json.RawMessage `json:"record"`
@@ -34,10 +34,10 @@ func kindOf(e bus.Event) (entity, action string) {
 	return entity, action
 }
 
-// deletedSequence is the sequence of a deleted record: it is later than every other.
+// deletedSequence is the sequence of a deleted record. It is greater than all others.
 const deletedSequence = math.MaxInt64
 
-// readGrant makes an update of a record of this service. A deletion needs no more than the record's id.
+// readGrant makes an update of a record of this service. Of a deleted record only the id is needed.
 func readGrant(c grant.Change) (update, error) {
 	u := update{entity: c.Entity, id: c.ID, sequence: c.Sequence, deleted: c.Deleted}
 	entity, known := entities[c.Entity]
@@ -54,7 +54,7 @@ func readGrant(c grant.Change) (update, error) {
 	return u, err
 }
 
-// entities are this service's, as events call them.
+// entities are the kinds of records of this service, as events name them.
 var entities = map[string]struct {
 	read func(grant.Change) (put func(*engine.Change), err error)
 	drop func(*engine.Change, string)
@@ -68,11 +68,11 @@ var entities = map[string]struct {
 }
 
 var (
-	errUnknown = errors.New("it is of no known kind")
-	errLacking = errors.New("it lacks a member")
+	errUnknown = errors.New("the kind of record is unknown")
+	errLacking = errors.New("a required member is missing")
 )
 
-// whole returns an error if one of the members that a record must have is empty.
+// whole returns an error if a required member is empty.
 func whole(members ...string) error {
 	if slices.Contains(members, "") {
 		return errLacking
@@ -108,7 +108,7 @@ func readResource(c grant.Change) (func(*engine.Change), error) {
 	return func(to *engine.Change) { to.PutResource(resource) }, nil
 }
 
-// properties are what conditions see of a resource: sys_ext_props, with free_ext_props over them; "" for none.
+// properties are what conditions see of a resource: sys_ext_props, overridden by free_ext_props; "" if both are empty.
 func properties(system, free json.RawMessage) string {
 	if empty(system) {
 		system, free = free, nil
@@ -122,7 +122,7 @@ func properties(system, free json.RawMessage) string {
 	all := map[string]json.RawMessage{}
 	for _, props := range []json.RawMessage{system, free} {
 		if json.Unmarshal(props, &all) != nil {
-			return "" // no JSON object is ever stored that is none
+			return "" // does not happen: only JSON objects are stored
 		}
 	}
 	merged, _ := json.Marshal(all)
@@ -211,7 +211,7 @@ func readRule(c grant.Change) (func(*engine.Change), error) {
 	return func(to *engine.Change) { to.PutRule(rule) }, nil
 }
 
-// readPeople makes updates of an event of the users or the organization service.
+// readPeople makes the updates of an event of the users or the organization service.
 func readPeople(e bus.Event) ([]update, error) {
 	entity, action := kindOf(e)
 	if entity == "membership" && action == "deleted" {
@@ -242,7 +242,7 @@ func readPeople(e bus.Event) ([]update, error) {
 	return []update{u}, err
 }
 
-// dropped is the deletion of a record of another service.
+// dropped deletes a record of another service.
 func dropped(entity, id string) (func(*engine.Change), error) {
 	drop := map[string]func(*engine.Change, string){
 		"user": (*engine.Change).DropPerson, "node": (*engine.Change).DropNode,
@@ -300,7 +300,7 @@ func putMembership(m questions.Membership) func(*engine.Change) {
 	}
 }
 
-// readUser makes an update of a user record. A user who has resigned is removed.
+// readUser completes u from a user record. A user who has resigned is removed from the engine.
 func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 	var user struct {
 		ID           string          `json:"id"`
@@ -322,7 +322,7 @@ func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 	return u, err
 }
 
-// readEnded reads membership.deleted, which has a list of memberships.
+// readEnded makes the updates of membership.deleted, which lists all memberships that ended together.
 func readEnded(e bus.Event) ([]update, error) {
 	var data struct {
 		Memberships []struct {

@@ -12,29 +12,29 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// loader puts what a snapshot finds into the engine, many records at once, while the next are being read. It says now
-// and then how far it is.
+// loader puts the records of a snapshot into the engine, in portions, while the next ones are read. It logs its
+// progress every five seconds.
 type loader struct {
 	x       *Index
 	to      *source
 	name    string
 	tenant  string   // of the records that are being read
-	wait    []update // until there are enough
+	wait    []update // the next portion
 	read    chan portion
 	putting sync.WaitGroup
 
-	n    int // of records in the engine
-	told time.Time
+	n      int       // how many records are in the engine
+	logged time.Time // when the progress was last logged
 }
 
-// portion is what goes into the engine at once.
+// portion is the updates of one change of the engine.
 type portion struct {
 	tenant  string
 	updates []update
 }
 
-// changeAtOnce is how many records go into one change of the state: a change has a fixed cost, and the tenant's writers
-// wait for it.
+// changeAtOnce is how many records go into one change of the state: few enough, since the tenant's writers wait for a
+// change, and enough, since each change has a fixed cost.
 const changeAtOnce = 1000
 
 func (l *loader) add(u update) {
@@ -50,9 +50,9 @@ func (l *loader) flush() {
 	}
 }
 
-// run calls load, and returns when all that it has read is in the engine.
+// run calls load, and returns when all records that it has read are in the engine.
 func (l *loader) run(load func(*loader) error) error {
-	l.read, l.told = make(chan portion), time.Now()
+	l.read, l.logged = make(chan portion), time.Now()
 	l.putting.Go(l.put)
 	defer l.putting.Wait()
 	defer close(l.read)
@@ -63,15 +63,15 @@ func (l *loader) put() {
 	for p := range l.read {
 		l.x.apply(l.to, p.tenant, fromSnapshot, p.updates...)
 		l.n += len(p.updates)
-		if time.Since(l.told) > 5*time.Second {
-			l.told = time.Now()
+		if time.Since(l.logged) > 5*time.Second {
+			l.logged = time.Now()
 			l.x.Log.Info("the index is being built", "of", l.name, "records", l.n)
 		}
 	}
 }
 
-// snapshot runs load, and then takes out of the engine what load has not found: nothing at the first time. A snapshot
-// that failed may have left records that are gone now.
+// snapshot runs load. If a snapshot was begun before, whether it failed or not, sweep then removes the records from the
+// engine that load has not found.
 func (x *Index) snapshot(s *source, name string, load func(*loader) error,
 	sweep func(*engine.Change, func(entity, id string) bool)) error {
 	again := s.begin()
@@ -94,7 +94,7 @@ func (x *Index) snapshot(s *source, name string, load func(*loader) error,
 	return nil
 }
 
-// begin notes that a snapshot is taken; it reports whether one has begun before.
+// begin notes that a snapshot begins. It reports whether one was begun before.
 func (s *source) begin() (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (x *Index) snapshotGrants(ctx context.Context) error {
 	}, (*engine.Change).SweepGrants)
 }
 
-// snapshotPeople asks the users and the organization service for all that they have.
+// snapshotPeople asks the users and the organization service for all their records.
 func (x *Index) snapshotPeople(ctx context.Context) error {
 	return x.snapshot(&x.people, "people", func(l *loader) error {
 		err := x.eachTenant(ctx, questions.NextUsersTenant, l, func(ctx context.Context) error {
@@ -155,7 +155,7 @@ func (x *Index) snapshotPeople(ctx context.Context) error {
 	}, (*engine.Change).SweepPeople)
 }
 
-// organization asks for a tenant's trees: core objects, nodes, memberships.
+// organization asks for a tenant's core objects, nodes and memberships.
 func (x *Index) organization(ctx context.Context, l *loader) error {
 	err := eachPage(500, func(q questions.RecordsPage) (string, error) {
 		page, err := questions.CoreObjectRecords.Ask(ctx, x.Bus, q)
@@ -186,7 +186,7 @@ func (x *Index) organization(ctx context.Context, l *loader) error {
 	})
 }
 
-// eachTenant calls fn for each tenant that a service names.
+// eachTenant calls fn for each tenant that a service has.
 func (x *Index) eachTenant(
 	ctx context.Context, next bus.Question[questions.TenantName, questions.TenantName], l *loader,
 	fn func(context.Context) error,
@@ -205,7 +205,7 @@ func (x *Index) eachTenant(
 	}
 }
 
-// eachPage asks for page after page.
+// eachPage asks for one page after the other.
 func eachPage(limit int, ask func(questions.RecordsPage) (next string, err error)) error {
 	for q := (questions.RecordsPage{Limit: limit}); ; {
 		next, err := ask(q)

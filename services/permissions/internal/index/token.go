@@ -12,13 +12,13 @@ import (
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 )
 
-// TokenHeader is the header by which an answer names its write and a check asks for one to be taken into account.
+// TokenHeader is the header in which the answer to a write names the write, and a check names a write to wait for.
 const TokenHeader = "X-Consistency-Token"
 
-// patience is how long a check waits for the write of its token.
+// patience is how long a check waits for the write that its token names.
 const patience = 5 * time.Second
 
-// token names the last record that a write has changed.
+// token names a write by the last record that it has changed.
 type token struct {
 	Entity   string `json:"e"`
 	ID       string `json:"i"`
@@ -34,8 +34,8 @@ func tokenOf(c grant.Change) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// Await waits until this replica has a write. apperr.InvalidParameters if the text is not a token, Unavailable if the
-// write does not arrive in time.
+// Await waits until this replica knows the write that a token names; "" names none. apperr.InvalidParameters if the
+// text is not a token, Unavailable if the write does not arrive within 5 s.
 func (x *Index) Await(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
@@ -46,7 +46,7 @@ func (x *Index) Await(ctx context.Context, text string) error {
 		err = json.Unmarshal(raw, &t)
 	}
 	if err != nil || t.Entity == "" || t.ID == "" {
-		return apperr.Invalid("header."+TokenHeader, "is no consistency token")
+		return apperr.Invalid("header."+TokenHeader, "is not a consistency token")
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -59,12 +59,12 @@ func (x *Index) Await(ctx context.Context, text string) error {
 		case <-more:
 		case <-ctx.Done():
 			return apperr.New(apperr.Unavailable,
-				"the write of the consistency token has not arrived here yet").Because(ctx.Err())
+				"the write that the consistency token names has not arrived yet: try again").Because(ctx.Err())
 		}
 	}
 }
 
-// knows tells whether a write is taken into account; if not, more is closed when something has changed.
+// knows reports whether this replica knows a write. If not, more is closed at the next change.
 func (x *Index) knows(tenant string, t token) (known bool, more <-chan struct{}) {
 	s := &x.grants
 	s.mu.Lock()
@@ -82,13 +82,14 @@ func (x *Index) knows(tenant string, t token) (known bool, more <-chan struct{})
 	return false, s.heard
 }
 
-// recent remembers the last records that changed, for tokens of records that are deleted since.
+// recent remembers the sequences of the records that changed last, for tokens that name records deleted since.
 type recent struct {
 	sequences map[record]int64
-	order     []record
-	next      int
+	order     []record // a ring, in the order of first changes
+	next      int      // the place of the next record in a full ring
 }
 
+// remembered is how many records recent has at most.
 const remembered = 10_000
 
 func (r *recent) sequence(of record) int64 { return r.sequences[of] }
@@ -109,23 +110,23 @@ func (r *recent) note(of record, sequence int64) {
 	r.sequences[of] = max(sequence, r.sequences[of])
 }
 
-type sinkKey struct{}
+// headerKey is the key of the answer's header in the context of a request that may write.
+type headerKey struct{}
 
-// TellTokens sets the consistency token in the answers of writes.
+// TellTokens lets Apply set the consistency token in the answers to writes.
 func TellTokens(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			next.ServeHTTP(w, r)
 			return
 		}
-		// Apply sets the header before the operation answers.
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sinkKey{}, w.Header())))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), headerKey{}, w.Header())))
 	})
 }
 
-// tell puts a token into the answer of the request that made a change.
+// tell sets the token in the answer to the request that made a change.
 func tell(ctx context.Context, c grant.Change) {
-	if header, ok := ctx.Value(sinkKey{}).(http.Header); ok {
+	if header, ok := ctx.Value(headerKey{}).(http.Header); ok {
 		header.Set(TokenHeader, tokenOf(c))
 	}
 }
