@@ -8,8 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Each calls fn with every record of every tenant: kind by kind, and within a kind tenant by tenant. It calls done after
-// each kind. A record that cannot be decoded has no Value. Each stops at the first error.
+// Each calls fn with every record of every tenant: kind by kind, and within a kind tenant by tenant. It calls done
+// after each kind. A record that cannot be decoded has no Value. Each stops at the first error.
 func Each(ctx context.Context, s *docstore.Store, fn func(tenant string, c Change) error, done func()) error {
 	for _, each := range []func() error{
 		func() error { return eachOf(ctx, s, resources, resourceKind, fn, done) },

@@ -34,8 +34,8 @@ var groupMembers = docstore.Define(docstore.Schema[GroupMember]{
 // GroupMemberDoc is a member of a group as read or written.
 type GroupMemberDoc = docstore.Doc[GroupMember]
 
-// AddGroupMembers adds users to a group, all or none, and returns the new members. A user who is a member already is not
-// an error. apperr.NotFound, InvalidParameters, InvalidState if the unit is not a group.
+// AddGroupMembers adds users to a group, all or none, and returns the new members. A user who is a member already is
+// not an error. apperr.NotFound, InvalidParameters, InvalidState if the unit is not a group.
 func (s *Grants) AddGroupMembers(ctx context.Context, unitID string, userIDs []string) ([]GroupMemberDoc, error) {
 	var faults apperr.Faults
 	for i, id := range userIDs {

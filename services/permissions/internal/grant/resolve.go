@@ -81,7 +81,8 @@ func resolveSet(ctx context.Context, tx *docstore.Tx, p *RuleProfile, faults *ap
 		faults.Add(by, "names neither a resource set of the application nor exactly one global one")
 		return nil
 	}
-	faults.Check(p.Code == "" || p.Code == found[0].Code, "code", "is not the code of the resource set with the resource_set_id")
+	faults.Check(p.Code == "" || p.Code == found[0].Code, "code",
+		"is not the code of the resource set with the resource_set_id")
 	p.ResourceSetID, p.Code = found[0].ID, found[0].Code
 	return nil
 }

@@ -309,8 +309,8 @@ func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Select
 	})
 }
 
-// atOnce is how many dependent records are removed in the transaction that removes what they refer to. OnDeleted removes
-// the others soon after. Until then they have no effect, because what they refer to is gone.
+// atOnce is how many dependent records are removed in the transaction that removes what they refer to. OnDeleted
+// removes the others soon after. Until then they have no effect, because what they refer to is gone.
 const atOnce = 1000
 
 func deleteResources(ctx context.Context, b *batch, list ...*Resource) error {

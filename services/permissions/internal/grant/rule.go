@@ -134,9 +134,9 @@ func (p *RuleProfile) checkObject(faults *apperr.Faults) {
 		"is only for type res")
 	switch {
 	case one:
-		faults.Check(p.ResourceID != "" || p.Code != "", "code", "or resource_id must name the resource")
+		faults.Check(p.ResourceID != "" || p.Code != "", "code", "must be given, or resource_id")
 	case p.Type == typeSet:
-		faults.Check(p.ResourceSetID != "" || p.Code != "", "code", "or resource_set_id must name the resource set")
+		faults.Check(p.ResourceSetID != "" || p.Code != "", "code", "must be given, or resource_set_id")
 	case p.Type == typeApp:
 		faults.Check(p.Code == "", "code", "is not for type app")
 	default:

@@ -12,8 +12,8 @@ import (
 // maxRules is how many rules a request can create: each of its rules for each of its identities.
 const maxRules = 1000
 
-// Grant creates every rule for every identity, and the units that are missing, all or none. An exact repeat of a rule is
-// not created again. apperr.InvalidParameters, InvalidState (see MaxConditions).
+// Grant creates every rule for every identity, and the units that are missing, all or none. An exact repeat of a rule
+// is not created again. apperr.InvalidParameters, InvalidState (see MaxConditions).
 func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
 	if err := checkGrant(identities, profiles); err != nil {
 		return err

@@ -62,7 +62,8 @@ func (i *Identity) check(faults *apperr.Faults) {
 	checkID(faults, "identity_id", i.ID)
 	faults.Check(slices.Contains(IdentityTypes, i.Type), "identity_type",
 		"must be one of user, node, core_object, application, group, everyone")
-	faults.Check((i.Type == everyone) == (i.ID == all), "identity_id", "must be * for the type everyone, and for no other")
+	faults.Check((i.Type == everyone) == (i.ID == all), "identity_id",
+		"must be * for the type everyone, and for no other")
 	faults.Text("identity_name", i.Name, maxName)
 }
 

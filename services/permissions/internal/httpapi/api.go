@@ -1,5 +1,5 @@
-// Package httpapi is the permissions service's operations: wire forms, their conversion to the domain's, one file a
-// noun. It holds no rules and no storage.
+// Package httpapi contains the operations of the permissions service: JSON forms and their conversion to those of the
+// domain and the engine, one file per noun. It has no rules and no storage.
 package httpapi
 
 import (
@@ -25,20 +25,21 @@ type api struct {
 func Register(s *rest.Server, grants *grant.Grants, x *index.Index, clk clock.Clock) {
 	a := &api{grants, x, clk, newTurns()}
 	a.registerResources(s.Tagged("Resources",
-		"What can be granted: data, api endpoints and parts of a user interface, each of an application."))
+		"What can be granted: data, API endpoints and parts of user interfaces, each of an application."))
 	sets := s.Tagged("Resource sets", "Resources that are granted together.")
 	a.registerSets(sets)
 	a.registerMembers(sets)
 	a.registerUnits(s.Tagged("Authorization units",
 		"The identities that something is granted to: users, nodes, whole trees, applications, groups, everyone."))
 	a.registerRules(s.Tagged("Authorization rules", "What is granted or denied to authorization units."))
-	a.registerPrivileges(s.Tagged("Privileges", "What is granted, as it reaches identities."))
+	a.registerPrivileges(s.Tagged("Privileges", "The grants that reach identities."))
 	a.registerApplications(s.Tagged("Application authorizations", "Who may use which applications."))
 	a.registerChecks(s.Tagged("Checks", "Who may do what, and why."))
 	a.registerAuthZEN(s.Tagged("Access", "The Authorization API 1.0 of OpenID (AuthZEN): evaluations and searches."))
 }
 
-// state is what the index knows of the caller's tenant, up to a write that a token names.
+// state returns the state of the caller's tenant. It waits for the write that a consistency token names; "" names none.
+// apperr.InvalidParameters, Unavailable.
 func (a *api) state(ctx context.Context, token string) (*engine.State, error) {
 	if !a.index.Loaded() {
 		return nil, apperr.New(apperr.Unavailable, "the index of permissions is still being built")

@@ -14,32 +14,31 @@ import (
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 )
 
-// The operations of OpenID's Authorization API 1.0 (AuthZEN). What it calls a resource of type T is data, api or ui
-// where T is one of these, with the id as code, and else the data resource with code T/id. The application is
-// resource.properties.application_id, or the caller's own.
+// The operations of OpenID's Authorization API 1.0 (AuthZEN). An AuthZEN resource of type data, api or ui is the
+// resource of this type whose code is the id; one of another type T is the data resource with the code T/id. The
+// application is resource.properties.application_id, otherwise the caller's own.
 
 func (a *api) registerAuthZEN(s *rest.Server) {
-	for _, op := range []rest.Op{
-		{ID: "evaluate-access", Path: "/access/v1/evaluation", Summary: "Evaluate access (AuthZEN)",
-			Response: map[string]any{"decision": true}},
-		{
-			ID: "evaluate-accesses", Path: "/access/v1/evaluations", Summary: "Evaluate access many times (AuthZEN)",
-			Doc: "Members beside `evaluations` are defaults for each of them. `options.evaluations_semantic` is " +
-				"execute_all, deny_on_first_deny or " +
-				"permit_on_first_permit.",
-			Response: map[string]any{"evaluations": []any{map[string]any{"decision": true}}},
-		},
-	} {
-		op.Method, op.Scope, op.Momentary, op.Lenient, op.Request = http.MethodPost, auth.PermissionsCheck, true, true,
-			exampleEvaluation
-		op.Errors = []apperr.Kind{apperr.InvalidState, apperr.Unavailable}
-		if op.ID == "evaluate-access" {
-			rest.Handle(s, op, a.evaluate)
-		} else {
-			rest.Handle(s, op, a.evaluateMany)
-		}
-	}
+	rest.Handle(s, authZEN(rest.Op{
+		ID: "evaluate-access", Path: "/access/v1/evaluation", Summary: "Evaluate access (AuthZEN)",
+		Response: map[string]any{"decision": true},
+	}), a.evaluate)
+	rest.Handle(s, authZEN(rest.Op{
+		ID: "evaluate-accesses", Path: "/access/v1/evaluations", Summary: "Evaluate access many times (AuthZEN)",
+		Doc: "Members beside `evaluations` are defaults for each evaluation. `options.evaluations_semantic` is " +
+			"execute_all, deny_on_first_deny or permit_on_first_permit.",
+		Response: map[string]any{"evaluations": []any{map[string]any{"decision": true}}},
+	}), a.evaluateMany)
 	a.registerAuthZENSearches(s)
+}
+
+// authZEN adds what all AuthZEN operations have in common.
+func authZEN(op rest.Op) rest.Op {
+	op.Method, op.Scope = http.MethodPost, auth.PermissionsCheck
+	op.Momentary, op.Lenient = true, true
+	op.Errors = []apperr.Kind{apperr.InvalidState, apperr.Unavailable}
+	op.Request = exampleEvaluation
+	return op
 }
 
 // Entity is a subject or a resource.
@@ -49,7 +48,7 @@ type Entity struct {
 	Properties map[string]any `json:"properties,omitempty"`
 }
 
-// AccessAction is what is to be done.
+// AccessAction is what the subject wants to do.
 type AccessAction struct {
 	Name       string         `json:"name,omitempty" example:"read"`
 	Properties map[string]any `json:"properties,omitempty"`
@@ -63,14 +62,14 @@ type Evaluation struct {
 	Context  map[string]any `json:"context,omitempty"`
 }
 
-// Evaluations are many at once.
+// Evaluations is a batch of evaluations.
 type Evaluations struct {
 	Evaluation
 	Evaluations []Evaluation       `json:"evaluations,omitempty" maxItems:"1000"`
 	Options     *EvaluationOptions `json:"options,omitempty"`
 }
 
-// EvaluationOptions say when to stop.
+// EvaluationOptions say at which decision a batch ends.
 type EvaluationOptions struct {
 	Semantic string `json:"evaluations_semantic,omitempty" enum:"execute_all,deny_on_first_deny,permit_on_first_permit"`
 }
@@ -81,7 +80,7 @@ type AccessDecision struct {
 	Context  map[string]any `json:"context,omitempty" doc:"Why it is denied"`
 }
 
-// entity and evaluation are the same as they are read.
+// entity and evaluation are the types above as they are decoded: properties and context stay JSON.
 type entity struct {
 	Type       string          `json:"type"`
 	ID         string          `json:"id"`
@@ -96,8 +95,8 @@ type evaluation struct {
 	Context  json.RawMessage `json:"context"`
 }
 
-// over fills absent members of an evaluation with defaults.
-func (e evaluation) over(defaults evaluation) evaluation {
+// withDefaults fills in the absent members of an evaluation.
+func (e evaluation) withDefaults(defaults evaluation) evaluation {
 	e.Subject = cmp.Or(e.Subject, defaults.Subject)
 	e.Resource = cmp.Or(e.Resource, defaults.Resource)
 	e.Action = cmp.Or(e.Action, defaults.Action)
@@ -107,7 +106,7 @@ func (e evaluation) over(defaults evaluation) evaluation {
 	return e
 }
 
-// part says what a search looks for: that member of the evaluation need not be there.
+// part is the member of an evaluation that a search looks for. A request need not have it.
 type part int
 
 const (
@@ -117,6 +116,7 @@ const (
 	forActions
 )
 
+// check notes what is missing.
 func (e *evaluation) check(faults *apperr.Faults, of part) {
 	faults.Check(e.Subject != nil && e.Subject.Type != "", "subject.type", "must be given")
 	faults.Check(of == forSubjects || e.Subject != nil && e.Subject.ID != "", "subject.id", "must be given")
@@ -144,21 +144,22 @@ func (a *api) question(ctx context.Context, s *engine.State, e evaluation) *engi
 	return q
 }
 
-// applicationOf is the application that a resource's properties name, or the caller's own.
+// applicationOf is the application that a resource's properties name, otherwise the caller's own.
 func applicationOf(ctx context.Context, resource *entity) string {
 	var properties struct {
 		ApplicationID any `json:"application_id"`
 	}
-	_ = json.Unmarshal(resource.Properties, &properties) // an object, as was checked
+	_ = json.Unmarshal(resource.Properties, &properties) // the schema has made sure that it is an object
 	if p := auth.PrincipalFrom(ctx); properties.ApplicationID == nil && p != nil {
 		return cmp.Or(p.ApplicationID, p.ClientID, p.Subject)
 	}
-	id, _ := properties.ApplicationID.(string) // another value names no application
+	id, _ := properties.ApplicationID.(string) // a value that is not a text names no application
 	return id
 }
 
 var objectTypes = []string{engine.Data, engine.API, engine.UI}
 
+// objectOf is the type and code of the platform's resource for an AuthZEN resource.
 func objectOf(resource *entity) (kind, code string) {
 	if slices.Contains(objectTypes, resource.Type) {
 		return resource.Type, resource.ID
@@ -189,6 +190,7 @@ func (a *api) evaluate(ctx context.Context, in *evaluateInput) (AccessDecision, 
 	return a.answer(ctx, state, work, body)
 }
 
+// answer evaluates one evaluation.
 func (a *api) answer(ctx context.Context, s *engine.State, w *engine.Work, e evaluation) (AccessDecision, error) {
 	q := a.question(ctx, s, e)
 	q.Work = w
@@ -206,7 +208,8 @@ type evaluateManyInput struct {
 	Body rest.JSON[Evaluations]
 }
 
-// AccessDecisions answer evaluations, in their order; where there are none, decision answers the request itself.
+// AccessDecisions are the answers to evaluations, in their order. If there are none, decision is the answer to the
+// request itself.
 type AccessDecisions struct {
 	Decision    *bool            `json:"decision,omitempty"`
 	Context     map[string]any   `json:"context,omitempty"`
@@ -226,7 +229,7 @@ func (a *api) evaluateMany(ctx context.Context, in *evaluateManyInput) (AccessDe
 	}
 	var faults apperr.Faults
 	for i := range body.Evaluations {
-		body.Evaluations[i] = body.Evaluations[i].over(body.evaluation)
+		body.Evaluations[i] = body.Evaluations[i].withDefaults(body.evaluation)
 		body.Evaluations[i].check(faults.Within(apperr.Item("evaluations", i)), whole)
 	}
 	if len(body.Evaluations) == 0 {
@@ -260,7 +263,7 @@ func (a *api) evaluateMany(ctx context.Context, in *evaluateManyInput) (AccessDe
 	return answers, nil
 }
 
-// nameOf is the id of a subject for AuthZEN clients: for a user, the username.
+// nameOf is the id of a subject for AuthZEN clients: the username of a user.
 func nameOf(s *engine.State, who engine.Identity) string {
 	if person := s.Person(who.ID); person != nil && who.Type == engine.User {
 		return person.Username
@@ -268,7 +271,8 @@ func nameOf(s *engine.State, who engine.Identity) string {
 	return who.ID
 }
 
-// typed returns the id that AuthZEN clients use for a resource of a type, given its code.
+// typed returns the id of a resource for AuthZEN clients, given its AuthZEN type and its code. ok is false if the
+// resource is not of this type.
 func typed(kind, code string) (id string, ok bool) {
 	if slices.Contains(objectTypes, kind) {
 		return code, true

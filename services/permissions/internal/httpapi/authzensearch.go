@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 )
@@ -22,16 +21,14 @@ func (a *api) registerAuthZENSearches(s *rest.Server) {
 		{"resource", a.searchResources, map[string]any{"type": "record", "id": "101"}},
 		{"action", a.searchActions, map[string]any{"name": "read"}},
 	} {
-		rest.Handle(s, rest.Op{
-			ID: "search-" + search.of + "s", Method: http.MethodPost, Path: "/access/v1/search/" + search.of,
-			Scope:     auth.PermissionsCheck,
-			Summary:   "Search " + search.of + "s (AuthZEN)",
-			Doc:       "Complete, or an error. `page.next_token` is there while more follows.",
-			Momentary: true, Lenient: true, Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
-			Request: exampleEvaluation,
+		rest.Handle(s, authZEN(rest.Op{
+			ID: "search-" + search.of + "s", Path: "/access/v1/search/" + search.of,
+			Summary: "Search " + search.of + "s (AuthZEN)",
+			Doc: "`page.next_token` is not empty while more results follow. The results are never cut: the answer is " +
+				"an error if too many records must be examined.",
 			Response: map[string]any{"page": map[string]any{"next_token": "", "count": 1, "total": 1},
 				"results": []any{search.result}},
-		}, search.handler)
+		}), search.handler)
 	}
 	rest.Handle(s, rest.Op{
 		ID: "get-authzen-configuration", Method: http.MethodGet, Path: "/.well-known/authzen-configuration",
@@ -39,15 +36,15 @@ func (a *api) registerAuthZENSearches(s *rest.Server) {
 	}, a.authzenConfiguration)
 }
 
-// Search is an evaluation without what is searched for, and the page that is asked for.
+// Search is an evaluation without the part that is searched for, and the requested page.
 type Search struct {
 	Evaluation
 	Page *SearchPage `json:"page,omitempty"`
 }
 
-// SearchPage asks for a page.
+// SearchPage is the requested page.
 type SearchPage struct {
-	Token string `json:"token,omitempty" doc:"An earlier page's next_token"`
+	Token string `json:"token,omitempty" doc:"next_token of an earlier page of the same search"`
 	Limit int    `json:"limit,omitempty" minimum:"0" maximum:"1000" doc:"Absent: 1000"`
 }
 
@@ -57,7 +54,7 @@ type SearchResults struct {
 	Results []Found      `json:"results"`
 }
 
-// SearchedPage says what the page is.
+// SearchedPage describes a page of results.
 type SearchedPage struct {
 	NextToken string `json:"next_token" doc:"Empty on the last page"`
 	Count     int    `json:"count"`
@@ -75,7 +72,7 @@ type searchInput struct {
 	Body rest.JSON[Search]
 }
 
-// search reads and checks a search, runs find, and answers with the page that is asked for.
+// search reads and checks a search for one part of an evaluation, runs find, and answers with the requested page.
 func (a *api) search(
 	ctx context.Context, in *searchInput, of part, find func(*engine.State, evaluation, *engine.Question) ([]Found,
 		error),
@@ -115,8 +112,8 @@ func (a *api) search(
 	return pageOfFound(ctx, found, after, body.Page.Limit, asked), nil
 }
 
-// about names what a search is about, so that a page token fits no other one. Properties and context do not count: they
-// may change from page to page.
+// about says what a search is about: a page token is only for a search about the same. Properties and context may
+// change from page to page.
 func (e *evaluation) about(ctx context.Context, of part) []string {
 	query := []string{"search", strconv.Itoa(int(of)), e.Subject.Type, e.Subject.ID, e.Resource.Type, e.Resource.ID,
 		applicationOf(ctx, e.Resource)}
@@ -213,6 +210,7 @@ func (a *api) authzenConfiguration(_ context.Context, in *authzenConfigurationIn
 	return discovery(scheme + "://" + host), nil
 }
 
+// discovery is the metadata of the service at a base URL.
 func discovery(base string) AuthZENConfiguration {
 	return AuthZENConfiguration{
 		base, base + "/access/v1/evaluation", base + "/access/v1/evaluations",

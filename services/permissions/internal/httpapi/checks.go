@@ -19,11 +19,10 @@ func (a *api) registerChecks(s *rest.Server) {
 		ID: "check-auth", Method: http.MethodPost, Path: "/v1/auth-check", Scope: auth.PermissionsCheck,
 		Summary: "Check whether an identity may do something",
 		Doc: "The object is named by `object_code`, `object_id` or, for an api resource, `uri` with `method`, which " +
-			"is then the action. An unknown identity or object is not an error: it is not allowed. With " +
-			"`explain=true` the answer lists every rule " +
-			"considered and, if it is not allowed, the nearest miss. The header X-Consistency-Token of a write makes " +
-			"the check wait for it, at most 5 s, else " +
-			"503.",
+			"is then the action. An unknown identity or object is not an error: nothing is allowed. With " +
+			"`explain=true` the answer lists every rule that was considered and, if it is not allowed, the nearest " +
+			"miss. With the header X-Consistency-Token of a write the check waits for this write; after 5 s the " +
+			"answer is 503.",
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
 		Request: exampleCheck, Response: exampleDecision,
 	}, a.check)
@@ -39,8 +38,8 @@ func (a *api) registerChecks(s *rest.Server) {
 		ID: "list-auth-check-objects", Method: http.MethodGet, Path: "/v1/auth-check/objects",
 		Scope:   auth.PermissionsCheck,
 		Summary: "List what an identity may do something with",
-		Doc: "Complete, in the order of codes, or an error. Without an action: with each object all that the " +
-			"identity may do with it.",
+		Doc: "In the order of codes. Without `action` each object has all actions that the identity may do with it. " +
+			"The list is never cut: the answer is an error if too many records must be examined.",
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
 		Response: map[string]any{"items": []any{map[string]any{
 			"application_id": "2001", "object_type": "data", "object_id": "1048578", "object_code": "orders",
@@ -50,7 +49,9 @@ func (a *api) registerChecks(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-auth-check-identities", Method: http.MethodGet, Path: "/v1/auth-check/identities",
 		Scope:   auth.PermissionsCheck,
-		Summary: "List who may do something", Doc: "Complete, in the order of ids, or an error.",
+		Summary: "List who may do something",
+		Doc: "In the order of ids. The list is never cut: the answer is an error if too many records must be " +
+			"examined.",
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
 		Response: map[string]any{"items": []any{map[string]any{"identity_id": "1048601", "identity_type": "user",
 			"identity_name": "li.wei"}},
@@ -75,7 +76,7 @@ type Check struct {
 	ActionProps   map[string]any `json:"action_properties,omitempty" doc:"For conditions"`
 }
 
-// asked is a Check as it is read: objects for conditions stay text.
+// asked is a Check as it is decoded: the objects for conditions stay JSON.
 type asked struct {
 	IdentityID    string          `json:"identity_id"`
 	IdentityType  string          `json:"identity_type"`
@@ -102,12 +103,12 @@ func (c *asked) check(faults *apperr.Faults) {
 	}
 	if c.ObjectType == engine.App {
 		faults.Check(names == 0 || names == 1 && c.ObjectID == c.ApplicationID, "object_id",
-			"is not needed for app: application_id names it")
+			"must be absent for object_type app: application_id names the application")
 		return
 	}
-	faults.Check(names == 1, "object_code", "or object_id, or uri must be given, one of them")
-	faults.Check(c.URI == "" || c.ObjectType == engine.API, "uri", "is only for api")
-	faults.Check(c.Method == "" || c.URI != "", "method", "is only with uri")
+	faults.Check(names == 1, "object_code", "must be given, or object_id or uri, but only one of them")
+	faults.Check(c.URI == "" || c.ObjectType == engine.API, "uri", "is only for object_type api")
+	faults.Check(c.Method == "" || c.URI != "", "method", "must be given only with uri")
 	faults.Check(c.Action != "" || c.Method != "", "action", "must be given")
 }
 
@@ -122,7 +123,7 @@ func (c *asked) question(now int64, work *engine.Work) engine.Question {
 	}
 }
 
-// CheckOptions are those of both checks.
+// CheckOptions are the options of one check and of a batch.
 type CheckOptions struct {
 	Explain rest.Flag `query:"explain" doc:"true lists every rule considered"`
 	Token   string    `header:"X-Consistency-Token" maxLength:"512" doc:"Token of a write that the answer must take into account"`
@@ -163,7 +164,7 @@ type checkBatchInput struct {
 	Body rest.JSON[Checks]
 }
 
-// Checks are many at once.
+// Checks is a batch of checks.
 type Checks struct {
 	Checks []Check `json:"checks" minItems:"1" maxItems:"1000"`
 }
@@ -205,7 +206,7 @@ func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (rest.Raw[Dec
 	})
 }
 
-// batch is Checks in the form in which they are read. Its memory is reused.
+// batch is Checks as they are decoded. Its memory is reused.
 type batch struct {
 	Checks []asked `json:"checks"`
 }
@@ -251,7 +252,7 @@ type Party struct {
 	Name string `json:"name" example:"Finance"`
 }
 
-// Considered is a rule that was looked at.
+// Considered is a rule about the object that reaches the identity.
 type Considered struct {
 	RuleID  string  `json:"rule_id" example:"1048600"`
 	Affect  string  `json:"affect" enum:"affect,deny"`
@@ -260,7 +261,7 @@ type Considered struct {
 	Why     string  `json:"why" doc:"Why the rule does not apply; for a deny also that its condition cannot be decided"`
 }
 
-// Miss is what is missing, or what denies it.
+// Miss is the smallest change that would allow it, or the rule that denies it.
 type Miss struct {
 	Kind     string `json:"kind" enum:"deny,context,membership,grant"`
 	Text     string `json:"text"`
@@ -268,12 +269,12 @@ type Miss struct {
 	Identity Party  `json:"identity" doc:"Who has the rule, or who lacks the grant; for kind membership, the node or group to become a member of"`
 }
 
-// decisions appends the JSON of one Decision after the other. A way that is the same as that of the decision before is
-// not encoded again: the checks of a batch are often about one identity.
+// decisions appends the JSON of Decisions. If via is the same as in the previous Decision its JSON is copied: the
+// checks of a batch are often about one identity.
 type decisions struct {
 	b        []byte
-	way      []engine.Party // of the decision before
-	from, to int            // where b has its JSON
+	via      []engine.Party // of the previous Decision
+	from, to int            // where its JSON is in b
 }
 
 // answer appends the answer to a question.
@@ -292,29 +293,29 @@ func (d *decisions) answer(ctx context.Context, s *engine.State, q *engine.Quest
 		return answerable(err)
 	}
 	b := strconv.AppendBool(append(d.b, `{"allowed":`...), found.Allowed)
-	does, id := "", ""
+	effect, id := "", ""
 	if found.Rule != nil {
-		does, id = affect(found.Rule), found.Rule.ID
+		effect, id = affect(found.Rule), found.Rule.ID
 	}
-	b = rest.AppendText(append(b, `,"affect":`...), does)
+	b = rest.AppendText(append(b, `,"affect":`...), effect)
 	b = rest.AppendText(append(b, `,"rule_id":`...), id)
 	d.b = append(b, `,"via":[`...)
-	d.appendWay(found.Via)
+	d.appendVia(found.Via)
 	d.b = append(rest.AppendText(append(d.b, `],"reason":`...), string(found.Reason)), '}')
 	return nil
 }
 
-func (d *decisions) appendWay(way []engine.Party) {
-	if len(way) == 0 {
+func (d *decisions) appendVia(via []engine.Party) {
+	if len(via) == 0 {
 		return
 	}
 	b := d.b
-	if len(d.way) > 0 && &way[0] == &d.way[0] {
+	if len(d.via) > 0 && &via[0] == &d.via[0] { // the same list in memory
 		d.b = append(b, b[d.from:d.to]...)
 		return
 	}
-	d.way, d.from = way, len(b)
-	for i, p := range way {
+	d.via, d.from = via, len(b)
+	for i, p := range via {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -325,6 +326,7 @@ func (d *decisions) appendWay(way []engine.Party) {
 	d.b, d.to = b, len(b)
 }
 
+// explained converts an explanation.
 func explained(s *engine.State, e engine.Explanation) Decision {
 	d := Decision{Allowed: e.Allowed, Reason: string(e.Reason), Via: parties(e.Via)}
 	if e.Rule != nil {
@@ -342,6 +344,7 @@ func explained(s *engine.State, e engine.Explanation) Decision {
 	return d
 }
 
+// affect is the effect of a rule in the API.
 func affect(r *engine.Rule) string {
 	if r.Deny {
 		return "deny"

@@ -17,9 +17,9 @@ func (a *api) registerPrivileges(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-privileges", Method: http.MethodGet, Path: "/v1/privileges", Scope: auth.PermissionsRead,
 		Summary: "List an application's grants",
-		Doc: "One line for each identity, object and rule. With `identity_id` and `identity_type`: what reaches " +
-			"that identity, inherited included; " +
-			"`expand=true` shows resource sets as their resources. Without: as granted, in pages of rules.",
+		Doc: "One item for each identity, object and rule. With `identity_id` and `identity_type` the list has what " +
+			"reaches this identity, also by inheritance; otherwise what is granted to each identity itself. " +
+			"`expand=true` shows the resources of resource sets instead of the sets.",
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
 		Response: map[string]any{"items": []any{map[string]any{
 			"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance", "application_id": "2001",
@@ -87,6 +87,7 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 	})
 }
 
+// privilege converts a privilege.
 func privilege(p engine.Privilege, identityName string) Privilege {
 	wire := Privilege{
 		Identity:      Identity{p.Identity.ID, p.Identity.Type, identityName},
@@ -116,14 +117,15 @@ func (a *api) registerApplications(s *rest.Server) {
 		ID: "authorize-applications", Method: http.MethodPost, Path: "/v1/application-authorizations",
 		Scope:   auth.PermissionsWrite,
 		Summary: "Let identities use applications",
-		Doc:     "With `affect` deny it forbids the use. All or none; applications times identities at most 1000.",
+		Doc: "With `affect` deny the use is forbidden. All or none; applications times identities must be at most " +
+			"1000.",
 		Request: example, Response: map[string]any{},
 	}, a.authorize)
 	rest.Handle(s, rest.Op{
 		ID: "unauthorize-applications", Method: http.MethodDelete, Path: "/v1/application-authorizations",
 		Scope:   auth.PermissionsWrite,
 		Summary: "Revoke authorizations of applications",
-		Doc:     "Removes those that were made with the same `affect`. Missing ones are no error.",
+		Doc:     "Removes the rules of type `app` that have the same `affect`. Missing rules are not an error.",
 		Request: example, Response: map[string]any{},
 	}, a.unauthorize)
 }
@@ -175,6 +177,7 @@ type authorizeInput struct {
 	Body rest.JSON[ApplicationAuthorizations]
 }
 
+// read returns the identities, and a rule of type app for each application.
 func (in *authorizeInput) read() (identities []grant.Identity, rules []grant.RuleProfile, err error) {
 	var body struct {
 		ApplicationIDs []string         `json:"application_ids"`
@@ -206,7 +209,7 @@ func (a *api) unauthorize(ctx context.Context, in *authorizeInput) (rest.Empty, 
 	return rest.Empty{}, apperr.Relocate(a.grants.Withdraw(ctx, identities, rules), amongApplications)
 }
 
-// amongApplications maps the location of a fault in rules[i] to the member of the body.
+// amongApplications is the location in the body of a fault that the domain found in rules[i].
 func amongApplications(location string) string {
 	item, _, _ := strings.Cut(location, ".")
 	if i, ok := strings.CutPrefix(item, "rules"); ok {

@@ -30,7 +30,8 @@ func (b *batch) read(body rest.JSON[Checks]) error {
 	return body.Into(b)
 }
 
-// reader goes over a body without escapes. Its methods return false for what they do not expect.
+// reader reads a body without escapes from the beginning to the end. Its methods return false for what they do not
+// expect.
 type reader struct {
 	body string
 	at   int
@@ -40,7 +41,7 @@ func newReader(body string) (*reader, bool) {
 	return &reader{body, 0}, strings.IndexByte(body, '\\') < 0
 }
 
-// next goes past a byte if it is the next one that is not white space.
+// next skips white space and then c. It returns false, and skips nothing but white space, if another byte follows.
 func (r *reader) next(c byte) bool {
 	for ; r.at < len(r.body); r.at++ {
 		switch r.body[r.at] {
@@ -55,6 +56,7 @@ func (r *reader) next(c byte) bool {
 	return false
 }
 
+// text reads a text.
 func (r *reader) text() (text string, ok bool) {
 	if !r.next('"') {
 		return "", false
@@ -68,7 +70,7 @@ func (r *reader) text() (text string, ok bool) {
 	return text, true
 }
 
-// object goes past an object and returns its text.
+// object reads an object and returns its JSON.
 func (r *reader) object() (text json.RawMessage, ok bool) {
 	if !r.next('{') {
 		return nil, false
@@ -96,6 +98,7 @@ func (r *reader) object() (text json.RawMessage, ok bool) {
 	return json.RawMessage(r.body[start:r.at]), true
 }
 
+// batch reads Checks.
 func (r *reader) batch(b *batch) bool {
 	if !r.next('{') {
 		return false
@@ -115,6 +118,7 @@ func (r *reader) batch(b *batch) bool {
 	return r.next('}')
 }
 
+// check reads a Check.
 func (r *reader) check(c *asked) bool {
 	if !r.next('{') {
 		return false

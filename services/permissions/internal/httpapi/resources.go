@@ -29,7 +29,7 @@ func (a *api) registerResources(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-resource", Method: http.MethodGet, Path: "/v1/resources/{id}", Scope: auth.PermissionsRead,
 		Summary: "Get a resource",
-		Doc:     "404 also if it is another application's.", Response: exampleResource,
+		Doc:     "404, also if the resource is another application's.", Response: exampleResource,
 	}, a.getResource)
 	rest.Handle(s, rest.Op{
 		ID: "replace-resource", Method: http.MethodPut, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,
@@ -48,18 +48,19 @@ func (a *api) registerResources(s *rest.Server) {
 	}, a.updateResource)
 	rest.Handle(s, rest.Op{
 		ID: "delete-resource", Method: http.MethodDelete, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,
-		Summary: "Delete a resource",
-		Doc:     "Rules and memberships of sets that name it go with it.", Response: map[string]any{"id": "1048578"},
+		Summary:  "Delete a resource",
+		Doc:      "The rules and the members of sets that name it are deleted, too.",
+		Response: map[string]any{"id": "1048578"},
 	}, rest.Delete(a.grants.DeleteResource))
 	rest.Handle(s, rest.Op{
 		ID: "delete-resources", Method: http.MethodDelete, Path: "/v1/batch/resources", Scope: auth.PermissionsWrite,
 		Summary: "Delete resources",
-		Doc:     "By `ids`, or by `codes` of an application; all or none. Missing ones are no error.",
+		Doc:     "By `ids`, or by `application_id` and `codes`; all or none. Missing resources are not an error.",
 		Request: map[string]any{"ids": []string{"1048578"}}, Response: map[string]any{"removed": 1},
 	}, a.deleteResources)
 }
 
-// OfApplication is the application whose records are meant.
+// OfApplication selects the records of an application.
 type OfApplication struct {
 	ApplicationID string `query:"application_id" required:"true" minLength:"1" maxLength:"64" doc:"The application's id" example:"2001"`
 }
@@ -139,7 +140,7 @@ type deleteResourcesInput struct {
 func (a *api) deleteResources(ctx context.Context, in *deleteResourcesInput) (rest.Removed, error) {
 	b := in.Body
 	var faults apperr.Faults
-	faults.Check((len(b.IDs) > 0) != (len(b.Codes) > 0), "ids", "or codes must be given, and not both")
+	faults.Check((len(b.IDs) > 0) != (len(b.Codes) > 0), "ids", "must be given, or codes, but not both")
 	faults.Check((b.ApplicationID != "") == (len(b.Codes) > 0), "application_id",
 		"must be given with codes, and only then")
 	faults.Check(b.Type == "" || len(b.Codes) > 0, "type", "must not be given with ids")

@@ -18,9 +18,9 @@ func (a *api) registerRules(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "grant-auth-rules", Method: http.MethodPost, Path: "/v1/batch/auth-unit-rules",
 		Scope: auth.PermissionsWrite, Summary: "Grant rules to identities",
-		Doc: "Every rule for every identity, together at most 1000; missing units are created, exact " +
-			"repeats are merged. All or none. " +
-			"The rules of a tenant have at most 1000 different conditions.",
+		Doc: "Creates every rule for every identity: at most 1000 rules, all or none. Missing units are created; a " +
+			"rule that exists already is not created again. The rules of a tenant can have at most 1000 different " +
+			"conditions.",
 		Errors: []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{
 			"identities": []any{map[string]any{"identity_id": "1048601", "identity_type": "node",
@@ -32,17 +32,16 @@ func (a *api) registerRules(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "revoke-auth-rules", Method: http.MethodDelete, Path: "/v1/batch/auth-unit-rules",
 		Scope: auth.PermissionsWrite, Summary: "Revoke rules",
-		Doc: "By `rule_ids`, or those of a unit, of an application, a type or `codes` alone where given. All or " +
-			"none. Missing ones are no error.",
+		Doc: "Revokes the rules `rule_ids`, or those of the unit `auth_unit_id`: all, or only those with the given " +
+			"`application_id`, `type` and `codes`. All or none. Missing rules are not an error.",
 		Errors:  []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{"rule_ids": []string{"1048600"}}, Response: map[string]any{},
 	}, a.revokeRules)
 	rest.Handle(s, rest.Op{
 		ID: "list-auth-unit-rules", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/rules",
 		Scope: auth.PermissionsRead, Summary: "List what is granted to an identity",
-		Doc: "With the rules that reach it from nodes, trees, groups and everyone, which say so in " +
-			"`inherited_from`, unless `self_only` is true. " +
-			"At most 2000 rules, else 400.",
+		Doc: "Unless `self_only` is true, the list includes the rules that the identity inherits from nodes, trees, " +
+			"groups and everyone; these have `inherited_from`. 400 if it is necessary to read more than 2000 rules.",
 		Errors: []apperr.Kind{apperr.Unavailable}, Response: []any{exampleRule},
 	}, a.listUnitRules)
 	rest.Handle(s, rest.Op{
@@ -106,7 +105,7 @@ func (a *api) revokeRules(ctx context.Context, in *revokeRulesInput) (rest.Empty
 	b := in.Body
 	var faults apperr.Faults
 	faults.Check((len(b.RuleIDs) > 0) != (b.AuthUnitID != ""), "rule_ids",
-		"or auth_unit_id must be given, and not both")
+		"must be given, or auth_unit_id, but not both")
 	faults.Check(b.ApplicationID == "" || b.AuthUnitID != "", "application_id", "needs auth_unit_id")
 	faults.Check(b.Type == "" || b.AuthUnitID != "", "type", "needs auth_unit_id")
 	faults.Check(len(b.Codes) == 0 || b.AuthUnitID != "", "codes", "needs auth_unit_id")
@@ -130,11 +129,12 @@ type listUnitRulesInput struct {
 	ResourceSetID string    `query:"resource_set_id" maxLength:"64" doc:"Only with type res_set"`
 }
 
-// check refuses filters that have no meaning for the type.
+// check refuses filters that rules of the type do not have.
 func (in *listUnitRulesInput) check() error {
 	var faults apperr.Faults
 	meaningful := func(given bool, name string, types ...string) {
-		faults.Check(!given || in.Type == "" || slices.Contains(types, in.Type), name, "means nothing with this type")
+		faults.Check(!given || in.Type == "" || slices.Contains(types, in.Type), name,
+			"is not a filter for rules of this type")
 	}
 	meaningful(in.ResourceID != "", "resource_id", engine.Data, engine.UI, engine.API)
 	meaningful(in.AllResources != "", "resource_match_all_resources", engine.Wildcard)
@@ -143,6 +143,7 @@ func (in *listUnitRulesInput) check() error {
 	return faults.Err()
 }
 
+// onOff is the value of an on/off member that a flag selects; "" if the flag is not given.
 func onOff(f rest.Flag) string {
 	switch {
 	case f == "":
@@ -259,10 +260,11 @@ func answerable(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrReach):
 		return apperr.New(apperr.InvalidState,
-			"the identity belongs to more than %d nodes and groups, too many to answer", engine.MaxReach)
+			"the identity belongs to more than %d nodes and groups: its permissions cannot be determined",
+			engine.MaxReach)
 	case errors.Is(err, engine.ErrSearch):
-		return apperr.New(apperr.InvalidParameters, "the question concerns more than %d records: narrow it",
-			engine.MaxSearch)
+		return apperr.New(apperr.InvalidParameters,
+			"more than %d rules or records must be examined for the answer: narrow the request", engine.MaxSearch)
 	}
 	return err
 }

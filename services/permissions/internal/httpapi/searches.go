@@ -9,7 +9,7 @@ import (
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 )
 
-// Object is one that an identity may do something with.
+// Object is what an identity may do something with.
 type Object struct {
 	ApplicationID string   `json:"application_id" example:"2001"`
 	Type          string   `json:"object_type" enum:"data,api,ui,app"`
@@ -53,7 +53,7 @@ func (a *api) listObjects(ctx context.Context, in *listObjectsInput) (rest.List[
 	})
 }
 
-// objectKey sorts as the engine does: applications by id, resources by code.
+// objectKey orders objects as the engine does: applications by id, resources by code.
 func objectKey(o engine.Object) string {
 	if o.Resource == nil {
 		return o.ApplicationID
@@ -61,7 +61,7 @@ func objectKey(o engine.Object) string {
 	return o.Resource.Code + "\x00" + idKey(o.Resource.ID)
 }
 
-// idKey sorts as the engine does: shorter ids, which are older, come first.
+// idKey orders ids as the engine does: by length, then by text.
 func idKey(id string) string { return fmt.Sprintf("%03d%s", len(id), id) }
 
 // appendObject appends an object in the form of Object.
@@ -100,7 +100,7 @@ func (a *api) listIdentities(ctx context.Context, in *listIdentitiesInput) (rest
 	var faults apperr.Faults
 	if in.ObjectType != engine.App {
 		faults.Check((in.ObjectCode != "") != (in.ObjectID != ""), "object_code",
-			"or object_id must be given, one of them")
+			"must be given, or object_id, but not both")
 		faults.Check(in.Action != "", "action", "must be given")
 	}
 	if err := faults.Err(); err != nil {
@@ -133,7 +133,7 @@ func (a *api) listIdentities(ctx context.Context, in *listIdentitiesInput) (rest
 	})
 }
 
-// appendEncoded appends a value that has only texts.
+// appendEncoded appends the JSON of a value whose members are texts and lists of texts.
 func appendEncoded[W any](b []byte, value W) []byte {
 	raw, _ := rest.Encoded(value) // texts always marshal
 	return append(b, raw.JSON...)

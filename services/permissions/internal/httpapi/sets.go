@@ -39,12 +39,12 @@ func (a *api) registerSets(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "delete-resource-set", Method: http.MethodDelete, Path: "/v1/resource-sets/{id}",
 		Scope: auth.PermissionsWrite, Summary: "Delete a resource set",
-		Doc: "Its members and the rules that grant it go with it.", Response: map[string]any{"id": "1048580"},
+		Doc: "Its members and the rules about it are deleted, too.", Response: map[string]any{"id": "1048580"},
 	}, rest.Delete(a.grants.DeleteSet))
 }
 
-// NamedTenant is the header that these operations require, as the specification says. The server holds it against the
-// credential.
+// NamedTenant is the header X-Tenant-Id, which the specification requires for these operations. The server compares it
+// with the credential.
 type NamedTenant struct {
 	TenantID string `header:"X-Tenant-Id" required:"true" doc:"The tenant's id"`
 }
@@ -96,9 +96,8 @@ func (a *api) registerMembers(s *rest.Server) {
 		ID: "add-resource-set-members", Method: http.MethodPost, Path: "/v1/resource-sets/{id}/members",
 		Scope:   auth.PermissionsWrite,
 		Summary: "Add resources to a set",
-		Doc: "One member, answered with its record, or `members`, 1…1000, all or none, answered with `items`. " +
-			"Resources of the set's application " +
-			"or global ones.",
+		Doc: "Adds one resource and answers with its member, or adds the 1…1000 resources of `members`, all or none, " +
+			"and answers with `items`. A resource must belong to the set's application or be global.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"resource_id": "1048578",
 			"actions": []string{"*"}}, Response: exampleMember,
 	}, a.addMembers)
@@ -144,7 +143,8 @@ func (a *api) addMembers(ctx context.Context, in *addMembersInput) (rest.Raw[Res
 	if one {
 		drafts = []grant.Member{body.Member}
 	} else if body.ResourceID != "" || body.ResourceCode != "" {
-		return rest.Raw[ResourceSetMember]{}, apperr.Invalid("members", "must not be given beside a member")
+		return rest.Raw[ResourceSetMember]{}, apperr.Invalid("members",
+			"must not be given together with resource_id or resource_code")
 	}
 	docs, err := a.grants.AddMembers(ctx, in.ID, drafts, !one)
 	items, err := rest.RawOf[ResourceSetMember](docs, err)

@@ -18,9 +18,9 @@ func newTurns() *fair.Gate {
 	return fair.NewGate("long questions about permissions", int64(max(1, runtime.GOMAXPROCS(0)/2)), maxLong)
 }
 
-// work begins the work of a request's questions; done ends it. A request that takes longer than a fifth of a
-// millisecond takes turns with those of other tenants. It rests within its turns: no other long request works
-// meanwhile, so that short requests find a processor free.
+// work begins the work of a request; done ends it. A request that needs more than a fifth of a millisecond takes turns
+// with the long requests of other tenants. Within its turns it pauses (see fair.Pace), while no other long request
+// works, so that short requests find a free processor.
 func (a *api) work(ctx context.Context) (w *engine.Work, done func()) {
 	pace := fair.Pace{Since: time.Now()}
 	leave := func() {}

@@ -15,7 +15,7 @@ func (a *api) registerUnits(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-auth-unit", Method: http.MethodPost, Path: "/v1/auth-units", Scope: auth.PermissionsWrite,
 		Summary:  "Create an authorization unit",
-		Doc:      "There is one for each identity. Granting a rule creates it, too.",
+		Doc:      "Each identity has at most one. Granting a rule creates a missing one.",
 		Errors:   []apperr.Kind{apperr.AlreadyExists},
 		Request:  map[string]any{"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance"},
 		Response: exampleUnit,
@@ -39,13 +39,14 @@ func (a *api) registerUnits(s *rest.Server) {
 	}, rest.Update[AuthUnit, AuthUnitInput](a.grants.UpdateUnit))
 	rest.Handle(s, rest.Op{
 		ID: "delete-auth-unit", Method: http.MethodDelete, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsWrite,
-		Summary: "Delete an authorization unit",
-		Doc:     "Its rules and, of a group, its members go with it.", Response: map[string]any{"id": "1048590"},
+		Summary:  "Delete an authorization unit",
+		Doc:      "Its rules and, if it is a group, its members are deleted, too.",
+		Response: map[string]any{"id": "1048590"},
 	}, rest.Delete(a.grants.DeleteUnit))
 	rest.Handle(s, rest.Op{
 		ID: "add-auth-unit-members", Method: http.MethodPost, Path: "/v1/auth-units/{id}/members",
 		Scope: auth.PermissionsWrite, Summary: "Add users to a group",
-		Doc:      "1…1000, all or none. The answer has those who were not members before.",
+		Doc:      "1…1000 users, all or none. The answer lists the new members.",
 		Errors:   []apperr.Kind{apperr.InvalidState},
 		Request:  map[string]any{"user_ids": []string{"1048601"}},
 		Response: map[string]any{"items": []any{exampleGroupMember}},
@@ -58,12 +59,13 @@ func (a *api) registerUnits(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "remove-auth-unit-members", Method: http.MethodDelete, Path: "/v1/auth-units/{id}/members",
 		Scope: auth.PermissionsWrite, Summary: "Remove users from a group",
-		Doc: "1…1000, all or none. Users who are not members are no error.", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc:     "1…1000 users, all or none. A user who is not a member is not an error.",
+		Errors:  []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{"user_ids": []string{"1048601"}}, Response: map[string]any{"removed": 1},
 	}, a.removeGroupMembers)
 }
 
-// IdentityFilter selects by identity.
+// IdentityFilter selects records by their identity.
 type IdentityFilter struct {
 	IdentityID   string `query:"identity_id" maxLength:"64"`
 	IdentityType string `query:"identity_type" enum:"user,node,core_object,application,group,everyone"`
@@ -89,7 +91,7 @@ type groupMembersInput struct {
 	}
 }
 
-// GroupMembers are those who were added.
+// GroupMembers are the members that were added.
 type GroupMembers struct {
 	Items []rest.Raw[GroupMember] `json:"items"`
 }

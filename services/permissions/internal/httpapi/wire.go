@@ -7,7 +7,7 @@ import (
 )
 
 // The types below describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this
-// very form and are not converted.
+// form, so they are not converted.
 
 // Resource is the resource record.
 type Resource struct {
@@ -74,7 +74,7 @@ type ResourceSetMember struct {
 	ResourceID   string   `json:"resource_id" example:"1048578"`
 	ResourceCode string   `json:"resource_code" example:"orders"`
 	ResourceType string   `json:"resource_type" enum:"data,api,ui"`
-	Actions      []string `json:"actions" doc:"Which of the resource's actions the set is about; * is all" example:"[\"*\"]"`
+	Actions      []string `json:"actions" doc:"Which of the resource's actions belong to the set; * means all" example:"[\"*\"]"`
 }
 
 // ResourceSetMemberInput names a resource by resource_id, or by resource_code and resource_type.
@@ -100,7 +100,7 @@ type AuthUnit struct {
 	IdentityType string `json:"identity_type" enum:"user,node,core_object,application,group,everyone"`
 	IdentityName string `json:"identity_name" example:"Finance"`
 	Description  string `json:"description"`
-	RuleCount    int64  `json:"rule_count" readOnly:"true" doc:"How many rules it has itself" example:"1"`
+	RuleCount    int64  `json:"rule_count" readOnly:"true" doc:"The number of its own rules, without inherited ones" example:"1"`
 }
 
 // AuthUnitInput is an authorization unit to be created, or the members of one to be changed.
@@ -128,24 +128,24 @@ type AuthRule struct {
 	InheritedFrom *AuthUnit `json:"inherited_from,omitempty" readOnly:"true" doc:"In lists with inherited rules: the unit that has the rule"`
 }
 
-// RuleProfile is what can be set of a rule.
+// RuleProfile holds the members of a rule that can be set.
 type RuleProfile struct {
 	ApplicationID string     `json:"application_id" example:"2001"`
 	Type          string     `json:"type" enum:"res,res_set,data,ui,api,app" doc:"data, ui, api: one resource; res: all of the application, or those whose code matches; res_set: a set; app: the use of the application"`
 	Code          string     `json:"code" doc:"Of the resource or set; of type res a pattern, in which * stands for any number of characters and ? for one" example:"orders"`
 	ResourceID    string     `json:"resource_id" example:"1048578"`
 	ResourceSetID string     `json:"resource_set_id" example:""`
-	Actions       []string   `json:"actions" doc:"* is all" example:"[\"read\"]"`
+	Actions       []string   `json:"actions" doc:"* means all actions" example:"[\"read\"]"`
 	Affect        string     `json:"affect" enum:"affect,deny" doc:"affect allows; deny goes before every affect"`
 	AllResources  string     `json:"resource_match_all_resources" enum:"1,0"`
 	AllActions    string     `json:"resource_match_all_actions" enum:"1,0"`
 	Condition     string     `json:"condition" doc:"CEL over subject, resource, action, context and now; empty: none" example:"context.ip.startsWith('10.')"`
 	ValidFrom     *time.Time `json:"valid_from" nullable:"true" doc:"null: from the beginning"`
-	ValidTo       *time.Time `json:"valid_to" nullable:"true" doc:"null: without end; the rule is not valid any more at this time"`
+	ValidTo       *time.Time `json:"valid_to" nullable:"true" doc:"null: without end. The rule is valid before this time, no longer at it"`
 	Description   string     `json:"description"`
 }
 
-// AuthRuleInput is a rule to be made, or to be put in the place of another.
+// AuthRuleInput is a rule to be created, or one that replaces another.
 type AuthRuleInput struct {
 	rest.MetaInput
 	AuthUnitID    string     `json:"auth_unit_id,omitempty" readOnly:"true"`
