@@ -84,7 +84,7 @@ func TestAuthZENBasic(t *testing.T) {
 		require.Equal(t, true, decide(soft))
 		promoted := evaluation("alice", "edit", "102")
 		promoted["subject"].(object)["properties"] = object{"role": "admin"}
-		require.Equal(t, true, decide(promoted), "the request's go over those that are stored")
+		require.Equal(t, true, decide(promoted), "the request's properties override stored ones")
 		archived := evaluation("bob", "edit", "102")
 		archived["resource"].(object)["properties"] = object{"application_id": "9", "status": "archived"}
 		require.Equal(t, false, decide(archived))
@@ -120,7 +120,7 @@ func TestAuthZENBatch(t *testing.T) {
 		require.Equal(t, []any{true, false}, decisions(many("deny_on_first_deny", "101", "102", "101")))
 		require.Equal(t, []any{false, true}, decisions(many("permit_on_first_permit", "102", "101", "101")))
 		require.Equal(t, true, c.Post("/access/v1/evaluations",
-			evaluation("alice", "edit", "101")).Object()["decision"], "none: as one evaluation")
+			evaluation("alice", "edit", "101")).Object()["decision"], "without evaluations the request is one")
 		require.Equal(t, 400, c.Post("/access/v1/evaluations", many("some_day", "101")).Status)
 		require.Equal(t, 400, c.Post("/access/v1/evaluations", object{"evaluations": []object{record("101")}}).Status)
 	})
@@ -203,7 +203,7 @@ func TestAuthZENDiscovery(t *testing.T) {
 	}, got)
 }
 
-// Where resources name no application, they are the caller's own; each evaluation may name another.
+// Resources are those of the caller's own application, unless the evaluation names another one.
 func TestAuthZENApplications(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// rulesAtStart is how many rules BenchmarkStart has: IDP_BENCH_RULES, or a few.
+// rulesAtStart is how many rules BenchmarkStart has: IDP_BENCH_RULES, or 20,000.
 func rulesAtStart() int {
 	if n, err := strconv.Atoi(os.Getenv("IDP_BENCH_RULES")); err == nil {
 		return n
@@ -22,8 +22,8 @@ func rulesAtStart() int {
 	return 20_000
 }
 
-// BenchmarkStart measures how long a replica takes from its start to its first answer. The store is made once, in the
-// folder IDP_BENCH_DIR if that is given, where a later run finds it again.
+// BenchmarkStart measures the time from the start of a replica to its first answer. The store is in the folder
+// IDP_BENCH_DIR, where a later run finds it again, or in a temporary folder.
 func BenchmarkStart(b *testing.B) {
 	dir := os.Getenv("IDP_BENCH_DIR")
 	if dir == "" {
@@ -33,7 +33,7 @@ func BenchmarkStart(b *testing.B) {
 	_, err := os.Stat(file)
 	s := testkit.Start(b, spec, testkit.Options{File: file})
 	answer(b, s, func() company { return acme })
-	answers(b, s)
+	awaitAnswers(b, s)
 	if os.IsNotExist(err) {
 		fill(b, s)
 	}
@@ -41,7 +41,7 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		began, before := time.Now(), cpu(b)
 		again := s.Replica(spec)
-		answers(b, again)
+		awaitAnswers(b, again)
 		took, spent = took+time.Since(began), spent+cpu(b)-before
 		require.True(b, allowed(b, in(again, "acme"), "20"))
 	}
@@ -50,15 +50,15 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// cpu is the processor time that this process has used: on a busy machine it says more than the time that passed.
+// cpu is the processor time that this process has used. On a busy machine it says more than the time that has passed.
 func cpu(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// answers waits until checks are answered.
-func answers(b *testing.B, s *testkit.Service) {
+// awaitAnswers is ready with the time to load many rules.
+func awaitAnswers(b *testing.B, s *testkit.Service) {
 	b.Helper()
 	c := in(s, "acme")
 	require.Eventually(b, func() bool { return c.Post("/v1/auth-check", reading("20")).Status == 200 }, 5*time.Minute,

@@ -124,10 +124,10 @@ func TestConditions(t *testing.T) {
 	require.Equal(t, true, c.Post("/v1/auth-check", body).Object()["allowed"])
 	body["subject_properties"] = object{"level": 2}
 	require.Equal(t, false, c.Post("/v1/auth-check", body).Object()["allowed"],
-		"the request's properties go over the user's")
+		"the request's properties override the user's")
 }
 
-// Properties that are too large to be kept in memory are not seen: what looks at them cannot be decided.
+// Properties that are too large to be kept in memory are absent: a condition that looks at them cannot be decided.
 func TestLargeProperties(t *testing.T) {
 	t.Parallel()
 	s := testkit.Start(t, spec)
@@ -156,7 +156,7 @@ func TestLargeProperties(t *testing.T) {
 	require.True(t, allowed(t, c, "21"))
 }
 
-// Decisions are written member by member: those with and without an explanation must agree.
+// Decisions with and without an explanation are encoded by different code, and must agree.
 func TestDecisionsAgreeWithExplanations(t *testing.T) {
 	t.Parallel()
 	c := client(t)
@@ -240,7 +240,7 @@ func TestSearches(t *testing.T) {
 	c.Get(strings.Replace(who, "&action=read", "", 1)).Problem(400, "invalid_parameters", "query.action")
 }
 
-// A rule is known to this replica's checks before its writer is answered, and to another's with the write's token.
+// The checks of this replica know a rule when its write is answered; those of another replica with the write's token.
 func TestChecksSeeWrites(t *testing.T) {
 	t.Parallel()
 	s := start(t)

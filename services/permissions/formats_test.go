@@ -42,7 +42,7 @@ func everything(t testing.TB, c *testkit.Client, from clock.Time) {
 	c.Delete("/v1/auth-units/"+group, nil).OK(nil)
 }
 
-// The events are a format that others rely on.
+// The events are a format that other services and clients rely on.
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -70,7 +70,7 @@ func TestGoldenEvents(t *testing.T) {
 	})
 }
 
-// What is in the store must be readable for every later version: a change here needs a way for what is already stored.
+// Later versions must be able to read stored documents: whoever changes a golden file provides for the old form.
 func TestGoldenDocuments(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -91,7 +91,7 @@ func TestGoldenDocuments(t *testing.T) {
 	}
 }
 
-// Records are stored in the form that is answered, and described by types of their own: the two must agree.
+// The types of the OpenAPI document describe the stored records, which are answered as they are.
 func TestSchemasAgreeWithRecords(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -104,7 +104,7 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 	c.Post(at+"/members", object{"user_ids": []string{"21"}}).OK(nil)
 	one := func(path string) object { return c.Get(path).Object()["items"].([]any)[0].(object) }
 	rule := one("/v1/auth-rules")
-	rule["inherited_from"] = nil // only in lists of what reaches an identity
+	rule["inherited_from"] = nil // only lists of what reaches an identity have it
 	testkit.SchemasAgree(t, s, map[string]testkit.Described{
 		"Resource": {Record: one("/v1/resources?application_id=9"),
 			Inputs: []string{"ResourceInput", "ResourceProfile"}},

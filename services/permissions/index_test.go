@@ -27,7 +27,7 @@ func tell(t testing.TB, s *testkit.Service, kind, id, sequence string, data obje
 	publish(t, s, kind, id, sequence, kind+"/"+id+"/"+sequence, data)
 }
 
-// publish is tell with an event id of its own, by which NATS recognizes what it has had.
+// publish is tell with the id of the event, by which NATS recognizes duplicates.
 func publish(t testing.TB, s *testkit.Service, kind, id, sequence, eventID string, data object) {
 	t.Helper()
 	payload, err := json.Marshal(object{
@@ -42,7 +42,7 @@ func publish(t testing.TB, s *testkit.Service, kind, id, sequence, eventID strin
 	}
 }
 
-// parked is how many events and records a replica's index goes on without.
+// parked is how many events and records the index of a replica has left out.
 func parked(t testing.TB, s *testkit.Service) float64 {
 	t.Helper()
 	families, err := s.Deps.Metrics.(prometheus.Gatherer).Gather()
@@ -52,7 +52,7 @@ func parked(t testing.TB, s *testkit.Service) float64 {
 			return family.GetMetric()[0].GetCounter().GetValue()
 		}
 	}
-	t.Fatal("it is not counted")
+	t.Fatal("there is no idp_permissions_parked_events_total")
 	return 0
 }
 
@@ -61,7 +61,7 @@ func eventually(t testing.TB, want bool, is func() bool) {
 	require.Eventually(t, func() bool { return is() == want }, waitFor, tick)
 }
 
-// Memberships come from what the services had when this one started, and from their events since.
+// Users, nodes and memberships come from the other services at the start, and then from their events.
 func TestPeopleComeFromEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -90,8 +90,8 @@ func TestPeopleComeFromEvents(t *testing.T) {
 	eventually(t, true, may("20"))
 }
 
-// A poisoned event is counted and does not keep out those that follow.
-func TestAPoisonedEventIsParked(t *testing.T) {
+// An event that cannot be read is counted, and the following events are applied.
+func TestAnUnreadableEventIsParked(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	c := in(s, "acme")
@@ -102,11 +102,11 @@ func TestAPoisonedEventIsParked(t *testing.T) {
 	eventually(t, true, func() bool { return allowed(t, c, "21") })
 	require.EqualValues(t, 1, parked(t, s))
 	require.Len(t, s.Warnings(), 1)
-	require.Contains(t, s.Warnings()[0], "goes on without: 1;")
+	require.Contains(t, s.Warnings()[0], "cannot read: 1;")
 }
 
-// An event that lacks what it must say is parked; the deletion of a record needs no more than its id.
-func TestEventsThatLackSomething(t *testing.T) {
+// An event without a required member is parked. Of a deletion only the id is needed.
+func TestEventsWithoutRequiredMembers(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for i, event := range []struct{ kind, data string }{
@@ -146,8 +146,8 @@ func (e spoiling) Find(ctx context.Context, def *docstore.Def, tenant string, q 
 	return rows, err
 }
 
-// A stored rule that cannot be read is counted, and does not keep a replica from starting with all others.
-func TestAPoisonedStoredRuleIsParked(t *testing.T) {
+// A stored rule that cannot be read is counted, and a replica starts with all other rules.
+func TestAnUnreadableStoredRuleIsParked(t *testing.T) {
 	t.Parallel()
 	var poisoned atomic.Pointer[string]
 	s := testkit.Start(t, spec, testkit.Options{
@@ -169,7 +169,7 @@ func TestAPoisonedStoredRuleIsParked(t *testing.T) {
 	require.False(t, allowed(t, in(again, "acme"), "21"))
 }
 
-// A first snapshot that broke off leaves nothing behind that is gone when the next one is taken.
+// After a snapshot that failed, the next one removes what has been deleted meanwhile.
 func TestASnapshotAfterOneThatFailed(t *testing.T) {
 	t.Parallel()
 	s := testkit.Start(t, spec)
@@ -190,8 +190,7 @@ func TestASnapshotAfterOneThatFailed(t *testing.T) {
 	require.Equal(t, "unknown_identity", c.Post("/v1/auth-check", reading("21")).Object()["reason"])
 }
 
-// What happens while the first snapshot is taken is neither lost nor counted twice, also where the stream no longer
-// keeps the first events.
+// Changes during the first snapshot are neither lost nor undone, although the stream no longer has the oldest events.
 func TestChangesDuringTheFirstSnapshot(t *testing.T) {
 	t.Parallel()
 	s := testkit.Start(t, spec)
@@ -200,13 +199,13 @@ func TestChangesDuringTheFirstSnapshot(t *testing.T) {
 	give(t, c, "node/11", data("ledger", "read"))
 	c.Post("/v1/auth-check", reading("20")).Problem(503, "unavailable")
 
-	// History that the stream has lost: a membership that has ended since.
+	// The stream has lost the event of a membership that ended later.
 	tell(t, s, "membership.created", "29", "10", object{"record": object{"id": "29", "node_id": "12", "user_id": "21"}})
 	stream, err := s.Deps.Bus.JetStream().Stream(t.Context(), bus.EventStream)
 	require.NoError(t, err)
 	require.NoError(t, stream.Purge(t.Context()))
 
-	// While the snapshot, which still has both, is under way, bob's membership ends and alice's node is renamed.
+	// While the snapshot is taken, which has the old records, bob's membership ends and alice's node is renamed.
 	people, told := acme, new(atomic.Bool)
 	people.memberships = []questions.Membership{
 		{ID: "30", NodeID: "12", UserID: "20", Sequence: 10}, {ID: "33", NodeID: "12", UserID: "21", Sequence: 10},
@@ -231,7 +230,7 @@ func TestChangesDuringTheFirstSnapshot(t *testing.T) {
 	})
 }
 
-// A stream that was made anew has not what happened meanwhile: another snapshot finds it, and what is gone.
+// A new stream does not have the events between: another snapshot finds what is new and what is gone.
 func TestALostStreamMeansANewSnapshot(t *testing.T) {
 	t.Parallel()
 	s := testkit.Start(t, spec)
@@ -257,7 +256,7 @@ func TestALostStreamMeansANewSnapshot(t *testing.T) {
 	eventually(t, false, func() bool { return allowed(t, c, "20") })
 }
 
-// After a restart the index is what the store says.
+// After a restart the index is that of the stored records.
 func TestTheIndexAfterARestart(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -274,7 +273,7 @@ func TestTheIndexAfterARestart(t *testing.T) {
 	require.False(t, allowed(t, in(again, "globex").With("X-Tenant-Id", ""), "21"), "another tenant")
 }
 
-// What refers to a record goes with it.
+// What refers to a deleted record is deleted, too.
 func TestCascades(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -304,7 +303,8 @@ func TestCascades(t *testing.T) {
 	count("/v1/auth-units", 1)
 }
 
-// More rules than go in one transaction go soon after their resource, and grant nothing meanwhile.
+// Rules that do not fit into the transaction that deletes their resource are deleted soon after, and have no effect
+// until then.
 func TestCascadesOfManyRules(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -325,12 +325,12 @@ func TestCascadesOfManyRules(t *testing.T) {
 	c.Delete("/v1/resources/"+ledger+"?application_id=9", nil).OK(nil)
 	require.False(t, allowed(t, c, "20"))
 	addResource(t, c, "ledger")
-	require.False(t, allowed(t, c, "20"), "a new resource with the same code is another one")
+	require.False(t, allowed(t, c, "20"), "a new resource with the same code is another resource")
 	eventually(t, true, func() bool { return total(t, c, "/v1/auth-rules") == 0 })
 	require.EqualValues(t, 0, unitOf(t, c, "user/20")["rule_count"])
 }
 
-// The organization service asks before it deletes a node; its root stands for the whole tree.
+// The organization service asks for the grants of a node before it deletes it. Those of a root include its tree's.
 func TestGrantsOfNodes(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -24,8 +24,8 @@ type kubernetes struct {
 	Grants                   []struct{ Node, Resource, Permission string }
 }
 
-// company is the organization as the users and the organization service would tell it. Ids are places in the file's
-// lists.
+// company is the organization as the users and the organization service would have it. An id is made of the place in
+// the list of the file.
 func (k *kubernetes) company() (c company, nodeID map[string]string) {
 	nodeID, userID := map[string]string{}, map[string]string{}
 	for i, name := range k.Users {
@@ -47,7 +47,7 @@ func (k *kubernetes) company() (c company, nodeID map[string]string) {
 	return c, nodeID
 }
 
-// expected is computed from the file alone: what each user may do with each resource, as "resource level".
+// expected is what each user may do with each resource, as "resource level", computed from the file alone.
 func (k *kubernetes) expected() map[string]map[string]bool {
 	parent := map[string]string{}
 	for _, n := range k.Nodes {
@@ -76,7 +76,7 @@ func (k *kubernetes) upTo(permission string) []string {
 	return k.Levels[:slices.Index(k.Levels, permission)+1]
 }
 
-// Every (person, repository, level) answer about a real organization is the one that follows from its file.
+// The answers for every person, repository and level of a real organization are those that follow from its file.
 func TestARealOrganization(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile(realOrganization)

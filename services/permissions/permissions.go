@@ -1,5 +1,5 @@
-// Package permissions is the permissions service: resources and resource sets, authorization units and their rules, and
-// the answers to who may do what. It exports what a program needs to run it, and nothing else.
+// Package permissions is the permissions service: resources, resource sets, authorization units and their rules, and
+// checks of who may do what. It exports only what a program needs to run it.
 package permissions
 
 import (
@@ -46,7 +46,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	}, nil
 }
 
-// answer registers what this service tells others.
+// answer registers the answers to questions of other services.
 func answer(b *bus.Bus, grants *grant.Grants, x *index.Index) error {
 	return errors.Join(
 		questions.GrantsOfNode.Answer(b, func(ctx context.Context, q questions.GrantedNode) (questions.Count, error) {
@@ -61,15 +61,19 @@ func answer(b *bus.Bus, grants *grant.Grants, x *index.Index) error {
 	)
 }
 
-// grantsOfNode counts what is granted to a node; a root stands for its whole tree.
+// grantsOfNode counts the rules of a node; for a root also those of its tree.
 func grantsOfNode(ctx context.Context, grants *grant.Grants, x *index.Index, q questions.GrantedNode) (int64, error) {
 	if !x.Loaded() {
 		return 0, apperr.New(apperr.Unavailable, "the index of permissions is still being built")
 	}
 	n, err := grants.CountOf(ctx, engine.Node, q.NodeID)
-	if tree := x.State(ctx).TreeOfRoot(q.ObjectCode, q.NodeID); err == nil && tree != "" {
-		ofTree, err := grants.CountOf(ctx, engine.CoreObject, tree)
-		return n + ofTree, err
+	if err != nil {
+		return 0, err
 	}
-	return n, err
+	tree := x.State(ctx).TreeOfRoot(q.ObjectCode, q.NodeID)
+	if tree == "" {
+		return n, nil
+	}
+	ofTree, err := grants.CountOf(ctx, engine.CoreObject, tree)
+	return n + ofTree, err
 }

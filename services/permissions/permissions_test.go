@@ -26,8 +26,8 @@ type company struct {
 	objects     []questions.CoreObject
 	nodes       []questions.Node
 	memberships []questions.Membership
-	page        int          // records a page; 0: one
-	fail        func() error // answers for memberships; nil: they can be had
+	page        int          // records per page; 0 means one
+	fail        func() error // the answer to a question for memberships, if not nil
 }
 
 // acme: alice (20) belongs to Payroll (12), which is below Finance (11) in the tree company (1); bob (21) to nothing.
@@ -46,7 +46,7 @@ var acme = company{
 	memberships: []questions.Membership{{ID: "30", NodeID: "12", UserID: "20", Sequence: 10}},
 }
 
-// answer answers for the two services, about the tenant acme, with what now gives. Pages have one record each.
+// answer answers for the two services with the company that now returns, which is in the tenant acme.
 func answer(t testing.TB, s *testkit.Service, now func() company) {
 	b := s.Deps.Bus
 	next := func(ctx context.Context, q questions.TenantName) (questions.TenantName, error) {
@@ -118,7 +118,7 @@ func ready(t testing.TB, s *testkit.Service) {
 	}, waitFor, tick)
 }
 
-// in is a client of a tenant with all that this service's operations ask for.
+// in is a client of a tenant with all scopes and headers that the operations of this service require.
 func in(s *testkit.Service, tenant string) *testkit.Client {
 	return s.As(tenant, auth.PermissionsRead, auth.PermissionsWrite, auth.PermissionsCheck).With("X-Tenant-Id", tenant)
 }

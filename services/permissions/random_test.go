@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
@@ -22,7 +22,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// life is a company in which people, memberships, nodes and grants come, change and go.
+// life is a company in which users, memberships, nodes and grants are created, changed and deleted.
 type life struct {
 	*rand.Rand
 	t *testing.T
@@ -33,7 +33,7 @@ type life struct {
 	company  company
 	sequence int
 	ids      int
-	past     []func() // events, to be told again in their order
+	past     []func() // earlier events, to be repeated in their order
 	repeats  int
 }
 
@@ -63,7 +63,7 @@ func newLife(t *testing.T, seed uint64) *life {
 
 func pickOf[T any](l *life, list []T) T { return list[l.IntN(len(list))] }
 
-// tell publishes an event now, and maybe again later.
+// tell publishes an event now, and perhaps again later.
 func (l *life) tell(kind, id string, data object) {
 	l.sequence++
 	sequence := strconv.Itoa(l.sequence)
@@ -74,7 +74,7 @@ func (l *life) tell(kind, id string, data object) {
 	})
 }
 
-// person, node, member are what the other services do; each tells of it.
+// person, node and member make a change in another service, and publish its event.
 func (l *life) person() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +158,7 @@ var (
 	someActions = []string{"read", "write"}
 )
 
-// rule is a random one; it may name what there is not, and is refused then.
+// rule is a random rule. If it names something that does not exist, it is refused.
 func (l *life) rule() object {
 	r := object{"application_id": pickOf(l, someApps), "type": "data", "code": pickOf(l, someCodes),
 		"actions": []string{pickOf(l, []string{"read", "write", "*"})}}
@@ -181,7 +181,7 @@ func (l *life) rule() object {
 	return r
 }
 
-// any is the id of a random record of a list; "" if it is empty.
+// any is the id of a random record of a list; "0", which no record has, if the list is empty.
 func (l *life) any(path string) string {
 	items := l.c.Get(path).Object()["items"].([]any)
 	if len(items) == 0 {
@@ -190,7 +190,7 @@ func (l *life) any(path string) string {
 	return pickOf(l, items).(object)["id"].(string)
 }
 
-// step makes one change of any kind. What conflicts with what there is is refused, and changes nothing.
+// step makes one random change. One that conflicts with the records is refused, and changes nothing.
 func (l *life) step() {
 	app, code := pickOf(l, someApps), pickOf(l, someCodes)
 	switch l.IntN(16) {
@@ -235,7 +235,7 @@ func (l *life) remove(app string) {
 	}
 }
 
-// world is what is stored, with what the other services have.
+// world has the stored records and those of the other services.
 func (l *life) world() *naive.World {
 	w := naive.NewWorld()
 	err := grant.Each(l.t.Context(), l.s.Deps.Store, func(_ string, c grant.Change) error {
@@ -258,7 +258,7 @@ func (l *life) world() *naive.World {
 	return w
 }
 
-// addStored adds a record to a world as it is stored.
+// addStored adds a stored record to a world.
 func addStored(w *naive.World, c grant.Change) error {
 	var r struct {
 		ID            string          `json:"id"`
@@ -285,7 +285,7 @@ func addStored(w *naive.World, c grant.Change) error {
 		return err
 	}
 	var codes []string
-	_ = json.Unmarshal(r.Actions, &codes) // a resource's are objects, always the same ones here
+	_ = json.Unmarshal(r.Actions, &codes) // the actions of a resource are objects, here always the same
 	switch c.Entity {
 	case "resource":
 		w.Resources[r.ID] = &engine.Resource{ID: r.ID, ApplicationID: r.ApplicationID, Type: r.Type, Code: r.Code,
@@ -307,7 +307,7 @@ func addStored(w *naive.World, c grant.Change) error {
 	return nil
 }
 
-// questions are random ones, in the form of the API and in the engine's.
+// questions are random questions, in the form of the API and in that of the engine.
 func (l *life) questions(n int) (checks []object, all []engine.Question) {
 	for range n {
 		check := l.identity()
@@ -335,30 +335,31 @@ func (l *life) questions(n int) (checks []object, all []engine.Question) {
 	return checks, all
 }
 
-// agree compares a replica's answers with those of the naive evaluator, and returns how many were yes. Cascades and
-// events take a moment; what differs after it is wrong.
+// agree compares a replica's answers with those of the naive evaluator, and returns how many allow. It waits while they
+// differ, because cascades and events take a moment.
 func (l *life) agree(s *testkit.Service, n int) (allowed int) {
 	l.t.Helper()
 	checks, all := l.questions(n)
-	for end := time.Now().Add(waitFor); ; time.Sleep(20 * tick) {
+	differs := ""
+	agrees := func() bool {
 		w := l.world()
 		var got struct{ Results []struct{ Allowed bool } }
 		in(s, "acme").Post("/v1/batch/auth-check", object{"checks": checks}).OK(&got)
-		differs := -1
-		allowed = 0
+		allowed, differs = 0, ""
 		for i := range all {
 			want := w.Check(&all[i])
 			if want != got.Results[i].Allowed {
-				differs = i
+				differs = fmt.Sprintf("%v must not be %v", checks[i], got.Results[i].Allowed)
 			} else if want {
 				allowed++
 			}
 		}
-		if differs < 0 {
-			return allowed
-		}
-		require.Less(l.t, time.Now(), end, "%v: must not be %v", checks[differs], got.Results[differs].Allowed)
+		return differs == ""
 	}
+	if !assert.Eventually(l.t, agrees, waitFor, 20*tick) {
+		l.t.Fatal(differs)
+	}
+	return allowed
 }
 
 // storedQuestions is how many questions each run asks: IDP_SOAK_QUESTIONS, or a few thousand.
@@ -369,8 +370,8 @@ func storedQuestions() int {
 	return 2000
 }
 
-// The index answers as an evaluator does that looks at all that is stored: after changes of all kinds, while checks
-// were running, after events that came again, and after a restart.
+// The index has the answers of the naive evaluator for the stored records: after changes of all kinds during checks,
+// after repeated events, and after a restart.
 func TestTheIndexIsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	const aRound = 500

@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// client starts a service and gives the client that most tests need.
+// client starts a service and returns the client that most tests need.
 func client(t testing.TB) *testkit.Client { return in(start(t), "acme") }
 
 // addResource makes a data resource of application 9 with the actions read and write.
@@ -21,6 +21,7 @@ func addResource(t testing.TB, c *testkit.Client, code string) string {
 		"actions": []object{{"code": "read"}, {"code": "write"}}}).ID()
 }
 
+// addSet makes a resource set of application 9 with resources.
 func addSet(t testing.TB, c *testkit.Client, code string, resources ...string) string {
 	t.Helper()
 	id := c.Post("/v1/resource-sets", object{"application_id": "9", "code": code}).ID()
@@ -41,6 +42,7 @@ func give(t testing.TB, c *testkit.Client, identity string, rules ...object) {
 		"rules": rules}).OK(nil)
 }
 
+// data is a rule about a data resource of application 9.
 func data(code string, actions ...string) object {
 	return object{"type": "data", "code": code, "actions": actions}
 }
@@ -54,6 +56,7 @@ func unitOf(t testing.TB, c *testkit.Client, identity string) object {
 	return items[0].(object)
 }
 
+// total is the total of a list.
 func total(t testing.TB, c *testkit.Client, path string) int {
 	t.Helper()
 	return int(c.Get(path).Object()["total"].(float64))
@@ -86,9 +89,9 @@ func TestResources(t *testing.T) {
 			"not_found", nil},
 		"list, no application": {func() *testkit.Answer { return c.Get("/v1/resources") }, 400,
 			"invalid_parameters", []string{"query.application_id"}},
-		"change, none there": {func() *testkit.Answer { return c.Patch("/v1/resources/1", object{}) }, 404,
+		"change, unknown": {func() *testkit.Answer { return c.Patch("/v1/resources/1", object{}) }, 404,
 			"not_found", nil},
-		"delete, none there": {func() *testkit.Answer { return c.Delete("/v1/resources/1", nil) }, 404,
+		"delete, unknown": {func() *testkit.Answer { return c.Delete("/v1/resources/1", nil) }, 404,
 			"not_found", nil},
 		"batch delete, nothing": {func() *testkit.Answer { return c.Delete("/v1/batch/resources", object{}) },
 			400, "invalid_parameters", []string{"body.ids"}},
@@ -96,10 +99,10 @@ func TestResources(t *testing.T) {
 			return c.Delete("/v1/batch/resources", object{"ids": []string{"1"}, "codes": []string{"a"},
 				"application_id": "9"})
 		}, 400, "invalid_parameters", []string{"body.ids"}},
-		"batch delete, codes of nobody": {func() *testkit.Answer {
+		"batch delete, no application": {func() *testkit.Answer {
 			return c.Delete("/v1/batch/resources", object{"codes": []string{"a"}})
 		}, 400, "invalid_parameters", []string{"body.application_id"}},
-		"change, a version of before": {func() *testkit.Answer {
+		"change, an earlier version": {func() *testkit.Answer {
 			return c.With("If-Match", `"7"`).Patch(at, object{"name": "x"})
 		}, 412, "version_mismatch", nil},
 	} {

@@ -2,7 +2,7 @@ package permissions_test
 
 import "time"
 
-// What a test waits for comes by NATS, in milliseconds where the machine is not busy.
+// Tests wait for messages of NATS, which take milliseconds if the machine is not busy.
 const (
 	waitFor = 30 * time.Second
 	tick    = 5 * time.Millisecond
