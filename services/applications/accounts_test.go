@@ -71,9 +71,10 @@ func TestAccounts(t *testing.T) {
 		"props":        {object{"user_id": "7", "account": "x", "sys_ext_props": "x"}, "body.sys_ext_props"},
 		"long":         {object{"user_id": "7", "account": strings.Repeat("x", 257)}, "body.account"},
 	} {
-		answer := c.Do(http.MethodPut, one, row.body)
-		answer.Problem(http.StatusBadRequest, "invalid_parameters", row.location)
-		_ = name
+		t.Run(name, func(*testing.T) {
+			answer := c.Do(http.MethodPut, one, row.body)
+			answer.Problem(http.StatusBadRequest, "invalid_parameters", row.location)
+		})
 	}
 	c.With("If-Match", `"1"`).Do(http.MethodPut, one, object{"user_id": "7", "account": "y"}).
 		Problem(http.StatusPreconditionFailed, "version_mismatch")
@@ -99,7 +100,7 @@ func TestAccounts(t *testing.T) {
 	assert.Empty(t, testkit.Stored(t, s, "acme", "account_holders"))
 }
 
-// Users who do not exist get no sub-account; without an answer of the users service nobody does.
+// A user who does not exist gets no sub-account. Nobody gets one while the users service does not answer.
 func TestAccountsOfUsers(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -108,10 +109,10 @@ func TestAccountsOfUsers(t *testing.T) {
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.user_id")
 	c.Post(path(app, "accounts"), object{"account": "x"}).Problem(http.StatusBadRequest, "invalid_parameters",
 		"body.user_id")
-	lonely := in(alone(t), "acme")
-	app = addApp(t, lonely, "a")
-	lonely.Post(path(app, "accounts"), object{"user_id": "7", "account": "x"}).Problem(http.StatusServiceUnavailable,
-		"unavailable")
+	unanswered := in(alone(t), "acme")
+	app = addApp(t, unanswered, "a")
+	unanswered.Post(path(app, "accounts"), object{"user_id": "7", "account": "x"}).
+		Problem(http.StatusServiceUnavailable, "unavailable")
 }
 
 func TestSeveralAccounts(t *testing.T) {
@@ -123,7 +124,7 @@ func TestSeveralAccounts(t *testing.T) {
 		"already_exists", "body.user_id")
 	c.Post(path(app, "accounts"), object{"user_id": "8", "account": "ONE"}).Problem(http.StatusConflict,
 		"already_exists", "body.account")
-	addAccount(t, c, addApp(t, c, "b"), "7", "one") // another application's
+	addAccount(t, c, addApp(t, c, "b"), "7", "one") // in another application
 	c.Post(path(app, "multi-accounts/enable"), nil).OK(nil)
 	isDefault := func(account object) any {
 		return c.Get(path(app, "accounts", account["id"].(string))).Object()["is_default"]
@@ -140,7 +141,7 @@ func TestSeveralAccounts(t *testing.T) {
 
 	c.Post(path(app, "multi-accounts/disable"), nil).Problem(http.StatusConflict, "in_use")
 	c.Delete(path(app, "accounts", second["id"].(string)), nil).OK(nil)
-	assert.Equal(t, []any{"1", "0"}, []any{isDefault(first), isDefault(third)}, "the oldest is the default now")
+	assert.Equal(t, []any{"1", "0"}, []any{isDefault(first), isDefault(third)}, "the oldest becomes the default")
 	c.Delete(path(app, "accounts", first["id"].(string)), nil).OK(nil)
 	assert.Equal(t, "1", isDefault(third))
 	c.Post(path(app, "multi-accounts/disable"), nil).OK(nil)
@@ -254,9 +255,10 @@ func TestAccountLists(t *testing.T) {
 		"empty":    {condition("account", "eq", ""), "body.conditions[0].value"},
 		"nothing":  {condition("account", "in", []any{}), "body.conditions[0].value"},
 	} {
-		t.Log(name)
-		c.Post(path(app, "accounts-query"), object{"conditions": []any{bad.condition}}).
-			Problem(http.StatusBadRequest, "invalid_parameters", bad.location)
+		t.Run(name, func(*testing.T) {
+			c.Post(path(app, "accounts-query"), object{"conditions": []any{bad.condition}}).
+				Problem(http.StatusBadRequest, "invalid_parameters", bad.location)
+		})
 	}
 	many := make([]object, 21)
 	for i := range many {

@@ -90,7 +90,7 @@ func TestCreateWithEverything(t *testing.T) {
 		got[member] = app[member]
 	}
 	assert.Equal(t, want, got)
-	assert.Equal(t, "0", app["sso_enabled"], "both views are one value")
+	assert.Equal(t, "0", app["sso_enabled"], "both members show one value")
 	assert.Equal(t, "1", app["mfa_enabled"])
 	assert.Contains(t, string(c.Get(path(app)).Body), "12345678901234567890")
 	unchanged(t, c, app)
@@ -112,7 +112,7 @@ func TestCreateRefuses(t *testing.T) {
 		"policy":              {object{"name": "a", "sub_account_policy": "yes"}, []string{"body.sub_account_policy"}},
 		"a number for a text": {object{"name": 1}, []string{"body.name"}},
 		"relative":            {object{"name": "a", "login_url": "//acme.test"}, []string{"body.login_url"}},
-		"no web":              {object{"name": "a", "login_url": "javascript:alert(1)"}, []string{"body.login_url"}},
+		"no web address":      {object{"name": "a", "login_url": "javascript:alert(1)"}, []string{"body.login_url"}},
 		"http":                {object{"name": "a", "login_url": "http://acme.test"}, []string{"body.login_url"}},
 		"a password": {object{"name": "a", "logout_url": "https://u:p@acme.test"},
 			[]string{"body.logout_url"}},
@@ -122,9 +122,9 @@ func TestCreateRefuses(t *testing.T) {
 		"a data logo":         {object{"name": "a", "logo": "data:image/png;base64,AA"}, []string{"body.logo"}},
 		"spaces in domain_sn": {object{"name": "a", "domain_sn": "a b"}, []string{"body.domain_sn"}},
 		"disabled":            {object{"name": "a", "status": "0"}, []string{"body.status"}},
-		"multi": {object{"name": "a", "multi_account_enabled": "1"},
+		"several accounts": {object{"name": "a", "multi_account_enabled": "1"},
 			[]string{"body.multi_account_enabled"}},
-		"two views": {object{"name": "a", "sso_enabled": "0", "config_prop": object{"sso_enabled": "1"}},
+		"a contradiction": {object{"name": "a", "sso_enabled": "0", "config_prop": object{"sso_enabled": "1"}},
 			[]string{"body.sso_enabled"}},
 		"scopes": {object{"name": "a", "scopes": []any{"users:read", "everything"}},
 			[]string{"body.scopes"}},
@@ -147,7 +147,7 @@ func TestCreateRefuses(t *testing.T) {
 		}},
 		"another tenant's": {object{"name": "a", "config_prop": object{"tenant_id": "globex"}},
 			[]string{"body.config_prop.tenant_id"}},
-		"keys twice": {object{"name": "a", "jwks_uri": "https://a.test", "jwks": object{"keys": []any{}}},
+		"both key sets": {object{"name": "a", "jwks_uri": "https://a.test", "jwks": object{"keys": []any{}}},
 			[]string{"body.jwks_uri", "body.jwks"}},
 		"a symmetric key": {object{"name": "a", "jwks": object{"keys": []any{object{"kty": "oct", "k": "AAAA"}}}},
 			[]string{"body.jwks"}},
@@ -169,7 +169,7 @@ func TestAllowHTTP(t *testing.T) {
 	addApp(t, in(s, "acme"), "a", object{"login_url": "http://intranet.acme.test"})
 }
 
-// A caller without the scope does not get the new secret; only its SHA-256 is stored.
+// A caller without the scope does not get the new secret. Only the SHA-256 of a secret is stored.
 func TestFreshSecretNeedsItsScope(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -182,7 +182,7 @@ func TestFreshSecretNeedsItsScope(t *testing.T) {
 	assert.NotContains(t, kept, app["client_secret"])
 }
 
-// A replay has the secret that was shown; it is stored encrypted.
+// A replay shows the secret again. The stored answer is encrypted.
 func TestFreshSecretIsReplayed(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -196,8 +196,8 @@ func TestFreshSecretIsReplayed(t *testing.T) {
 	}
 }
 
-// No caller can give, or get, scopes that it lacks.
-func TestScopesAreTheCallers(t *testing.T) {
+// No caller can give scopes that it lacks, or get them by the secrets and keys of another application.
+func TestScopesBeyondTheCallers(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	admin := s.As("acme", auth.PlatformAdmin)

@@ -19,13 +19,14 @@ import (
 	"github.com/idplatform/idplatform/services/applications"
 )
 
+// members are the members of a JSON object.
 func members(t testing.TB, data []byte) (m map[string]json.RawMessage) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(data, &m))
 	return m
 }
 
-// life causes every kind of event, and returns the secrets that it used.
+// life causes every kind of event, and returns the secrets that were used.
 func life(t *testing.T, s *testkit.Service, c *testkit.Client) (secrets []string) {
 	t.Helper()
 	tick := func() { s.Clock.Advance(time.Second) }
@@ -70,9 +71,10 @@ func life(t *testing.T, s *testkit.Service, c *testkit.Client) (secrets []string
 	return []string{app["client_secret"].(string), fresh, reset, "form fill secret", "an0ther secret"}
 }
 
-// random matches what differs from run to run.
+// random matches values that differ from run to run.
 var random = regexp.MustCompile(`("(?:client_id|hint|secret_hint|etag|bytes)": ?)"[^"]+"|"[0-9a-f]{64}"`)
 
+// steady replaces values that differ from run to run.
 func steady(text []byte) []byte { return random.ReplaceAll(text, []byte(`$1"…"`)) }
 
 func TestGoldenEvents(t *testing.T) {
@@ -82,11 +84,11 @@ func TestGoldenEvents(t *testing.T) {
 	life(t, s, c)
 	last := map[string]bool{"idp.application.deleted": true, "idp.account.deleted": true,
 		"idp.protocol.secret_reset": true}
-	events := s.EventsUntil(func(e bus.Event) bool { // of different records' events any may be first
+	events := s.EventsUntil(func(e bus.Event) bool { // events of different records come in any order
 		delete(last, e.Type)
 		return len(last) == 0
 	})
-	// see internal/token
+	// internal/token tests these
 	events = slices.DeleteFunc(events, func(e bus.Event) bool { return e.Type == "idp.token.ended" })
 	slices.SortStableFunc(events, func(a, b bus.Event) int { return strings.Compare(a.Source, b.Source) })
 	for i := range events {
@@ -98,7 +100,7 @@ func TestGoldenEvents(t *testing.T) {
 			"application.enabled application.idp_attached application.idp_detached application.mfa_disabled "+
 			"application.mfa_enabled application.secret_refreshed application.sso_disabled application.sso_enabled "+
 			"application.updated protocol.disabled protocol.enabled protocol.secret_reset protocol.updated")...)
-	for kind, file := range map[string]string{ // of internal/token's tests
+	for kind, file := range map[string]string{ // golden files of the tests of internal/token
 		"idp.token.ended": "token_ended", "idp.client.authentication_failed": "authentication_failed",
 	} {
 		data, err := os.ReadFile("internal/token/testdata/" + file + ".json")
@@ -110,7 +112,7 @@ func TestGoldenEvents(t *testing.T) {
 	})
 }
 
-// No secret is where it must not be: events, the log and the store have none of them.
+// Neither events nor the log nor the store contain a secret.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	log := &testkit.LogBuffer{}

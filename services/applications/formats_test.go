@@ -7,7 +7,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// Every later version must be able to read what is stored: a change here needs a way to read existing documents.
+// Later versions must be able to read stored documents: whoever changes a golden file provides for the old form.
 func TestGoldenDocuments(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -36,7 +36,7 @@ func TestGoldenDocuments(t *testing.T) {
 	}
 }
 
-// Records are stored in the form of answers, which other types describe: the two must agree.
+// The types of the OpenAPI document describe the stored records, which are answered as they are.
 func TestSchemasAgreeWithRecords(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -44,7 +44,7 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 		"template_id": "gitlab", "template_params": object{"params": object{"base_url": "https://gitlab.test"}},
 		"jwks_uri": "https://a.test",
 	})
-	app["jwks"] = nil // either of the two
+	app["jwks"] = nil // a record has jwks or jwks_uri
 	account := addAccount(t, c, app, "7", "a")
 	testkit.SchemasAgree(t, s, map[string]testkit.Described{
 		"Application": {Record: app, Optional: []string{"jwks", "jwks_uri", "template_params"},

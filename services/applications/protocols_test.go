@@ -78,7 +78,7 @@ func TestSAMLKeys(t *testing.T) {
 	assert.Equal(t, object{signingKey: "******", signingCert: cert, fingerprint: colons(sum)}, prop)
 	put(prop).OK(nil) // the mask keeps the key
 	put(object{signingKey: key, signingCert: cert, fingerprint: sum}).OK(nil)
-	// read back, with a new pair
+	// a record that was read, with a new pair: the old fingerprint is ignored
 	put(object{signingKey: otherKey, signingCert: otherCert, fingerprint: colons(sum)}).OK(nil)
 	assert.Equal(t, colons(otherSum), c.Get(saml).Object()["protocol_prop"].(object)[fingerprint])
 
@@ -87,16 +87,16 @@ func TestSAMLKeys(t *testing.T) {
 		location string
 	}{
 		"the mask of another key": {object{signingKey: "******", signingCert: cert}, signingKey},
-		"another's key":           {object{signingKey: key, signingCert: otherCert}, signingKey},
+		"the key of another":      {object{signingKey: key, signingCert: otherCert}, signingKey},
 		"no certificate":          {object{signingKey: key}, signingKey},
 		"no PEM":                  {object{signingKey: "secret", signingCert: otherCert}, signingKey},
 		"a key for a certificate": {object{signingCert: key}, signingCert},
 		"broken":                  {object{signingCert: cert[:200] + cert[210:]}, signingCert},
-		"two":                     {object{signingCert: cert + otherCert}, signingCert},
+		"two certificates":        {object{signingCert: cert + otherCert}, signingCert},
 		"a weak key":              {object{signingCert: smallCert}, signingCert},
-		"another's fingerprint": {object{signingCert: cert, fingerprint: strings.Repeat("00:", 31) + "00"},
+		"another fingerprint": {object{signingCert: cert, fingerprint: strings.Repeat("00:", 31) + "00"},
 			fingerprint},
-		"a lone fingerprint": {object{fingerprint: sum}, fingerprint},
+		"only a fingerprint": {object{fingerprint: sum}, fingerprint},
 		"another kind of key": {object{signingCert: cert, "signature_algorithm": "rsa-sha256"},
 			"signature_algorithm"},
 		"SHA-1": {object{"signature_algorithm": "http://www.w3.org/2000/09/xmldsig#rsa-sha1"},
@@ -104,7 +104,7 @@ func TestSAMLKeys(t *testing.T) {
 		"SHA-1 digest": {object{"digest_algorithm": "http://www.w3.org/2000/09/xmldsig#sha1"},
 			"digest_algorithm"},
 		"no algorithm":       {object{"digest_algorithm": "crc32"}, "digest_algorithm"},
-		"of tokens":          {object{"signature_algorithm": "RS256"}, "signature_algorithm"},
+		"one for tokens":     {object{"signature_algorithm": "RS256"}, "signature_algorithm"},
 		"too short":          {object{"lifetime_in_seconds": 0}, "lifetime_in_seconds"},
 		"too long":           {object{"lifetime_in_seconds": 86401}, "lifetime_in_seconds"},
 		"a fraction":         {object{"lifetime_in_seconds": 1.5}, "lifetime_in_seconds"},
@@ -142,7 +142,7 @@ func TestSigningKeyIsSealed(t *testing.T) {
 		"protocol_prop": object{signingKey: key, signingCert: cert}})
 	assert.Equal(t, "******", app["protocol_prop"].(object)[signingKey])
 	assert.Equal(t, app["protocol_prop"], c.Get(path(app, "protocols/saml")).Object()["protocol_prop"],
-		"one value, two views")
+		"both records show one value")
 	changed := c.Patch(path(app), object{"protocol_prop": object{"sp_entity": "sp"}}).Object()["protocol_prop"].(object)
 	assert.Equal(t, "******", changed[signingKey])
 	key2, cert2, _ := keyPair(t, ecKey(t))
@@ -184,7 +184,7 @@ func TestProtocols(t *testing.T) {
 	c.Do(http.MethodPut, saml, object{"protocol_prop": object{"acs_url": "https://a.test/acs",
 		"sp_entity": "sp"}}).OK(nil)
 	assert.Equal(t, "1", c.Post(saml+"/enable", nil).Object()["status"])
-	c.Do(http.MethodPut, saml, c.Get(saml).Object()).OK(nil) // what was read can be written
+	c.Do(http.MethodPut, saml, c.Get(saml).Object()).OK(nil) // a record may be sent back as it is
 	assert.Equal(t, "1", c.Get(saml).Object()["status"])
 	assert.Equal(t, object{}, c.Post(saml+"/disable", nil).Object())
 	assert.Equal(t, "0", c.Get(saml).Object()["status"])
@@ -195,7 +195,7 @@ func TestProtocols(t *testing.T) {
 	c.Post(oidc+"/enable", nil).OK(nil)
 	c.Do(http.MethodPut, oidc, object{"protocol_prop": object{"signature_algorithm": "ES256"}}).OK(nil)
 	assert.Equal(t, object{"signature_algorithm": "ES256"}, c.Get(path(app)).Object()["protocol_prop"],
-		"one value, two views")
+		"both records show one value")
 	c.Do(http.MethodPut, oidc, object{"protocol_prop": object{"signature_algorithm": "none"}}).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.protocol_prop.signature_algorithm")
 
@@ -233,7 +233,7 @@ func TestProtocolSecret(t *testing.T) {
 	assert.Equal(t, "******", record["secret"])
 	assert.Equal(t, made["secret_hint"], record["secret_hint"])
 	c.Do(http.MethodPut, oidc, object{"protocol_prop": object{"signature_algorithm": "ES256"}}).OK(nil)
-	assert.Equal(t, "******", c.Get(oidc).Object()["secret"], "it stays")
+	assert.Equal(t, "******", c.Get(oidc).Object()["secret"], "a PUT keeps it")
 	again := c.Post(oidc+"/secret", nil).Object()
 	assert.NotEqual(t, made["secret"], again["secret"])
 	c.Post(path(app, "protocols/saml/secret"), nil).Problem(http.StatusNotFound, "not_found")

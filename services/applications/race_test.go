@@ -36,8 +36,8 @@ func TestRaceForAccount(t *testing.T) {
 	assert.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 15}, counts, "one for each user")
 }
 
-// However sub-accounts are added and deleted, a user with sub-accounts has exactly one default, and their count is
-// right.
+// However sub-accounts are added and deleted, a user with sub-accounts has exactly one default, and the count of
+// sub-accounts is right: several can be forbidden when one is left.
 func TestRaceForDefault(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -68,6 +68,7 @@ func TestRaceForDefault(t *testing.T) {
 	}
 }
 
+// defaults counts the default sub-accounts of a list.
 func defaults(t testing.TB, list object) (n int) {
 	t.Helper()
 	for _, item := range list["items"].([]any) {
@@ -78,7 +79,7 @@ func defaults(t testing.TB, list object) (n int) {
 	return n
 }
 
-// A second sub-account and the operation that forbids it: only one of the two succeeds.
+// Either a second sub-account is added, or several sub-accounts are forbidden.
 func TestRaceForbidsSeveral(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -96,7 +97,7 @@ func TestRaceForbidsSeveral(t *testing.T) {
 	}
 }
 
-// No sub-account outlives its application.
+// A sub-account that is added while its application is deleted does not remain.
 func TestRaceWithDelete(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -112,7 +113,7 @@ func TestRaceWithDelete(t *testing.T) {
 	assert.Empty(t, testkit.Stored(t, s, "acme", "accounts"))
 }
 
-// Each of several concurrent refreshes returns a valid secret, and only the hashes of listed secrets are stored.
+// Concurrent refreshes make at most five valid secrets, and only their hashes are stored.
 func TestRaceOfRefreshes(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

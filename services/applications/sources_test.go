@@ -21,7 +21,7 @@ func TestSources(t *testing.T) {
 	assert.Equal(t, object{}, c.Post(path(app, "idp"), object{"config_id": "31"}).Object())
 	assert.Equal(t, []any{wechat}, idps())
 	c.Post(path(app, "idp"), object{"config_id": "31"}).OK(nil)
-	assert.EqualValues(t, 2, c.Get(path(app)).Object()["version"], "twice is no change")
+	assert.EqualValues(t, 2, c.Get(path(app)).Object()["version"], "nothing changes the second time")
 	c.Post(path(app, "idp"), object{"config_ids": []any{"32", "31", "32"}}).OK(nil)
 	assert.Equal(t, []any{wechat, mail}, idps())
 
@@ -50,7 +50,7 @@ func TestSources(t *testing.T) {
 	assert.Equal(t, []any{mail}, idps())
 }
 
-// Without an answer of the identity-sources service nothing is attached.
+// While the identity-sources service does not answer, nothing is attached.
 func TestSourcesUnanswered(t *testing.T) {
 	t.Parallel()
 	c := in(alone(t), "acme")

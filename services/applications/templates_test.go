@@ -46,6 +46,7 @@ func TestEveryTemplate(t *testing.T) {
 	}
 }
 
+// locations are those of template parameters in the body.
 func locations(members []any) (list []string) {
 	for _, member := range members {
 		list = append(list, "body.template_params.params."+member.(string))
@@ -65,7 +66,7 @@ func TestTemplates(t *testing.T) {
 		return list
 	}
 	assert.Equal(t, []any{"GitLab", "GitLab (OpenID Connect)"}, names("?name=gitLAB"))
-	assert.Empty(t, names("?name=no such product"[:len("?name=no")]+"suchproduct"))
+	assert.Empty(t, names("?name=nosuchproduct"))
 	c.Get("/v1/application-templates").Problem(http.StatusBadRequest, "invalid_parameters", "query.name")
 
 	base := object{"base_url": "https://gitlab.acme.test"}
@@ -95,7 +96,7 @@ func TestTemplates(t *testing.T) {
 			"body.template_params.params.base_url"},
 		"a wrong type": {object{"template_id": "gitlab", "template_params": object{"params": object{"base_url": 1}}},
 			"body.template_params.params.base_url"},
-		"one too many": {object{"template_id": "box", "template_params": object{"params": object{"x": 1}}},
+		"an unknown parameter": {object{"template_id": "box", "template_params": object{"params": object{"x": 1}}},
 			"body.template_params.params.x"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,11 +133,11 @@ func TestTemplateParametersChange(t *testing.T) {
 	assert.Equal(t, "moved", changed["descr"])
 	assert.Len(t, prop["response_attr"], 3)
 	protocol := c.Get(path(app, "protocols/saml")).Object()
-	assert.Equal(t, prop, protocol["protocol_prop"], "both views are one")
+	assert.Equal(t, prop, protocol["protocol_prop"], "both records show the same settings")
 
 	c.Patch(path(app), object{"protocol_type": "oidc", "redirect_url": "https://new.acme.test/cb"}).OK(nil)
 	changed = c.Patch(path(app),
 		object{"template_params": object{"params": object{"base_url": "https://third.acme.test"}}}).Object()
 	assert.Equal(t, "https://third.acme.test/users/sign_in", changed["login_url"])
-	assert.NotContains(t, changed["protocol_prop"], "acs_url", "these are the settings of another protocol")
+	assert.NotContains(t, changed["protocol_prop"], "acs_url", "the template is for another protocol")
 }

@@ -37,6 +37,7 @@ func newMachine(t testing.TB, s *testkit.Service) *machine {
 	return m
 }
 
+// post makes a request about the application as an administrator.
 func (m *machine) post(path string) *testkit.Answer {
 	m.t.Helper()
 	return m.admin.Post("/v1/applications/"+m.ID+path, nil)
@@ -48,6 +49,7 @@ func (m *machine) ask(secret string) *testkit.Answer {
 	return m.s.Stranger().With("Content-Type", rest.FormType).Post("/v1/oauth2/token", form.Encode())
 }
 
+// token gets a token, which must be valid.
 func (m *machine) token() string {
 	m.t.Helper()
 	var given struct {
@@ -63,11 +65,13 @@ func (m *machine) token() string {
 	return given.AccessToken
 }
 
+// good reports whether this service accepts a token.
 func (m *machine) good(token string) bool {
 	_, err := m.s.Deps.Verifier.Verify(m.t.Context(), token)
 	return err == nil
 }
 
+// requireEnds waits until tokens are not accepted any more.
 func (m *machine) requireEnds(tokens ...string) {
 	m.t.Helper()
 	for _, token := range tokens {
@@ -89,7 +93,7 @@ func TestADisabledApplicationsTokensEnd(t *testing.T) {
 	m.requireEnds(first)
 	m.post("/enable").OK(nil)
 	m.token()
-	require.False(t, m.good(first), "enabling does not revive it")
+	require.False(t, m.good(first), "enabling the application does not make it valid again")
 }
 
 func TestARefreshedSecretEndsTokens(t *testing.T) {
@@ -100,7 +104,7 @@ func TestARefreshedSecretEndsTokens(t *testing.T) {
 	require.True(t, m.good(first))
 
 	m.post("/secrets?grace_seconds=60").OK(m)
-	second := m.token() // at the same moment
+	second := m.token() // at the time of the refresh: the clock stands still
 	m.requireEnds(first)
 	require.True(t, m.good(second))
 	m.ask(old).OK(nil)
@@ -118,7 +122,7 @@ func TestARefreshedSecretEndsTokens(t *testing.T) {
 func TestADeletedApplicationsTokensEnd(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, start(t))
-	m.requireRefused(m.ask("wrong")) // what is kept of that goes, too
+	m.requireRefused(m.ask("wrong")) // the count of failures is deleted, too
 	token := m.token()
 	m.admin.Delete("/v1/applications/"+m.ID, nil).OK(nil)
 	m.requireRefused(m.ask(m.ClientSecret))
@@ -151,7 +155,7 @@ func TestRotationOperation(t *testing.T) {
 
 	m.admin.Post("/v1/oauth2/keys/rotate?at_once=true", nil).OK(&now)
 	require.Len(t, now.Keys, 1)
-	require.False(t, m.good(token), "in this service, before the answer is sent")
+	require.False(t, m.good(token), "this service knows it before it answers")
 	m.token()
 	m.s.As("acme", auth.ApplicationsWrite).Post("/v1/oauth2/keys/rotate", nil).Problem(http.StatusForbidden,
 		"forbidden")
@@ -164,7 +168,7 @@ func TestBootstrapAdministrator(t *testing.T) {
 	c.Bootstrap.ClientID, c.Bootstrap.ClientSecret = clientID, secret.New(clientSecret)
 	spec := applications.Spec(c)
 	s := testkit.Start(t, spec)
-	s.Replica(spec) // makes no second one
+	s.Replica(spec) // makes no second administrator
 	m := &machine{t: t, s: s, ClientID: clientID, admin: s.As("default", auth.PlatformAdmin)}
 	var given struct {
 		AccessToken string `json:"access_token"`
@@ -180,7 +184,7 @@ func TestBootstrapAdministrator(t *testing.T) {
 	require.Equal(t, clientID, list.Items[0].ClientID)
 	admin.With("X-Tenant-Id", "acme").Get("/v1/applications").OK(nil)
 
-	// Its secret can be refreshed like that of other applications, and a later start does not change it back.
+	// Its secret can be refreshed, and a later start does not restore the old one.
 	m.ID = list.Items[0].ID
 	m.post("/secrets").OK(m)
 	s.Replica(spec)
@@ -219,8 +223,8 @@ func TestTokenSettings(t *testing.T) {
 	}
 }
 
-// An unknown client is refused with the reads and writes of a wrong secret, in the same order, and after as many
-// attempts with a 429.
+// An unknown client is refused with the same reads and writes as a known one with a wrong secret, and after as many
+// attempts with 429, so that nobody learns which clients exist.
 func TestUnknownClientsAreRefusedAsKnownOnes(t *testing.T) {
 	t.Parallel()
 	ledger := &testkit.Ledger{}

@@ -30,7 +30,7 @@ func TestClient(t *testing.T) {
 	store := testkit.Store(t, clock, application.Collections()...)
 	catalogue, err := template.Open()
 	require.NoError(t, err)
-	ends := map[string]bool{} // a transaction may run again
+	ends := map[string]bool{} // by version, because a transaction may run again
 	apps := application.New(application.Deps{
 		Store: store, Templates: catalogue, Pictures: picture.NewDecoder(picture.NewRoom(), prometheus.NewRegistry()),
 		OnEnd: func(_ context.Context, _ *docstore.Tx, app *application.Application) error {
@@ -83,7 +83,7 @@ func TestClient(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.False(t, client().Enabled)
-	assert.Len(t, ends, 2, "once for each end")
+	assert.Len(t, ends, 2, "disabling twice ends the tokens once")
 	for change, ended := range map[string]int{
 		`{"descr":"x"}`: 0, `{"scopes":["users:read","users:write"]}`: 0, `{"scopes":[]}`: 1,
 		`{"jwks_uri":"https://b.test"}`: 1, `{"category":"1"}`: 1,

@@ -48,6 +48,7 @@ func (w *world) config() signing.Config {
 		OnEnd: func(context.Context, *docstore.Tx, string) error { return nil }}
 }
 
+// open starts a replica.
 func (w *world) open() *signing.Keeper {
 	w.t.Helper()
 	k, err := signing.Open(w.t.Context(), w.config())
@@ -55,6 +56,7 @@ func (w *world) open() *signing.Keeper {
 	return k
 }
 
+// refresh runs the task of each replica.
 func (w *world) refresh(all ...*signing.Keeper) {
 	w.t.Helper()
 	for _, k := range all {
@@ -63,7 +65,7 @@ func (w *world) refresh(all ...*signing.Keeper) {
 	}
 }
 
-// verifies makes a verifier that trusts what a keeper publishes now, as a service elsewhere does.
+// verifier makes a verifier with the keys that a keeper publishes now, like that of another service.
 func (w *world) verifier(k *signing.Keeper) *auth.Verifier {
 	w.t.Helper()
 	v, err := auth.New(auth.Config{
@@ -102,7 +104,7 @@ func TestReplicasThatStartAtOnceMakeOneKey(t *testing.T) {
 	require.Equal(t, ids[:1], w.open().Signer().Keys().IDs(), "after a restart, too")
 }
 
-// A key is published before it signs and until its last token has expired. Replicas need no message.
+// A key is published before it signs, and until its last token has expired. Replicas need no event for that.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -121,7 +123,7 @@ func TestRotation(t *testing.T) {
 	for _, k := range []*signing.Keeper{one, other, w.open()} {
 		require.Equal(t, []string{first, second}, k.Signer().Keys().IDs())
 	}
-	last := w.verifier(other) // what a service holds when the new key begins to sign
+	last := w.verifier(other) // the keys of a service when the new key begins to sign
 
 	w.clock.Advance(lead)
 	w.refresh(one)
@@ -134,11 +136,11 @@ func TestRotation(t *testing.T) {
 	_, err = w.verifier(w.open()).Verify(t.Context(), long)
 	require.NoError(t, err)
 
-	w.clock.Advance(auth.MaxTokenTTL + auth.Leeway - time.Second) // exp has no parts of a second
+	w.clock.Advance(auth.MaxTokenTTL + auth.Leeway - time.Second) // exp is in whole seconds
 	w.refresh(one, other)
 	require.Equal(t, []string{second, first}, other.Signer().Keys().IDs())
 	_, err = w.verifier(one).Verify(t.Context(), late)
-	require.NoError(t, err, "until its last moment")
+	require.NoError(t, err, "a token is valid until it expires")
 	w.clock.Advance(time.Second)
 	w.refresh(one, other)
 	for _, k := range []*signing.Keeper{one, other, w.open()} {

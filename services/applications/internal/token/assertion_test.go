@@ -24,7 +24,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
-// signer is a client's private keys, one of each kind, whose names are their kids.
+// signer has a client's private keys. Their kids are ed, es and rsa.
 type signer struct {
 	ed  ed25519.PrivateKey
 	es  *ecdsa.PrivateKey
@@ -57,6 +57,7 @@ func keyed(id string, jwks []byte, uri string) application.Client {
 	return c
 }
 
+// sign makes a JWT.
 func sign(t testing.TB, method jwt.SigningMethod, key any, header, claims map[string]any) string {
 	made := jwt.NewWithClaims(method, jwt.MapClaims(claims))
 	maps.Copy(made.Header, header)
@@ -65,11 +66,13 @@ func sign(t testing.TB, method jwt.SigningMethod, key any, header, claims map[st
 	return text
 }
 
+// withAssertion is the body of a token request with an assertion.
 func withAssertion(text string) string {
 	return grant + "&client_assertion_type=" +
 		url.QueryEscape("urn:ietf:params:oauth:client-assertion-type:jwt-bearer") + "&client_assertion=" + text
 }
 
+// claims are those of a valid assertion of client c1.
 func (w *world) claims(jti string) map[string]any {
 	now := w.Clock.Now().Millis() / 1000
 	return map[string]any{"iss": "c1", "sub": "c1", "aud": "https://idp.test", "jti": jti, "iat": now, "exp": now + 60}
@@ -86,7 +89,7 @@ func TestAssertions(t *testing.T) {
 		method jwt.SigningMethod
 		key    any
 		header map[string]any
-		claims map[string]any // nil removes one
+		claims map[string]any // nil removes a claim
 		ok     bool
 	}{
 		"EdDSA":                {method: jwt.SigningMethodEdDSA, key: s.ed, header: ed, ok: true},
@@ -108,7 +111,7 @@ func TestAssertions(t *testing.T) {
 		"made in the future": {method: jwt.SigningMethodEdDSA, key: s.ed,
 			claims: map[string]any{"iat": now + 31}},
 		"without an end": {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"exp": nil}},
-		"good for a day": {method: jwt.SigningMethodEdDSA, key: s.ed,
+		"valid for a day": {method: jwt.SigningMethodEdDSA, key: s.ed,
 			claims: map[string]any{"exp": now + 86400}},
 		"another audience": {method: jwt.SigningMethodEdDSA, key: s.ed,
 			claims: map[string]any{"aud": "https://idp.test.evil"}},
@@ -155,8 +158,8 @@ func TestAssertions(t *testing.T) {
 	requireFault(t, w.form(tokenPath, withAssertion("nonsense")), http.StatusUnauthorized, "invalid_client")
 }
 
-// An assertion is valid once, whichever replica gets it, however many requests come at the same time.
-func TestAssertionsAreGoodOnce(t *testing.T) {
+// An assertion is accepted once, whichever replicas get it at the same time.
+func TestAssertionsAreAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t)
 	w := newWorld(t, keyed("c1", s.public(t), ""))
@@ -222,9 +225,9 @@ func TestKeysOfAnAddress(t *testing.T) {
 
 	publish(nil)
 	w.Clock.Advance(11 * time.Second)
-	try(next, "next", "6").OK(nil) // while the address is away, the last good keys stay
+	try(next, "next", "6").OK(nil) // while the address does not answer, the last keys are used
 	requireFault(t, try(next, "newer", "7"), http.StatusServiceUnavailable, "temporarily_unavailable")
 
-	w.clients.set(keyed("c1", s.public(t), "")) // the record has changed
+	w.clients.set(keyed("c1", s.public(t), "")) // the client has a key set of its own now
 	try(s, "ed", "8").OK(nil)
 }

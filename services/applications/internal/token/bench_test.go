@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/token"
 )
 
-// BenchmarkEndpoints is the work of the service alone, without a network.
+// BenchmarkEndpoints measures the work of the service, without a network.
 func BenchmarkEndpoints(b *testing.B) {
 	w := newWorldWith(b, token.Limits{TokensPerSecond: 1e9, FailuresPerMinute: 1},
 		machine("c1", "acme", "s3cret", "users:read"))

@@ -19,7 +19,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/ended"
 )
 
-// elsewhere starts another service, which asks for the ended tokens.
+// elsewhere starts another service, which asks this one for the ended tokens, and returns its verifier.
 func (w *world) elsewhere(t testing.TB, keys auth.KeySource) (*service.Unit, *auth.Verifier) {
 	spec := service.Spec{Name: "users", New: func(context.Context, service.Deps) (service.App, error) {
 		return service.App{Handler: http.NotFoundHandler()}, nil
@@ -63,7 +63,7 @@ func TestTokensEndInEveryReplicaOfEveryService(t *testing.T) {
 			require.Eventually(t, func() bool { return !good(v, text) }, patience, time.Millisecond)
 		}
 	}
-	require.False(t, good(users, tokens[0]), "it knew the ended tokens before it was ready")
+	require.False(t, good(users, tokens[0]), "a service that is ready knows the ended tokens")
 	require.True(t, good(users, tokens[1]))
 	revoke(tokens[1])
 	ends(tokens[1])
@@ -88,8 +88,8 @@ func TestTokensEndInEveryReplicaOfEveryService(t *testing.T) {
 	require.True(t, good(others, after))
 }
 
-// Keys that others may know end with all tokens that they signed, in every replica of every service, by the event
-// alone: a service may keep its copy of the key set. Replicas of this service sign with the new key from then on.
+// A rotation at once ends the old key and all tokens that it signed, in every replica of every service. The event is
+// enough: a service may keep its copy of the key set. Replicas of this service sign with the new key from then on.
 func TestRotationAtOnceEndsTokensInEveryReplicaOfEveryService(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, machine("c1", "acme", "s3cret"))
@@ -110,18 +110,18 @@ func TestRotationAtOnceEndsTokensInEveryReplicaOfEveryService(t *testing.T) {
 	}
 	require.NotEqual(t, old, published(w.Service))
 	require.Eventually(t, func() bool { return published(replica) == published(w.Service) }, patience,
-		time.Millisecond, "no task of this test refreshes the keys")
+		time.Millisecond, "the event makes the replica read the new keys")
 	_, err := replica.Deps.Verifier.Verify(t.Context(), w.token(t, "c1", "s3cret"))
 	require.NoError(t, err)
 
 	late, others := w.elsewhere(t, auth.StaticKeys(old))
 	require.Eventually(t, func() bool { return late.Ready(t.Context()) == nil }, patience, time.Millisecond)
 	_, err = others.Verify(t.Context(), stolen)
-	require.Error(t, err, "it knew the ended tokens before it was ready")
+	require.Error(t, err, "a service that is ready knows the ended tokens")
 }
 
 // A service that starts while nobody answers which tokens have ended is not ready.
-func TestNotReadyBeforeItIsKnown(t *testing.T) {
+func TestNotReadyBeforeEndedTokensAreKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	keys := auth.StaticKeys(w.Stranger().Get("/v1/oauth2/jwks").OK(nil).Body)

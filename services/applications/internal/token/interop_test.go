@@ -13,7 +13,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// Unmodified OAuth and OIDC libraries find the endpoints, get a token and verify it.
+// OAuth and OIDC libraries find the endpoints, get a token and verify it.
 func TestUsualClients(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(nil)

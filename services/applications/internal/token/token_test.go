@@ -66,11 +66,12 @@ func machine(id, tenant, secret string, scopes ...string) application.Client {
 	}
 }
 
+// world is the OAuth part of the service, with clients that the test defines.
 type world struct {
 	*testkit.Service
 	clients   *clients
 	spec      service.Spec
-	publicURL string // instead of testkit's
+	publicURL string // if not empty, instead of testkit's
 }
 
 func newWorld(t testing.TB, known ...application.Client) *world {
@@ -127,6 +128,7 @@ func (w *world) form(path, body string, headers ...string) *testkit.Answer {
 	return c.Post(path, body)
 }
 
+// basic is the Authorization header of client_secret_basic (RFC 6749 §2.3.1).
 func basic(id, secret string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(id)+":"+url.QueryEscape(secret)))
 }
@@ -140,6 +142,7 @@ func (w *world) token(t testing.TB, id, secret string, more ...string) string {
 	return answer.AccessToken
 }
 
+// requireFault checks an OAuth error (RFC 6749 §5.2).
 func requireFault(t *testing.T, answer *testkit.Answer, status int, code string) {
 	t.Helper()
 	require.Equal(t, status, answer.Status, "%s", answer.Body)
@@ -152,7 +155,7 @@ func requireFault(t *testing.T, answer *testkit.Answer, status int, code string)
 
 func TestTokenEndpoint(t *testing.T) {
 	t.Parallel()
-	const odd = "a b+c%&:=é\"\\/" // what form encoding is for
+	const odd = "a b+c%&:=é\"\\/" // characters that form encoding changes
 	people := machine("people", "acme", "s3cret", "users:read", "users:write")
 	people.Category = "1"
 	off := machine("off", "acme", "s3cret", "users:read")
@@ -260,7 +263,7 @@ func TestTokenForAnotherTenant(t *testing.T) {
 	p, err := w.Deps.Verifier.Verify(t.Context(), given.AccessToken)
 	require.NoError(t, err)
 	require.Equal(t, "globex", p.Tenant)
-	require.Equal(t, "users:read", given.Scope, "an administrator may have less")
+	require.Equal(t, "users:read", given.Scope, "an administrator may ask for less")
 	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("c1", "s3cret"), "X-Tenant-Id", "globex"),
 		http.StatusForbidden, "access_denied")
 	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("admin", "s3cret"), "X-Tenant-Id", "No Tenant"),
@@ -292,7 +295,7 @@ func TestDryRun(t *testing.T) {
 }
 
 // Wrong secrets are limited and emitted as events; the right secret, from the same address, is still accepted.
-func TestFailuresAreLimitedAndTold(t *testing.T) {
+func TestFailuresAreLimitedAndEmitted(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, token.Limits{TokensPerSecond: 1000, FailuresPerMinute: 5}, machine("c1", "acme", "s3cret"),
 		machine("c2", "acme", "s3cret"))
@@ -302,7 +305,7 @@ func TestFailuresAreLimitedAndTold(t *testing.T) {
 	for range 5 {
 		requireFault(t, try("c1", "guess", "192.0.2.7"), http.StatusUnauthorized, "invalid_client")
 	}
-	for _, address := range []string{"192.0.2.7", "192.0.2.8"} { // of the address, of the client
+	for _, address := range []string{"192.0.2.7", "192.0.2.8"} { // the limit of the address and that of the client
 		answer := try("c1", "guess", address)
 		requireFault(t, answer, http.StatusTooManyRequests, "temporarily_unavailable")
 		require.NotEmpty(t, answer.Header.Get("Retry-After"))
@@ -315,7 +318,7 @@ func TestFailuresAreLimitedAndTold(t *testing.T) {
 	}
 	requireFault(t, try("unknown", "guess", "2001:db8::3"), http.StatusTooManyRequests, "temporarily_unavailable")
 
-	var told []token.Failures // of c1; what is over the limit is not told
+	var told []token.Failures // of c1; failures over the limit have no event
 	for _, e := range w.Events(6) {
 		require.Equal(t, "idp.client.authentication_failed", e.Type)
 		require.Equal(t, "acme", e.Tenant)
@@ -346,7 +349,7 @@ func TestTokensAreLimited(t *testing.T) {
 	require.NotEmpty(t, answer.Header.Get("Retry-After"))
 	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("c2", "x")), http.StatusUnauthorized,
 		"invalid_client")
-	w.token(t, "c2", "s3cret") // others' requests take nothing from it
+	w.token(t, "c2", "s3cret") // each client has its own limit
 }
 
 func TestRevocation(t *testing.T) {
@@ -362,7 +365,7 @@ func TestRevocation(t *testing.T) {
 	answer := w.form(revokePath, "token="+one+"&token_type_hint=refresh_token", "Authorization",
 		basic("c1", "s3cret")).OK(nil)
 	require.JSONEq(t, "{}", string(answer.Body))
-	require.False(t, good(one), "when the answer is sent")
+	require.False(t, good(one), "this service knows it before it answers")
 	w.form(revokePath, "token="+one, "Authorization", basic("c1", "s3cret")).OK(nil) // again
 	w.form(revokePath, "token=nonsense", "Authorization", basic("c1", "s3cret")).OK(nil)
 
@@ -428,12 +431,12 @@ func TestIntrospection(t *testing.T) {
 	}
 	inactive(text, basic("other", "s3cret"))
 	inactive("nonsense", basic("c1", "s3cret"))
-	inactive(w.Token("acme"), basic("admin", "s3cret")) // another issuer's
+	inactive(w.Token("acme"), basic("admin", "s3cret")) // a token of another issuer
 	requireFault(t, ask(text, basic("c1", "x")), http.StatusUnauthorized, "invalid_client")
 	requireFault(t, ask(text, "Bearer nonsense"), http.StatusUnauthorized, "invalid_token")
 	requireFault(t, w.form(introspectPath, "token="+text), http.StatusUnauthorized, "invalid_client")
 
-	// A caller's secret is cached for as long as a token would be.
+	// A caller's secret is cached until an event ends it, and at most as long as a verified token.
 	ctx := request.System(t.Context(), "acme")
 	changed := machine("c2", "acme", "another", "users:read")
 	changed.Version = 2
