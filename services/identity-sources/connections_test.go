@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// others answers for the services that may refer to connections.
+// others answers for the services that can refer to connections, with how many credentials and applications do.
 func others(s *testkit.Service, credentials, applications int) {
 	count := func(n int) func(context.Context, object) (object, error) {
 		return func(context.Context, object) (object, error) { return object{"count": n}, nil }
@@ -72,21 +72,21 @@ func TestConnectionsAreRefused(t *testing.T) {
 		body      object
 		locations []string
 	}{
-		"nothing":          {object{}, []string{"body.provider_code", "body.config_fields"}},
+		"an empty body":    {object{}, []string{"body.provider_code", "body.config_fields"}},
 		"unknown provider": {wechat(object{"provider_code": "nobody"}), []string{"body.provider_code"}},
-		"missing": {wechat(object{"config_fields": object{}}),
+		"missing fields": {wechat(object{"config_fields": object{}}),
 			[]string{"body.config_fields.AppId", "body.config_fields.AppSecret"}},
-		"ill-formed": {
+		"malformed fields": {
 			wechat(object{"config_fields": object{"AppId": "a b", "AppSecret": 17, "Corp": "x"}}),
 			[]string{"body.config_fields.AppId", "body.config_fields.AppSecret", "body.config_fields.Corp"},
 		},
-		"a mask for nothing": {
+		"a mask without a secret": {
 			wechat(object{"config_fields": object{"AppId": "wx8f3a2b1c0d9e7f65", "AppSecret": "******"}}),
 			[]string{"body.config_fields.AppSecret"},
 		},
 		"long name":  {wechat(object{"display_name": strings.Repeat("长", 129)}), []string{"body.display_name"}},
 		"not fields": {wechat(object{"config_fields": "x"}), []string{"body.config_fields"}},
-		"neither": {
+		"neither metadata nor its URL": {
 			object{"provider_code": "saml", "config_fields": object{}}, []string{"body.config_fields"},
 		},
 	} {
@@ -97,27 +97,24 @@ func TestConnectionsAreRefused(t *testing.T) {
 	}
 }
 
-// A secret is stored encrypted, shown as a mask, kept by its mask, and deleted with the field.
+// A secret is stored encrypted and shown as a mask. The mask keeps it, and it is deleted with its field.
 func TestSecretsOfConnections(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	c := in(s, "acme")
-	const first, second = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
+	const second = "fedcba9876543210fedcba9876543210"
 	made := c.Post(connectionsPath, wechat()).Object()
-	require.NotContains(t, stored(t, s), first)
+	require.NotContains(t, stored(t, s), appSecret)
 
 	replace := func(body object) object {
 		t.Helper()
-		var list []object
-		c.Do(http.MethodPut, one(made), body).OK(&list)
-		require.Len(t, list, 1)
-		return list[0]
+		return put(t, c, made, body)
 	}
 	kept := replace(wechat(object{"display_name": "x",
 		"config_fields": object{"AppId": "wx0000000000000000", "AppSecret": "******"}}))
 	require.Equal(t, "******", kept["config_fields"].(object)["AppSecret"])
 	require.Equal(t, 2.0, kept["version"])
-	require.Equal(t, 2.0, replace(kept)["version"], "what was read may be written back")
+	require.Equal(t, 2.0, replace(kept)["version"], "a record may be sent back as it is")
 
 	changed := replace(wechat(object{"config_fields": object{"AppId": "wx0000000000000000", "AppSecret": second}}))
 	require.Equal(t, 3.0, changed["version"])
@@ -134,7 +131,7 @@ func TestSecretsOfConnections(t *testing.T) {
 	for _, e := range s.Events(5) {
 		text, err := json.Marshal(e)
 		require.NoError(t, err)
-		for _, secret := range []string{first, second, "another"} {
+		for _, secret := range []string{appSecret, second, "another"} {
 			require.NotContains(t, string(text), secret)
 		}
 	}
@@ -195,7 +192,7 @@ func TestRaceOfFirstRequests(t *testing.T) {
 	require.Len(t, list, 1)
 }
 
-func TestOthersAskForConnections(t *testing.T) {
+func TestAnswersAboutConnections(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	made := in(s, "acme").Post(connectionsPath, wechat()).Object()

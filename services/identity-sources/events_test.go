@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// Events are a format that other programs rely on.
+// The events are a format that other services and clients rely on.
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -19,7 +19,7 @@ func TestGoldenEvents(t *testing.T) {
 	c := in(s, "acme")
 	tick := func() { s.Clock.Advance(time.Second) }
 	var all []object
-	c.Get(connectionsPath).OK(&all) // makes the native database connection
+	c.Get(connectionsPath).OK(&all) // the first request creates the native database connection
 	tick()
 	made := c.Post(connectionsPath, wechat()).Object()
 	tick()
@@ -44,7 +44,7 @@ func TestGoldenEvents(t *testing.T) {
 		tick()
 		c.Delete(path, nil).OK(nil)
 	}
-	events := s.Events(14) // those of different records may be published in another order
+	events := s.Events(14) // events of different records come in any order
 	slices.SortStableFunc(events, func(a, b bus.Event) int { return a.Time.Std().Compare(b.Time.Std()) })
 	testkit.GoldenEvents(t, began, events,
 		"connection.created", "connection.updated", "connection.enabled", "connection.disabled", "connection.deleted",

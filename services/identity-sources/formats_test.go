@@ -6,7 +6,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// Every later version must be able to read what is stored: a change here needs a way to read existing documents.
+// Later versions must be able to read stored documents: whoever changes a golden file provides for the old form.
 func TestGoldenDocuments(t *testing.T) {
 	t.Parallel()
 	s := start(t)

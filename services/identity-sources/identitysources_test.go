@@ -12,6 +12,7 @@ import (
 	identitysources "github.com/idplatform/idplatform/services/identity-sources"
 )
 
+// object is a JSON object.
 type object = map[string]any
 
 const (
@@ -75,10 +76,10 @@ func TestOpenAPIDocument(t *testing.T) {
 	testkit.Document(t, start(t), "api/openapi.yaml")
 }
 
-// wechat is a connection to be created.
+// wechat is the body of a connection, with changes.
 func wechat(more ...object) object {
 	body := object{"provider_code": "wechat_scan_qr", "config_fields": object{
-		"AppId": "wx8f3a2b1c0d9e7f65", "AppSecret": "0123456789abcdef0123456789abcdef",
+		"AppId": "wx8f3a2b1c0d9e7f65", "AppSecret": appSecret,
 	}}
 	for _, change := range more {
 		for name, value := range change {
@@ -90,6 +91,7 @@ func wechat(more ...object) object {
 
 func id(record object) string { return record["id"].(string) }
 
+// one is the path of a connection.
 func one(record object) string { return connectionsPath + "/" + id(record) }
 
 func TestProviders(t *testing.T) {

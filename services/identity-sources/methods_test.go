@@ -12,6 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
+// system is the context of work for a tenant without a request.
 func system(t *testing.T, tenant string) context.Context { return request.System(t.Context(), tenant) }
 
 // stored is the stored text of all connections and of their encrypted values.
@@ -107,7 +108,7 @@ func TestTemplates(t *testing.T) {
 		"no steps": {object{"steps": []any{}}, []string{"body.steps"}},
 		"no methods": {object{"steps": []any{object{"methods": []any{}, "required": true}}},
 			[]string{"body.steps[0].methods"}},
-		"none of them": {object{"steps": []any{object{"methods": []any{"pwd", "none"}, "required": true}}},
+		"no such method": {object{"steps": []any{object{"methods": []any{"pwd", "none"}, "required": true}}},
 			[]string{"body.steps[0].methods[1]"}},
 		"twice": {object{"steps": []any{object{"methods": []any{"pwd", "pwd"}, "required": true}}},
 			[]string{"body.steps[0].methods[1]"}},

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// directory is an LDAP server with one reader and one base, optionally with TLS from the start.
+// directory is an LDAP server with one user and one base. With ldaps it expects TLS from the start.
 func directory(t *testing.T, id identity, ldaps bool) (address string) {
 	t.Helper()
 	mux, err := gldap.NewMux()
@@ -111,7 +111,7 @@ func TestLDAP(t *testing.T) {
 	}
 }
 
-// mailbox is an SMTP server's session.
+// mailbox is a session of an SMTP server.
 type mailbox struct{}
 
 func (mailbox) Reset()                               {}
@@ -136,7 +136,7 @@ func (mailbox) Auth(string) (sasl.Server, error) {
 	}), nil
 }
 
-// mail is an SMTP server.
+// mail is an SMTP server, with TLS from the start, with STARTTLS, or without TLS.
 func mail(t *testing.T, id identity, fromTheStart, starttls bool) (port int) {
 	t.Helper()
 	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return mailbox{}, nil }))
@@ -186,7 +186,7 @@ func TestSMTP(t *testing.T) {
 		"wrong password":    {object{"Password": "wrong"}, "sign in", "user name or the password"},
 		"wrong sender":      {object{"From": "boss@acme.test"}, "sender", "553"},
 		"no STARTTLS":       {object{"Port": plain}, "connect", "does not offer STARTTLS"},
-		"in the clear":      {object{"Port": plain, "Security": "none"}, "sign in", "sign in"},
+		"without TLS":       {object{"Port": plain, "Security": "none"}, "sign in", "sign in"},
 		"unknown authority": {object{"CaCertificate": other.pem}, "connect", "authority that is not known"},
 		"nobody there":      {object{"Port": 1}, "connect", "nothing listens"},
 	} {

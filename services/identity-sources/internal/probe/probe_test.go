@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type object = map[string]any
 
-// identity is a server's key with a certificate that it signed itself.
+// identity is the key of a server with a self-signed certificate.
 type identity struct {
 	tls *tls.Config
 	pem string
@@ -58,7 +58,7 @@ func newIdentity(t *testing.T, host string, until time.Duration) identity {
 	}
 }
 
-// good is an identity of this machine.
+// good is a valid identity of this machine.
 func good(t *testing.T) identity { return newIdentity(t, "127.0.0.1", time.Hour) }
 
 // web serves HTTPS under an identity, and returns its address.
@@ -71,7 +71,7 @@ func web(t *testing.T, id identity, handler http.Handler) string {
 	return server.URL
 }
 
-// run tests a connection with a prober that may reach this machine and trusts an identity.
+// run tests a connection with a prober that may connect to this machine and trusts an identity.
 func run(t *testing.T, trusted identity, code string, fields object) probe.Result {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -109,7 +109,7 @@ func settings(t *testing.T, fields object) probe.Config {
 	return config
 }
 
-// requireFailure checks that the last step failed, and that it says what to change.
+// requireFailure checks that the test failed at a step, with a message that contains the text.
 func requireFailure(t *testing.T, r probe.Result, step, message string) {
 	t.Helper()
 	require.False(t, r.OK)
@@ -119,6 +119,7 @@ func requireFailure(t *testing.T, r probe.Result, step, message string) {
 	require.Contains(t, last.Message, message)
 }
 
+// requireSuccess checks that the test has these steps and that all succeeded.
 func requireSuccess(t *testing.T, r probe.Result, steps ...string) {
 	t.Helper()
 	require.True(t, r.OK, "%+v", r.Steps)
@@ -151,7 +152,7 @@ func TestShapes(t *testing.T) {
 	requireSuccess(t, runWith(t, outbound.Config{}, "mfa_otp", nil), "settings")
 }
 
-func TestDryRunAsksNobody(t *testing.T) {
+func TestOfflineAsksNobody(t *testing.T) {
 	t.Parallel()
 	result, err := probe.New(nil, nil).Test(tenant(t), find(t, "oidc"),
 		settings(t, object{"Issuer": "https://nobody.test"}), true)
@@ -159,7 +160,7 @@ func TestDryRunAsksNobody(t *testing.T) {
 	requireSuccess(t, result, "settings")
 }
 
-// In no protocol can a test reach private addresses.
+// Tests of no protocol reach private addresses.
 func TestPrivateAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -181,8 +182,8 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	}
 }
 
-// A server that sends nothing costs the time of one step. If too many tests run, another one is refused at once.
-func TestSilentServers(t *testing.T) {
+// A test ends when its caller disconnects, although the server sends nothing.
+func TestDisconnectedCaller(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/idplatform/idplatform/services/identity-sources/internal/probe"
 )
 
-// impatient tests a connection with a context that ends soon.
+// impatient tests a connection within 100 milliseconds.
 func impatient(t *testing.T, code string, fields object) probe.Result {
 	t.Helper()
 	config := outbound.Config{AllowPrivate: true}
@@ -31,8 +31,8 @@ func impatient(t *testing.T, code string, fields object) probe.Result {
 	return result
 }
 
-// talker is a server that sends the same text to every client, again and again if it is endless. Then it sends nothing
-// more, and waits.
+// talker is a server that sends a text to every client, without end if endless, and then waits until the client
+// disconnects.
 func talker(t *testing.T, says string, endless bool) (host, port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,7 +46,7 @@ func talker(t *testing.T, says string, endless bool) (host, port string) {
 			if err != nil {
 				return
 			}
-			if strings.HasPrefix(says, "HTTP") { // an answer before its request would be another fault
+			if strings.HasPrefix(says, "HTTP") { // HTTP clients refuse an answer before the request
 				_, err = conn.Read(make([]byte, 1))
 			}
 			for err == nil && says != "" {
@@ -54,7 +54,7 @@ func talker(t *testing.T, says string, endless bool) (host, port string) {
 					break
 				}
 			}
-			_, _ = io.Copy(io.Discard, conn) // until it hangs up
+			_, _ = io.Copy(io.Discard, conn) // until the client disconnects
 			conn.Close()
 		}
 	}()
@@ -63,9 +63,10 @@ func talker(t *testing.T, says string, endless bool) (host, port string) {
 	return host, port
 }
 
+// late is in the message of a step that took too long.
 const late = "no answer in time"
 
-// A server accepts connections and sends nothing, or stops in the middle of its answer.
+// A server that sends nothing, or stops in the middle of its answer, is reported as slow.
 func TestSlowAnswers(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
@@ -94,7 +95,7 @@ func TestSlowAnswers(t *testing.T) {
 	}
 }
 
-// A server that never ends its answer costs neither time nor memory.
+// An endless answer is refused when it is too large.
 func TestEndlessAnswers(t *testing.T) {
 	t.Parallel()
 	const large = "too large"
@@ -122,7 +123,7 @@ func TestEndlessAnswers(t *testing.T) {
 	requireFailure(t, run(t, id, "cas", object{"ServerUrl": endless}), "ticket validation", large)
 }
 
-// A name that resolves to a private address, at once or the second time, is refused in every protocol.
+// A name that resolves to a private address, the first or the second time, is refused in every protocol.
 func TestNamesWithPrivateAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// issuer serves an OpenID provider's documents, which change can spoil.
+// issuer serves the documents of an OpenID provider, changed by change.
 func issuer(t *testing.T, id identity, change func(document, keys object)) string {
 	t.Helper()
 	public, _, err := ed25519.GenerateKey(nil)
@@ -57,7 +57,7 @@ func TestOIDC(t *testing.T) {
 		"another issuer": {func(d, _ object) { d["issuer"] = "https://other.test" }, "discovery", "another issuer"},
 		"no endpoints":   {func(d, _ object) { delete(d, "jwks_uri") }, "discovery", "lacks"},
 		"not found":      {func(d, _ object) { d["status"] = 404 }, "discovery", "status 404"},
-		"elsewhere":      {func(d, _ object) { d["status"] = 302 }, "discovery", "redirects"},
+		"redirect":       {func(d, _ object) { d["status"] = 302 }, "discovery", "redirects"},
 		"endless":        {func(d, _ object) { d["x"] = strings.Repeat("x", 2<<20) }, "discovery", "too large"},
 		"no keys":        {func(_, k object) { k["keys"] = []any{} }, "keys", "no key"},
 		"broken keys":    {func(_, k object) { k["keys"] = "none" }, "keys", "can't be read"},
@@ -106,7 +106,7 @@ func TestCAS(t *testing.T) {
 		"ticket validation", "status 404")
 }
 
-// metadata of an identity provider with a certificate.
+// metadata is that of an identity provider with a certificate.
 func metadata(entity string, id identity) string {
 	return `<EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="` + entity + `">` +
 		`<IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol"><KeyDescriptor use="signing">` +

@@ -106,7 +106,7 @@ func schemaOf(t *testing.T, p *provider.Provider) (s struct {
 	return s
 }
 
-// wellDescribed checks that a form can be made from the schema and that every member is bounded.
+// wellDescribed checks that a form can be generated from the schema, and that every text is bounded.
 func wellDescribed(t *testing.T, p *provider.Provider) {
 	t.Helper()
 	s := schemaOf(t, p)
@@ -128,7 +128,7 @@ func wellDescribed(t *testing.T, p *provider.Provider) {
 		if m.WriteOnly {
 			secrets = append(secrets, name)
 			require.True(t, p.IsSecret(name))
-			require.NotEmpty(t, m.Type == "string", "the value of a secret is a text")
+			require.Equal(t, "string", m.Type, "a secret is a text")
 		}
 	}
 	require.Equal(t, secrets, p.Secrets)
@@ -142,6 +142,7 @@ func wellDescribed(t *testing.T, p *provider.Provider) {
 	}
 }
 
+// with is a copy of fields with one changed.
 func with(fields map[string]json.RawMessage, name string, value any) object {
 	changed := object{}
 	for member, v := range fields {
@@ -151,6 +152,7 @@ func with(fields map[string]json.RawMessage, name string, value any) object {
 	return changed
 }
 
+// broken checks that each way to break a member of the example is a fault.
 func broken(t *testing.T, p *provider.Provider) {
 	t.Helper()
 	s := schemaOf(t, p)
