@@ -20,7 +20,7 @@ const auditPath = "/v1/audit-logs"
 
 func spec() service.Spec { return events.Spec(events.DefaultConfig()) }
 
-// awaitEntries waits until a query of the audit log selects n entries.
+// awaitEntries waits until a query of the audit log selects n entries, and no more.
 func awaitEntries(t testing.TB, c *testkit.Client, query string, n int) []object {
 	t.Helper()
 	var page struct{ Items []object }
@@ -151,7 +151,7 @@ func TestDeniedAttempts(t *testing.T) {
 	}
 	s.As("acme", write).With("X-Tenant-Id", "globex").Post(subscriptionsPath, hook("x", "http://x.test")).
 		Problem(http.StatusForbidden, "forbidden")
-	s.As("acme", write).Get(subscriptionsPath).Problem(http.StatusForbidden, "forbidden") // reads are not noted
+	s.As("acme", write).Get(subscriptionsPath).Problem(http.StatusForbidden, "forbidden") // the audit log has no reads
 	s.TellDenied()
 	entries := awaitEntries(t, c, "outcome=denied", 2)
 	counts := map[string]float64{}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -49,8 +48,8 @@ func tellMany(b *testing.B, s *testkit.Service, from, n int) {
 	}
 }
 
-// BenchmarkDeliveries measures how many webhooks a second 20 subscriptions with fast receivers get. The receivers are
-// in the same process.
+// BenchmarkDeliveries measures how many webhooks a second are delivered to 20 subscriptions with fast receivers, which
+// are in the same process.
 func BenchmarkDeliveries(b *testing.B) {
 	const subscriptions = 20
 	s := start(b)
@@ -221,14 +220,6 @@ func resident(b *testing.B) float64 {
 	return kib / 1024
 }
 
-// processorTime is the processor time that this process has used.
-func processorTime(b *testing.B) time.Duration {
-	b.Helper()
-	var usage syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
 // BenchmarkNoSubscription measures the processor time of an event without a subscription: NATS stores it, and the
 // service reads it and writes it to the audit log.
 func BenchmarkNoSubscription(b *testing.B) {
@@ -251,16 +242,16 @@ func BenchmarkNoSubscription(b *testing.B) {
 	var taken, written time.Duration
 	told := 0
 	for b.Loop() {
-		before := processorTime(b)
+		before := testkit.ProcessorTime(b)
 		publish(bare)
-		middle := processorTime(b)
+		middle := testkit.ProcessorTime(b)
 		publish(s)
 		told += each
 		require.Eventually(b, func() bool {
 			return c.Get(auditPath + "?page_size=1").Object()["total"].(float64) >= float64(told)
 		}, 10*patient, 50*time.Millisecond)
 		taken += middle - before
-		written += processorTime(b) - middle
+		written += testkit.ProcessorTime(b) - middle
 	}
 	b.ReportMetric(float64(taken.Microseconds())/float64(told), "µs/event-taken")
 	b.ReportMetric(float64((written-taken).Microseconds())/float64(told), "µs/event-more")

@@ -21,9 +21,10 @@ import (
 	"github.com/idplatform/idplatform/services/events"
 )
 
+// patient is how long a test waits at most.
 const patient = 20 * time.Second
 
-// receiver is a webhook's receiver that records its requests.
+// receiver receives webhooks and records the requests.
 type receiver struct {
 	*httptest.Server
 	t  testing.TB
@@ -46,7 +47,7 @@ type received struct {
 	Status int
 }
 
-// receivedOf is a received event without a request.
+// receivedOf is an event that came without an HTTP request.
 func receivedOf(t testing.TB, body []byte) (r received) {
 	r.Body, r.Status = body, http.StatusOK
 	require.NoError(t, json.Unmarshal(body, &r.Event))
@@ -94,7 +95,7 @@ func (r *receiver) await(n int) []received {
 	return r.all()
 }
 
-// thing is a record whose changes the tests emit.
+// things are records whose changes the tests emit.
 var things = outbox.Kind{Entity: "thing", Source: "/things"}
 
 // tell emits a change of a record, as a service would. The revision grows with each call for a record.
@@ -111,10 +112,10 @@ func tell(t testing.TB, s *testkit.Service, tenant, record string, revision int6
 	}))
 }
 
-// onlyThings is the members of a subscription that gets the events of tell.
+// onlyThings makes a subscription get the events of tell only.
 var onlyThings = object{"event_types": []any{"thing.*"}}
 
-// awaitRecord waits until a subscription's record is as wanted.
+// awaitRecord waits until the record of a subscription is as wanted, and returns it.
 func awaitRecord(t testing.TB, c *testkit.Client, path string, wanted func(object) bool) object {
 	t.Helper()
 	var last object
@@ -123,6 +124,7 @@ func awaitRecord(t testing.TB, c *testkit.Client, path string, wanted func(objec
 	return last
 }
 
+// delivered reports that a subscription has delivered n events.
 func delivered(n float64) func(object) bool {
 	return func(o object) bool { return o["counters"].(object)["delivered"] == n }
 }
@@ -166,7 +168,7 @@ func TestWebhookGetsTheEvents(t *testing.T) {
 	in(s, "globex").Get(one(made)+"/events").Problem(http.StatusNotFound, "not_found")
 }
 
-// An event that fails is tried again, later events of its record wait for it, and those of others do not.
+// An event that fails is tried again. Later events of its record wait for it, those of other records do not.
 func TestFailuresHoldUpOnlyTheirRecord(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -214,14 +216,13 @@ func TestFailuresHoldUpOnlyTheirRecord(t *testing.T) {
 	})
 }
 
-// When an event has used up its tries, the subscription is failing; resume gives the event all tries again.
+// When an event has used up its tries, the subscription is failing. Resume starts the tries again.
 func TestSubscriptionFailsAndIsResumed(t *testing.T) {
 	t.Parallel()
 	config := events.DefaultConfig()
 	config.Webhook.Tries = []string{"5s", "5m"}
 	s := startWith(t, config)
 	c := in(s, "acme")
-	var works sync.Once
 	fixed := make(chan struct{})
 	hooked := newReceiver(t, func(received) int {
 		select {
@@ -240,13 +241,12 @@ func TestSubscriptionFailsAndIsResumed(t *testing.T) {
 	}
 	failing := awaitRecord(t, c, one(made), func(o object) bool { return o["state"] == "failing" })
 	require.Equal(t, "0", failing["status"])
-	tell(t, s, "acme", "8", 1, "created")
-	require.Len(t, hooked.all(), 3)
+	tell(t, s, "acme", "8", 1, "created") // delivered only after resume
 
-	works.Do(func() { close(fixed) })
+	close(fixed)
 	require.Equal(t, "active", c.Post(one(made)+"/resume", nil).Object()["state"])
-	hooked.await(5)
 	awaitRecord(t, c, one(made), delivered(2))
+	require.Len(t, hooked.all(), 5)
 }
 
 func TestGoneDisables(t *testing.T) {
@@ -261,7 +261,7 @@ func TestGoneDisables(t *testing.T) {
 	require.Equal(t, "active", c.Post(one(made)+"/reset", object{}).Object()["state"])
 }
 
-// A slow receiver and one that does not answer delay no other subscription.
+// Receivers that do not answer do not delay other subscriptions.
 func TestSlowReceiversHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -361,15 +361,15 @@ func TestPauseAndResume(t *testing.T) {
 	tell(t, s, "acme", "7", 1, "created")
 	s.Events(3)
 	require.Equal(t, object{"delivered": true, "response_code": 200.0, "duration_ms": 0.0, "error": ""},
-		without(c.Post(one(made)+"/test", nil).Object()))
+		withoutDuration(c.Post(one(made)+"/test", nil).Object()))
 	require.Equal(t, "idp.subscription.test", hooked.await(1)[0].Event.Type)
 	c.Post(one(made)+"/resume", nil).OK(nil)
-	require.Equal(t, "7", hooked.await(2)[1].Event.Subject, "events of the meantime are delivered")
+	require.Equal(t, "7", hooked.await(2)[1].Event.Subject, "events since the pause are delivered")
 	require.Len(t, hooked.all(), 2)
 }
 
-// without replaces values that differ from run to run by 0.
-func without(result object) object {
+// withoutDuration sets the duration, which differs from run to run, to 0.
+func withoutDuration(result object) object {
 	result["duration_ms"] = 0.0
 	return result
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/services/events"
 )
 
+// object is a JSON object.
 type object = map[string]any
 
 const (
@@ -20,7 +21,7 @@ const (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// start runs the service, and waits until it knows the end of the stream.
+// start runs the service, and waits until it is ready.
 func start(t testing.TB) *testkit.Service {
 	return startWith(t, events.DefaultConfig())
 }
@@ -37,9 +38,10 @@ func in(s *testkit.Service, tenant string) *testkit.Client { return s.As(tenant,
 
 func id(record object) string { return record["id"].(string) }
 
+// one is the path of a subscription.
 func one(record object) string { return subscriptionsPath + "/" + id(record) }
 
-// hook is a subscription by webhook to be created.
+// hook is the body of a subscription by webhook, with changes.
 func hook(name, url string, more ...object) object {
 	body := object{"name": name, "event_types": []any{"*"}, "delivery": object{"type": "webhook", "url": url}}
 	for _, change := range more {
@@ -54,7 +56,8 @@ func TestConventions(t *testing.T) {
 	t.Parallel()
 	testkit.Conventions(t, start, testkit.Resource{
 		Collection: subscriptionsPath,
-		// Without deliveries, which would change cursors meanwhile, and without a secret that is shown only once.
+		// Disabled, because deliveries would change the cursor, and with a secret, because a generated one is shown
+		// only once.
 		Body: func(n int) any {
 			return hook(fmt.Sprint("Subscription ", n), "", object{"status": "0", "delivery": object{
 				"type": "webhook", "url": "https://hr.acme.test/events",

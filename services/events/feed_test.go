@@ -53,7 +53,7 @@ func TestFeed(t *testing.T) {
 	require.Contains(t, lost.Detail, "can continue with after=")
 }
 
-// A cursor whose events are no longer kept is refused; events are not skipped silently.
+// A cursor whose next events are no longer kept is refused: no event is skipped silently.
 func TestFeedOfDroppedEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -67,7 +67,7 @@ func TestFeedOfDroppedEvents(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, stream.Purge(t.Context()))
 	tell(t, s, "acme", "9", 1, "created")
-	fresh := start2(t, s)
+	fresh := replica(t, s)
 	awaitFeed(t, in(fresh, "acme"), 1)
 	require.Len(t, in(fresh, "acme").Get("/v1/events").Object()["items"], 1)
 	in(fresh, "acme").Get("/v1/events?after="+first).Problem(http.StatusConflict, "invalid_state")
@@ -91,15 +91,15 @@ func TestFeedAsEventStream(t *testing.T) {
 	resumed.Leave()
 }
 
-// start2 is another replica of a service that runs.
-func start2(t testing.TB, s *testkit.Service) *testkit.Service {
+// replica starts another replica of a service, and waits until it is ready.
+func replica(t testing.TB, s *testkit.Service) *testkit.Service {
 	t.Helper()
 	r := s.Replica(spec())
 	r.Ready()
 	return r
 }
 
-// The catalogue has the types of all services, each with a schema and an example that agrees with it.
+// The catalogue has the event types of all services, each with a schema and an example that is valid.
 func TestEventTypes(t *testing.T) {
 	t.Parallel()
 	var types []struct {

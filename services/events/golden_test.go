@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/services/events"
 )
 
-// Events are a format that other programs rely on.
+// The events are a format that other services and clients rely on.
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
 	config := events.DefaultConfig()
@@ -57,7 +57,7 @@ func TestGoldenEvents(t *testing.T) {
 	told := s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.access.denied" })
 	told = slices.DeleteFunc(told, func(e bus.Event) bool { return strings.HasPrefix(e.Type, "idp.thing.") })
 	slices.SortStableFunc(told, func(a, b bus.Event) int { return a.Time.Std().Compare(b.Time.Std()) })
-	for i := range told { // what differs from run to run
+	for i := range told { // replace what differs from run to run
 		text := strings.ReplaceAll(string(told[i].Data), failing.URL, "http://failing.test")
 		text = strings.ReplaceAll(text, hooked.URL, "http://hooked.test")
 		told[i].Data = []byte(strings.ReplaceAll(text, got[0].Event.ID, "019c1f3e-8a2b-7c4d-9e5f-0123456789ab"))
@@ -70,7 +70,7 @@ func TestGoldenEvents(t *testing.T) {
 	testkit.EventTypes(t, s, "events", began, told, nil)
 }
 
-// refuse makes the receiver answer 410: it wants no more events.
+// refuse makes the receiver answer 410, which ends the deliveries.
 func (r *receiver) refuse() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

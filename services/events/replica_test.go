@@ -18,7 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// fragile is an engine whose writes fail once it is broken, like those of a process that has lost its database.
+// fragile is an engine whose writes fail while it is broken, like those of a process that has lost its database.
 type fragile struct {
 	docstore.Engine
 	broken *atomic.Bool
@@ -31,7 +31,7 @@ func (f fragile) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 	return f.Engine.Write(ctx, fn)
 }
 
-// share is how many subscriptions a replica delivers to.
+// share is the number of subscriptions that a replica delivers to.
 func share(t testing.TB, s *testkit.Service) (n float64) {
 	t.Helper()
 	families, err := s.Deps.Metrics.(prometheus.Gatherer).Gather()
@@ -44,8 +44,8 @@ func share(t testing.TB, s *testkit.Service) (n float64) {
 	return n
 }
 
-// Replicas share the subscriptions. If one is cut off, another takes over its subscriptions within 10 s. No event is
-// lost, and a record's events are in order, apart from repetitions.
+// Replicas share the subscriptions. If one loses its database, another takes over its subscriptions within 10 s. No
+// event is lost, and apart from repetitions the events of a record are in order.
 func TestReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	const subscriptions, perPhase = 12, 40
@@ -87,6 +87,7 @@ func TestReplicaTakesOver(t *testing.T) {
 	require.Eventually(t, func() bool { return share(t, s) == subscriptions }, patient, 10*time.Millisecond)
 }
 
+// distinct are the ids of the received events.
 func distinct(list []received) map[string]bool {
 	ids := map[string]bool{}
 	for _, r := range list {
@@ -95,7 +96,7 @@ func distinct(list []received) map[string]bool {
 	return ids
 }
 
-// inOrder checks that every event came for the first time after all earlier ones of its record.
+// inOrder checks that the first delivery of each event comes after those of all earlier events of its record.
 func inOrder(t testing.TB, list []received) {
 	t.Helper()
 	newest, seen := map[string]int64{}, map[string]bool{}
@@ -111,7 +112,7 @@ func inOrder(t testing.TB, list []received) {
 	}
 }
 
-// A subscription over NATS gets its events on a subject of its own, in a stream that keeps them.
+// A subscription over NATS gets its events on its own subject, in a stream that keeps them.
 func TestDeliveryOverNATS(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -153,10 +154,10 @@ func TestAuditLogOfReplicas(t *testing.T) {
 	})
 	t.Cleanup(func() { broken.Store(false) })
 	other.Ready()
-	third := start2(t, s)
+	third := replica(t, s)
 	for n := range 300 {
 		if n == 150 {
-			broken.Store(true) // its share goes to the others
+			broken.Store(true) // the other replicas take over
 		}
 		tell(t, s, "acme", "7", int64(n+1), "updated")
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// verify checks a request's signature with the library of Standard Webhooks.
+// verify checks the signature of a request with the library of Standard Webhooks.
 func verify(t testing.TB, r received, secret string) {
 	t.Helper()
 	w, err := webhooks.NewWebhook(secret)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,22 +38,15 @@ func BenchmarkStart(b *testing.B) {
 	}
 	var took, spent time.Duration
 	for b.Loop() {
-		began, before := time.Now(), cpu(b)
+		began, before := time.Now(), testkit.ProcessorTime(b)
 		again := s.Replica(spec)
 		awaitAnswers(b, again)
-		took, spent = took+time.Since(began), spent+cpu(b)-before
+		took, spent = took+time.Since(began), spent+testkit.ProcessorTime(b)-before
 		require.True(b, allowed(b, in(again, "acme"), "20"))
 	}
 	b.ReportMetric(took.Seconds()/float64(b.N), "s")
 	b.ReportMetric(spent.Seconds()/float64(b.N), "cpu-s")
 	b.ReportMetric(0, "ns/op")
-}
-
-// cpu is the processor time that this process has used. On a busy machine it says more than the time that has passed.
-func cpu(b *testing.B) time.Duration {
-	var usage syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // awaitAnswers is ready with the time to load many rules.

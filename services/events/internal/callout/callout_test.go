@@ -17,7 +17,7 @@ import (
 	"github.com/idplatform/idplatform/services/events/internal/callout"
 )
 
-// startNATS runs a server with the configuration for production, and returns the seed of its issuer.
+// startNATS runs a server with the production configuration, and returns the seed of its callout issuer.
 func startNATS(t *testing.T) (url string, seed secret.String) {
 	t.Helper()
 	key, err := nkeys.CreateAccount()
@@ -42,7 +42,7 @@ func startNATS(t *testing.T) (url string, seed secret.String) {
 	return s.ClientURL(), secret.New(string(text))
 }
 
-// The NATS user of a subscription reads its own events, and nothing else.
+// The NATS user of a subscription can read its own events, and nothing else.
 func TestUsersOfSubscriptions(t *testing.T) {
 	url, seed := startNATS(t)
 	services, err := nats.Connect(url, nats.UserInfo("services", "services"))
