@@ -218,13 +218,3 @@ func patience() backoff.BackOff {
 	wait.InitialInterval, wait.Multiplier, wait.MaxInterval = 50*time.Millisecond, 2, 5*time.Second
 	return wait
 }
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}

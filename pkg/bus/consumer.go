@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -159,7 +160,7 @@ func (f *intake) run(taking, handling context.Context) {
 		err = f.session(connected, handling)
 		if taking.Err() == nil && connected.Err() == nil {
 			f.trouble(err)
-			pause(connected, f.wait.NextBackOff())
+			clock.Pause(connected, f.wait.NextBackOff())
 		}
 		cancel()
 	}

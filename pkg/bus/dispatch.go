@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/request"
 )
@@ -173,7 +174,7 @@ func (d *dispatcher) settle(x *delivery) bool {
 		if try == maxTries {
 			return d.park(x, err, try)
 		}
-		if pause(d.taking, wait.NextBackOff()); d.taking.Err() != nil {
+		if clock.Pause(d.taking, wait.NextBackOff()); d.taking.Err() != nil {
 			return false
 		}
 	}
@@ -216,7 +217,7 @@ func (d *dispatcher) park(x *delivery, reason error, tries int) bool {
 		}
 		c.bus.log.Warn("an event could not be parked; trying again", "consumer", c.config.Name, "event", x.event.ID,
 			"error", err)
-		if pause(d.taking, wait.NextBackOff()); d.taking.Err() != nil {
+		if clock.Pause(d.taking, wait.NextBackOff()); d.taking.Err() != nil {
 			return false
 		}
 	}

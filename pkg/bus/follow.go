@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
@@ -124,7 +125,7 @@ func (f *Follower) run(ctx context.Context) {
 			if troubled = f.place == began; !troubled {
 				wait.Reset()
 			}
-			pause(connected, wait.NextBackOff())
+			clock.Pause(connected, wait.NextBackOff())
 		}
 		cancel()
 	}
@@ -241,7 +242,7 @@ func (f *Follower) handle(ctx context.Context, message jetstream.Msg) error {
 			break
 		}
 		err = nil
-		pause(ctx, wait.NextBackOff())
+		clock.Pause(ctx, wait.NextBackOff())
 	}
 	f.bus.metrics.skipped.WithLabelValues(f.config.Name).Inc()
 	f.bus.log.Error("an event is skipped", "follower", f.config.Name, "subject", message.Subject(), "event", e.ID,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -62,7 +63,7 @@ func (b *Bus) keepStreams() {
 			<-connected.Done()
 			return
 		}
-		pause(connected, wait.NextBackOff())
+		clock.Pause(connected, wait.NextBackOff())
 	}
 }
 

@@ -1,6 +1,7 @@
 package clock_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -107,4 +108,17 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, at, decoded)
 		require.Equal(t, at, clock.FromMillis(at.Millis()))
 	})
+}
+
+func TestPauseEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		clock.Pause(ctx, time.Hour)
+		close(ended)
+	}()
+	cancel()
+	<-ended
+	clock.Pause(t.Context(), time.Nanosecond)
 }

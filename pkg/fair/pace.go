@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/idplatform/idplatform/pkg/clock"
 )
 
 const (
@@ -44,10 +46,5 @@ func (p *Pace) Worked(ctx context.Context, took time.Duration) {
 	if last <= p.Since.UnixMilli() || time.Now().UnixMilli()-last >= lately.Milliseconds() {
 		return
 	}
-	timer := time.NewTimer(rest)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	clock.Pause(ctx, rest)
 }

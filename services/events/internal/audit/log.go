@@ -182,7 +182,7 @@ func (l *Log) Follow(ctx context.Context, f Filter, after string, fn func(Doc) e
 		look := time.NewTimer(lookAgain)
 		select {
 		case <-changed:
-			pause(ctx, afterChange)
+			clock.Pause(ctx, afterChange)
 		case <-look.C:
 		case <-ctx.Done():
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/telemetry"
@@ -81,18 +82,9 @@ func (w *Writer) Run(ctx context.Context) error {
 				return err
 			}
 		}
-		pause(ctx, waitToTake)
+		clock.Pause(ctx, waitToTake)
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // take makes this replica the writer, and returns where to begin.
@@ -149,7 +141,7 @@ func (w *Writer) write(ctx context.Context, at place) error {
 			if err := w.add(ctx, at, events, next); err != nil {
 				return err
 			}
-			pause(ctx, time.Since(began)) // one that is far behind takes half a processor at most
+			clock.Pause(ctx, time.Since(began)) // one that is far behind takes half a processor at most
 		}
 		at.Place = next
 		if end, _, err := w.feed.End(); err == nil {
@@ -171,7 +163,7 @@ func (w *Writer) await(ctx context.Context, changed <-chan struct{}) {
 	defer look.Stop()
 	select {
 	case <-changed:
-		pause(ctx, gather)
+		clock.Pause(ctx, gather)
 	case <-look.C:
 	case <-ctx.Done():
 	}

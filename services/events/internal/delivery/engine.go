@@ -158,16 +158,7 @@ func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- docstor
 				report(everything)
 			}
 		}
-		pause(ctx, 50*time.Millisecond)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		clock.Pause(ctx, 50*time.Millisecond)
 	}
 }
 
