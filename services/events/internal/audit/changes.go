@@ -17,11 +17,10 @@ type Change struct {
 	After  json.RawMessage `json:"after"`
 }
 
-const maxValue = 8 << 10 // bytes of a value that are kept
+const maxValue = 8 << 10 // in bytes; a larger value is replaced by its size
 
-// changesOf lists the changes that the data of an event tell, by member. Members that have the same value before and
-// after are left out, as are those that a record is created with and nobody set. There are none if the data are not a
-// JSON object.
+// changesOf lists the changes that the data of an event tell, in the order of members. It leaves out members that have
+// the same value before and after, or are empty both times. There are no changes if the data are not a JSON object.
 func changesOf(action string, data []byte) []Change {
 	var record, previous []byte
 	eachMember(data, func(name string, value []byte) {
@@ -53,8 +52,8 @@ func changesOf(action string, data []byte) []Change {
 	return list
 }
 
-// eachMember calls each for the members of a JSON object in its order, with the value's bytes as they stand there. It
-// ends at the first fault.
+// eachMember calls each for the members of a JSON object, in their order, with the bytes of the value. It stops at the
+// first syntax error.
 func eachMember(object []byte, each func(name string, value []byte)) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true),
 		jsontext.AllowInvalidUTF8(true))
@@ -85,7 +84,7 @@ func follows(member string) bool {
 	return false
 }
 
-// isEmpty reports whether a value says nothing: a member that a record is created with, and that nobody set.
+// isEmpty reports whether a value is that of a member that nobody has set.
 func isEmpty(value []byte) bool {
 	switch string(value) {
 	case "", "null", `""`, "{}", "[]":
@@ -96,7 +95,7 @@ func isEmpty(value []byte) bool {
 
 var null = json.RawMessage("null")
 
-// bounded replaces a large value by its size, and none by null.
+// bounded replaces a large value by its size, and a missing one by null.
 func bounded(value []byte) json.RawMessage {
 	if value == nil {
 		return null

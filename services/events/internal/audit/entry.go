@@ -22,7 +22,7 @@ const (
 
 // Entry is an entry of the log. Its JSON form is the API's.
 type Entry struct {
-	docstore.Meta            // the id is firstID and the place of the event: it grows in the order of the log
+	docstore.Meta            // the id is made by place.id: ids grow in the order of the log
 	Time          clock.Time `json:"time"`
 	Actor         string     `json:"actor"`
 	RequestID     string     `json:"request_id"`
@@ -33,7 +33,7 @@ type Entry struct {
 	Outcome       string     `json:"outcome"`
 	Reason        string     `json:"reason"`
 	Address       string     `json:"address,omitempty"` // of a denied attempt
-	Count         int64      `json:"count"`             // how many equal attempts it stands for
+	Count         int64      `json:"count"`             // how many equal attempts it is about
 	Changes       []Change   `json:"changes"`
 	EventID       string     `json:"event_id"`
 }
@@ -80,7 +80,7 @@ func (e *Entry) AppendJSON(b []byte) []byte {
 		member(name)
 		b = strconv.AppendInt(b, n, 10)
 	}
-	size := 700 // of the other members, as a rule
+	size := 700 // usually enough for the other members
 	for i := range e.Changes {
 		size += len(e.Changes[i].Member) + len(e.Changes[i].Before) + len(e.Changes[i].After) + 40
 	}
@@ -130,7 +130,7 @@ func entryOf(e *feed.Event) *Entry {
 	return entry
 }
 
-// denied fills in what the event of denied attempts tells.
+// denied fills in the data of an event about denied attempts.
 func (e *Entry) denied(data json.RawMessage) {
 	var told struct {
 		Record struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
-// An entry writes its JSON form itself: no member may be missing.
+// AppendJSON writes each member itself: none must be missing.
 func TestJSONOfAnEntry(t *testing.T) {
 	t.Parallel()
 	now := clock.FromMillis(1_769_851_800_123)
@@ -39,7 +39,7 @@ func TestChanges(t *testing.T) {
 	t.Parallel()
 	const meta = `"id":"7","tenant_id":"acme","version":2,"time_created":"x","time_modified":"y"`
 	for _, c := range []struct{ name, action, data, want string }{
-		{"of a creation: all that is set, by name", "created",
+		{"of a creation: all that is set, in the order of names", "created",
 			`{"record":{` + meta + `,"b":"x","a":1,"empty":"","none":null,"list":[],"object":{}}}`,
 			`[{"member":"a","before":null,"after":1},{"member":"b","before":null,"after":"x"}]`},
 		{"of a deletion", "deleted", `{"record":{` + meta + `,"a":1}}`, `[{"member":"a","before":1,"after":null}]`},

@@ -78,7 +78,7 @@ func noteKinds(ctx context.Context, tx *docstore.Tx, list []*Entry) error {
 	return err
 }
 
-// learnKinds notes the kinds of logs that an earlier version of the program has written.
+// learnKinds notes the kinds of logs that an earlier version of the program has written. It reads such a log once.
 func learnKinds(ctx context.Context, s *docstore.Store) error {
 	return entries.EachTenant(ctx, s, func(ctx context.Context) error {
 		if known, err := kindsOf(ctx, s); err != nil || known != nil {

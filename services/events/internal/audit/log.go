@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
-// Log is the use cases.
+// Log has the use cases.
 type Log struct {
 	Store *docstore.Store
 	Feed  *feed.Feed
@@ -25,14 +25,14 @@ type Log struct {
 // Doc is an entry as read.
 type Doc = docstore.Doc[Entry]
 
-// Filter selects entries; empty members do not count. From is included, To is not.
+// Filter selects entries. An empty member means any. From is included, To is not.
 type Filter struct {
 	Actor, Entity, Record, Action, Outcome string
 	From, To                               clock.Time
 }
 
-// kinds selects kinds, and reports whether that excludes any.
-func (f Filter) kinds(known []kind) (selected []kind, excludes bool) {
+// kinds selects kinds, and reports whether the filter is by kind at all.
+func (f Filter) kinds(known []kind) (selected []kind, byKind bool) {
 	for _, k := range known {
 		if f.fits(k) {
 			selected = append(selected, k)
@@ -41,6 +41,7 @@ func (f Filter) kinds(known []kind) (selected []kind, excludes bool) {
 	return selected, f.Entity+f.Action+f.Outcome != ""
 }
 
+// fits reports whether the filter can select entries of a kind.
 func (f Filter) fits(k kind) bool {
 	return (f.Entity == "" || f.Entity == k.Entity) && (f.Action == "" || f.Action == k.Action) &&
 		(f.Outcome == "" || f.Outcome == k.Outcome)
@@ -52,11 +53,11 @@ func (f Filter) selects(e *Entry) bool {
 		!e.Time.Before(f.From) && (f.To.IsZero() || e.Time.Before(f.To))
 }
 
-// where is the filter for the store. Whatever is asked for, a page is a walk along one index in the order of time, or
-// some walks that are merged. Only with a record and something else are entries tested: the record's own.
+// where is the filter for the store. A page is found by a walk along one index in the order of time, or by several
+// walks that are merged. Only a filter by record and something else tests entries: those of the record.
 func (f Filter) where(known []kind) docstore.Filter {
 	var values, actors []docstore.Value
-	selected, some := f.kinds(known)
+	selected, byKinds := f.kinds(known)
 	for _, k := range selected {
 		values = append(values, docstore.Text(k.name()))
 		actors = append(actors, docstore.Text(actorKind(f.Actor, k)))
@@ -72,7 +73,7 @@ func (f Filter) where(known []kind) docstore.Filter {
 	switch {
 	case f.Actor != "":
 		all = append(all, within(byActorKind, actors))
-	case some:
+	case byKinds:
 		all = append(all, within(byKind, values))
 	}
 	if !f.From.IsZero() {
@@ -127,7 +128,7 @@ func (l *Log) Export(ctx context.Context, f Filter, w io.Writer) error {
 }
 
 const (
-	afterChange = 300 * time.Millisecond // an event's entry is there by then, as a rule
+	afterChange = 300 * time.Millisecond // by then an event usually has its entry
 	lookAgain   = 5 * time.Second
 	followPage  = 200
 )
@@ -154,7 +155,7 @@ func (l *Log) Follow(ctx context.Context, f Filter, after string, fn func(Doc) e
 	switch n, err := strconv.ParseUint(after, 10, 53); {
 	case err != nil:
 		return apperr.Invalid("Last-Event-ID", "must be the id of an entry")
-	case n < firstID: // ids are in the order of texts
+	case n < firstID: // ids are compared as texts: "9" would come after all ids
 		after = "0"
 	}
 	for {

@@ -16,7 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// open opens a log of the tenant acme, with collections as a version of the program defines them.
+// open opens the store of a log with the collections of a version of the program. The context is that of tenant acme.
 func open(t *testing.T, path string, collections ...*docstore.Def) (context.Context, *docstore.Store) {
 	t.Helper()
 	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: path, Log: slog.New(slog.DiscardHandler)})
@@ -38,7 +38,7 @@ var firstEntries = docstore.Define(docstore.Schema[Entry]{
 	},
 })
 
-// A log of the first version, whose indexes were others and which knew no kinds, is found by all filters.
+// All filters find the entries of a log of the first version, which had other indexes and no kinds.
 func TestLogOfTheFirstVersion(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/audit.db"
@@ -76,7 +76,7 @@ func TestLogOfTheFirstVersion(t *testing.T) {
 	}
 }
 
-// measured is a reader of an export who looks now and then how much memory is in use.
+// measured reads an export, and measures how much memory is in use meanwhile.
 type measured struct {
 	lines, writes int
 	most          uint64

@@ -18,10 +18,11 @@ import (
 )
 
 const (
+	// batch is how many events are written in one transaction.
 	batch = 500
-	// gather is how long events are gathered for one transaction, where fewer than a batch come.
+	// gather is how long events are gathered for one transaction if fewer than batch arrive.
 	gather = 250 * time.Millisecond
-	// firstID is so large that all ids have the same number of digits.
+	// firstID is so large that all ids have the same number of digits: the store compares them as texts.
 	firstID = 1 << 40
 
 	work       = "audit log"
@@ -61,7 +62,7 @@ type Writer struct {
 func NewWriter(store *docstore.Store, events *feed.Feed, group *share.Group, metrics prometheus.Registerer) *Writer {
 	return &Writer{store, events, group, telemetry.Register(metrics, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "idp_audit_log_behind_events",
-		Help: "Events of the stream that this replica has yet to write into the audit log; 0 where another one writes.",
+		Help: "Events of the stream that this replica has yet to write into the audit log; 0 if another one writes it.",
 	}))}
 }
 
@@ -115,7 +116,7 @@ func (w *Writer) take(ctx context.Context) (place, error) {
 		if !w.group.MayTake(at.Owner) {
 			return place{}, errLost
 		}
-		if at.Epoch != epoch || at.Place > end { // the stream was lost and began anew; ids go on
+		if at.Epoch != epoch || at.Place > end { // a new stream: its ids follow those of the old one
 			at.Base += int64(at.Place) //nolint:gosec // a place is far below 2^53
 			at.Epoch, at.Place = epoch, oldest-1
 		}
@@ -134,14 +135,14 @@ func (w *Writer) write(ctx context.Context, at place) error {
 		changed := w.feed.Changed("")
 		events, next, err := w.feed.Read(ctx, "", at.Place, batch)
 		if err != nil {
-			return err // also where events were dropped: take begins after them
+			return err // also if the stream has dropped events: take continues after them
 		}
 		if len(events) > 0 {
 			began := time.Now()
 			if err := w.add(ctx, at, events, next); err != nil {
 				return err
 			}
-			clock.Pause(ctx, time.Since(began)) // one that is far behind takes half a processor at most
+			clock.Pause(ctx, time.Since(began)) // a writer that is far behind works half of the time
 		}
 		at.Place = next
 		if end, _, err := w.feed.End(); err == nil {
@@ -157,7 +158,7 @@ func (w *Writer) write(ctx context.Context, at place) error {
 	return errLost
 }
 
-// await waits for an event, and then for those that come with it.
+// await waits for an event, and then for others to be written with it.
 func (w *Writer) await(ctx context.Context, changed <-chan struct{}) {
 	look := time.NewTimer(waitToTake)
 	defer look.Stop()
@@ -197,8 +198,8 @@ func (w *Writer) add(ctx context.Context, from place, events []*feed.Event, next
 	})
 }
 
-// insert leaves out events that have an entry: the stream has an event twice where it was published again after the
-// time in which NATS recognizes that.
+// insert adds entries, except for events that have one: the stream has an event twice if it was published again after
+// the time in which NATS recognizes duplicates.
 func insert(ctx context.Context, tx *docstore.Tx, list []*Entry) error {
 	found, err := written(ctx, tx, list)
 	if err != nil {
@@ -228,7 +229,7 @@ func written(ctx context.Context, tx *docstore.Tx, list []*Entry) ([]docstore.In
 		ids[i] = docstore.Text(entry.EventID)
 		least = min(least, entry.EventID)
 	}
-	// Ids grow with time, so that as a rule hardly any entry has a greater one than those of new events.
+	// Ids grow with time, so few entries have greater ones than the new events.
 	found, err := entries.Texts(ctx, tx, byEvent, docstore.From(byEvent, docstore.Text(least)), len(list))
 	if err != nil || len(found) < len(list) {
 		return found, err
@@ -236,11 +237,11 @@ func written(ctx context.Context, tx *docstore.Tx, list []*Entry) ([]docstore.In
 	return entries.Texts(ctx, tx, byEvent, docstore.In(byEvent, ids...), len(ids))
 }
 
-// release lets another replica take over at once.
+// release lets another replica take over at once. If it fails, the others wait until this replica counts as dead.
 func (w *Writer) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitToTake)
 	defer cancel()
-	_ = docstore.Do(ctx, w.store, func(tx *docstore.Tx) error { // otherwise others wait until this replica is dead
+	_ = docstore.Do(ctx, w.store, func(tx *docstore.Tx) error {
 		at, err := places.Load(ctx, tx, work)
 		if err != nil || at.Owner != w.group.ID {
 			return err
