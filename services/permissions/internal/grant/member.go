@@ -153,8 +153,8 @@ func (s *Grants) Members(ctx context.Context, setID, code, kind string, p docsto
 	if _, err := sets.Find(ctx, s.Store, setID); err != nil {
 		return docstore.Page[Member]{}, err
 	}
-	where := docstore.And(docstore.Eq(bySet, docstore.Text(setID)), equal(byResourceCode, code),
-		equal(byResourceType, kind))
+	where := docstore.And(docstore.Eq(bySet, docstore.Text(setID)), docstore.EqOrAll(byResourceCode, code),
+		docstore.EqOrAll(byResourceType, kind))
 	return members.List(ctx, s.Store, where, p)
 }
 

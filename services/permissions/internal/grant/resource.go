@@ -192,15 +192,8 @@ func (s *Grants) Resources(ctx context.Context, f ResourceFilter, p docstore.Pag
 	if f.IncludeGlobal {
 		where = docstore.Or(where, docstore.Eq(byGlobal, docstore.Text(On)))
 	}
-	return resources.List(ctx, s.Store, docstore.And(where, equal(byType, f.Type), equal(byCode, f.Code)), p)
-}
-
-// equal selects by a text; "" selects all.
-func equal(index, text string) docstore.Filter {
-	if text == "" {
-		return docstore.Filter{}
-	}
-	return docstore.Eq(index, docstore.Text(text))
+	where = docstore.And(where, docstore.EqOrAll(byType, f.Type), docstore.EqOrAll(byCode, f.Code))
+	return resources.List(ctx, s.Store, where, p)
 }
 
 // UpdateResource lets edit change the profile. apperr.NotFound, InvalidParameters, VersionMismatch, InUse if it removes

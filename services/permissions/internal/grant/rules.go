@@ -189,9 +189,11 @@ type RuleFilter struct {
 }
 
 func (f RuleFilter) where() docstore.Filter {
-	return docstore.And(equal(byUnit, f.AuthUnitID), equal(byApplication, f.ApplicationID), equal(byType, f.Type),
-		equal(byCode, f.Code),
-		equal(byAffect, f.Affect), equal(byResource, f.ResourceID), equal(bySet, f.ResourceSetID))
+	return docstore.And(
+		docstore.EqOrAll(byUnit, f.AuthUnitID), docstore.EqOrAll(byApplication, f.ApplicationID),
+		docstore.EqOrAll(byType, f.Type), docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byAffect, f.Affect),
+		docstore.EqOrAll(byResource, f.ResourceID), docstore.EqOrAll(bySet, f.ResourceSetID),
+	)
 }
 
 // maxUnits is how many units Identity of a RuleFilter can select.
@@ -234,8 +236,8 @@ func (s *Grants) Revoke(ctx context.Context, sel RuleSelection) error {
 			return struct{}{}, err
 		}
 		if sel.AuthUnitID != "" {
-			where := docstore.And(equal(byUnit, sel.AuthUnitID), equal(byApplication, sel.ApplicationID),
-				equal(byType, sel.Type))
+			where := docstore.And(docstore.EqOrAll(byUnit, sel.AuthUnitID),
+				docstore.EqOrAll(byApplication, sel.ApplicationID), docstore.EqOrAll(byType, sel.Type))
 			if len(sel.Codes) > 0 {
 				codes := make([]docstore.Value, len(sel.Codes))
 				for i, code := range sel.Codes {

@@ -85,7 +85,7 @@ func (s *Grants) Sets(ctx context.Context, f SetFilter, p docstore.Paging) (docs
 	if f.IncludeGlobal {
 		where = docstore.Or(where, docstore.Eq(byGlobal, docstore.Text(On)))
 	}
-	return sets.List(ctx, s.Store, docstore.And(where, equal(byCode, f.Code)), p)
+	return sets.List(ctx, s.Store, docstore.And(where, docstore.EqOrAll(byCode, f.Code)), p)
 }
 
 // UpdateSet replaces the profile of a resource set. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.

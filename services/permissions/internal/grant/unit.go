@@ -94,8 +94,8 @@ func (s *Grants) Unit(ctx context.Context, id string) (UnitDoc, error) {
 type UnitFilter struct{ IdentityID, IdentityType, IdentityName string }
 
 func (f UnitFilter) where() docstore.Filter {
-	return docstore.And(equal(byIdentityID, f.IdentityID), equal(byIdentityType, f.IdentityType),
-		equal(byIdentityName, f.IdentityName))
+	return docstore.And(docstore.EqOrAll(byIdentityID, f.IdentityID), docstore.EqOrAll(byIdentityType, f.IdentityType),
+		docstore.EqOrAll(byIdentityName, f.IdentityName))
 }
 
 // Units returns a page of authorization units. apperr.InvalidParameters (paging).
