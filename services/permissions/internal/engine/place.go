@@ -8,7 +8,8 @@ type place struct {
 	parent    int32  // the parent's place; 0: it is a root. Of a free place: the next free one
 }
 
-// places numbers the nodes from 1 on. A node keeps its number as long as it, a node below or a membership of it is known.
+// places numbers the nodes from 1 on. A node keeps its number as long as it, a node below it or one of its memberships
+// is known.
 type places struct {
 	numbers Map[string, int32]
 	at      Array[place]
