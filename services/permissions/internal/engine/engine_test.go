@@ -244,6 +244,37 @@ func TestLongQuestionsPause(t *testing.T) {
 	require.ErrorIs(t, ask(whoMay), fails)
 }
 
+// Rules that do not help are examined, too, so that a question about an object of many rules pauses.
+func TestQuestionsAboutManyRulesPause(t *testing.T) {
+	t.Parallel()
+	company := small()
+	company.Change(func(c *Change) {
+		for i := range 100_000 {
+			id := strconv.Itoa(100_000 + i)
+			c.PutUnit(&Unit{ID: "u" + id, Identity: Identity{User, id}, Sequence: 1})
+			c.PutRule(&Rule{ID: id, UnitID: "u" + id, ApplicationID: "9", Type: Data, ResourceID: "40", Deny: true,
+				Actions: []string{"write"}, Sequence: 1})
+		}
+	})
+	for name, ask := range map[string]func(*Question) error{
+		"identities": func(q *Question) error {
+			_, err := company.State().Identities(t.Context(), q, User)
+			return err
+		},
+		"explanation": func(q *Question) error {
+			_, err := company.State().Explain(t.Context(), q)
+			return err
+		},
+	} {
+		pauses := 0
+		q := reading("21")
+		q.Work = NewWork(func(context.Context, time.Duration) error { pauses++; return nil })
+		require.NoError(t, ask(q), name)
+		q.Work.Done()
+		require.Positive(t, pauses, name)
+	}
+}
+
 // A check pauses while one long condition is evaluated. A condition without loops counts by its cost.
 func TestConditionsPause(t *testing.T) {
 	t.Parallel()

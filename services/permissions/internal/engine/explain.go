@@ -162,6 +162,9 @@ func (s *State) membership(ctx context.Context, q *Question, r *reach, asked str
 	var rules []*Rule
 	for _, aim := range s.targets(q, r) {
 		for _, rule := range s.granting.Get(aim.target).All() {
+			if err := q.Work.spend(ctx, 1); err != nil {
+				return nil, err
+			}
 			if !rule.Deny && rule.covers(q, aim.actions) && rule.current(q.Now) {
 				rules = append(rules, rule)
 			}

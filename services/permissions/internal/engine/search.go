@@ -86,6 +86,9 @@ func (s *State) applications(ctx context.Context, q *Question, r *reach) ([]Obje
 	ids := map[string]bool{}
 	for _, step := range r.steps {
 		for about, rules := range step.grants.All() {
+			if err := q.Work.spend(ctx, 1); err != nil {
+				return nil, err
+			}
 			if about.kind == application && allowing(rules) && (q.ApplicationID == "" || q.ApplicationID == about.id) {
 				ids[about.id] = true
 			}
@@ -133,6 +136,9 @@ func (s *State) candidates(ctx context.Context, q *Question, r *reach) ([]*Resou
 	}
 	for _, step := range r.steps {
 		for about, rules := range step.grants.All() {
+			if err := q.Work.spend(ctx, 1); err != nil {
+				return nil, err
+			}
 			if !allowing(rules) {
 				continue
 			}
@@ -262,6 +268,9 @@ func (s *State) Identities(ctx context.Context, q *Question, kind string) ([]Ide
 	}
 	for _, aim := range s.targets(q, &reach{}) {
 		for _, rule := range s.granting.Get(aim.target).All() {
+			if err := q.Work.spend(ctx, 1); err != nil {
+				return nil, err
+			}
 			unit := s.units.Get(rule.UnitID)
 			if unit == nil || rule.Deny {
 				continue
