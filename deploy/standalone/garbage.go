@@ -11,12 +11,13 @@ import (
 // All services and NATS share this process and its heap, most of which is short-lived. Collecting garbage more often
 // than Go's default takes a fifth less memory. But requests wait while garbage is collected, up to some milliseconds
 // each time. So while a busy program collects often and has little memory in use, more garbage may gather, until memory
-// in use and garbage together have roomyHeap bytes.
+// in use and garbage together have roomyHeap bytes. A program that has become calm gives this memory back.
 const (
 	garbagePercent = 60 // of the memory in use
 	mostPercent    = 400
 	roomyHeap      = 192 << 20
 	often          = 10 * time.Second // between two collections
+	calm           = 20 * time.Second // without a collection
 )
 
 // startCollector sets how often garbage is collected during the start. GOGC in the environment overrides it.
@@ -41,8 +42,15 @@ type collection struct {
 
 // afterNext sets the percentage after the collection that follows, and again after each one after that.
 func afterNext(last collection) {
+	var release *time.Timer
+	if last.percent > garbagePercent {
+		release = time.AfterFunc(calm, debug.FreeOSMemory)
+	}
 	// Nothing refers to the array, so its cleanup runs after the next collection.
 	runtime.AddCleanup(new([16]byte), func(last collection) {
+		if release != nil {
+			release.Stop()
+		}
 		inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(inUse)
 		now := time.Now()

@@ -260,7 +260,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-const samples = 10
+const samples = 50
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
