@@ -83,7 +83,8 @@ func boundedCounts(t *testing.T, s *suite) {
 	}
 }
 
-// countsStayRight: the counts of all documents, of each value of a facet and of each of a counted index, stay right through every kind of change.
+// countsStayRight: the counts of all documents, of each value of a facet and of each of a counted index, stay right
+// through every kind of change.
 func countsStayRight(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	right := func(kinds map[string]int64) {

@@ -135,8 +135,8 @@ func (q *queries) countNear(ctx context.Context, t *table, tenant string, facet,
 	return total + rows.size - both.size, true, err
 }
 
-// valuesTotal returns how many documents have one of the values of a counted index, from the counters that every transaction
-// updates.
+// valuesTotal returns how many documents have one of the values of a counted index, from the counters that every
+// transaction updates.
 func (q *queries) valuesTotal(ctx context.Context, t *table, tenant string, n *node) (int64, error) {
 	total := int64(0)
 	for _, v := range n.values {

@@ -176,8 +176,8 @@ func (l *filled) add(b *testing.B, more int) {
 	l.size += more
 }
 
-// deniedEach is how many entries there are for each denied attempt: few enough that pages about the attempts of an actor
-// are full in both logs.
+// deniedEach is how many entries there are for each denied attempt: few enough that pages about the attempts of
+// an actor are full in both logs.
 const deniedEach = 25
 
 // sample is the n-th entry of a log with 100 actors, 5,000 a day and 20 of each record.

@@ -52,7 +52,9 @@ var entries = docstore.Define(docstore.Schema[Entry]{
 	Indexes: []docstore.Index[Entry]{
 		docstore.ByText(byEvent, func(e *Entry) string { return e.EventID }),
 		docstore.ByNumber(byTime, func(e *Entry) docstore.Value { return docstore.Moment(e.Time) }),
-		docstore.Counted(docstore.Grouped(docstore.ByText(byKind, func(e *Entry) string { return e.kind().name() }), byTime)),
+		docstore.Counted(docstore.Grouped(docstore.ByText(byKind, func(e *Entry) string {
+			return e.kind().name()
+		}), byTime)),
 		docstore.Counted(docstore.Grouped(docstore.ByText(byActorKind, func(e *Entry) string {
 			return actorKind(e.Actor, e.kind())
 		}), byTime)),

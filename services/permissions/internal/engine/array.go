@@ -1,7 +1,6 @@
 package engine
 
-// Array is a growing array whose versions share what they have in common, as those of a Map do. An index that was
-// never set has the zero value.
+// Array is a growing array whose versions share what they have in common, as those of a Map do.
 type Array[V any] struct {
 	root  *block[V]
 	depth int // in bits of an index
@@ -35,7 +34,7 @@ func (a *Array[V]) At(index int32) *V {
 	return &b.values[index%blockSize]
 }
 
-// set replaces the value at an index, which may be Len.
+// set replaces the value at an index, which is at most Len + 1: so no block is left out.
 func (a *Array[V]) set(by *edit, index int32, value V) {
 	for a.root != nil && index>>a.depth >= blockSize {
 		root := &block[V]{owner: by, children: new([blockSize]*block[V])}
