@@ -121,6 +121,21 @@ func downgrade(m map[string]any) {
 	for _, name := range []string{"contentEncoding", "contentMediaType"} {
 		delete(m, name)
 	}
+	properties, _ := m["properties"].(map[string]any)
+	for _, property := range properties {
+		if schema, ok := property.(map[string]any); ok && allowsAll(schema) {
+			schema["nullable"] = true
+		}
+	}
+}
+
+// allowsAll reports whether a schema allows values of every type. Tools for version 3.0 refuse null there unless the
+// schema is nullable, too.
+func allowsAll(schema map[string]any) bool {
+	return !slices.ContainsFunc([]string{"type", "$ref", "allOf", "anyOf", "oneOf", "not", "enum"}, func(name string) bool {
+		_, has := schema[name]
+		return has
+	})
 }
 
 // nullableReference converts an anyOf of a reference and null to nullable, which is the form of version 3.0.

@@ -46,7 +46,8 @@ func TestDowngrade(t *testing.T) {
 		`{"type":"string","contentEncoding":"base64"}`:                      `{"type":"string","format":"byte"}`,
 		`{"anyOf":[{"$ref":"#/x"},{"type":"null"}]}`:                        `{"allOf":[{"$ref":"#/x"}],"nullable":true}`,
 		`{"anyOf":[{"$ref":"#/x"},{"type":"string"}]}`:                      `{"anyOf":[{"$ref":"#/x"},{"type":"string"}]}`,
-		`{"properties":{"examples":{"type":["object","null"]},"const":{}}}`: `{"properties":{"examples":{"type":"object","nullable":true},"const":{}}}`,
+		`{"properties":{"examples":{"type":["object","null"]},"const":{}}}`: `{"properties":{"examples":{"type":"object","nullable":true},"const":{"nullable":true}}}`,
+		`{"properties":{"a":{"description":"any"},"b":{"const":1}}}`:        `{"properties":{"a":{"description":"any","nullable":true},"b":{"enum":[1]}}}`,
 		`{"default":{"type":["a","null"]},"example":{"const":1}}`:           `{"default":{"type":["a","null"]},"example":{"const":1}}`,
 	} {
 		require.JSONEq(t, after, change(t, before, openapi.Downgrade))
