@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/automation/internal/fair"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
@@ -41,13 +43,16 @@ const (
 	lease   = 60 * time.Second
 
 	listEvery = 500 * time.Millisecond
-	duePage   = 2 * maxWaiting // due runs of all tenants that are listed at a time
+	duePage   = 200 // due runs that are listed at a time
 )
+
+const byNext = "next"
 
 var runs = docstore.Define(docstore.Schema[triggeredRun]{
 	Name: "function_runs", Noun: "run", Part: true,
 	Indexes: []docstore.Index[triggeredRun]{
 		docstore.ByText(byFunction, func(r *triggeredRun) string { return r.FunctionID }),
+		docstore.ByNumber(byNext, func(r *triggeredRun) docstore.Value { return docstore.Moment(r.Next) }),
 	},
 	Due: func(r *triggeredRun) clock.Time { return r.Next },
 })
@@ -164,18 +169,17 @@ type Runner struct {
 	*Functions
 	Slots int // runs at a time; one tenant gets at most half of them
 
-	mu      sync.Mutex
-	running map[docstore.Ref]bool
-	tenants map[string]int
-	group   sync.WaitGroup
-	ended   chan struct{} // gets a value when a slot is free
+	due     fair.Turns[triggeredRun]
+	calls   *fair.Calls
+	working sync.WaitGroup
 }
 
 // Run is the work of a service.Task. It returns when ctx and all runs have ended. An attempt that is cut short does not
 // count, and its run is due at once.
 func (r *Runner) Run(ctx context.Context) (int, error) {
-	r.running, r.tenants, r.ended = map[docstore.Ref]bool{}, map[string]int{}, make(chan struct{}, 1)
-	defer r.group.Wait()
+	r.due = fair.Turns[triggeredRun]{Of: runs, By: byNext, Group: 1, Others: 16}
+	r.calls = fair.NewCalls(r.Slots, max(1, r.Slots/2))
+	defer r.working.Wait()
 	list := time.NewTicker(listEvery)
 	defer list.Stop()
 	for {
@@ -187,24 +191,26 @@ func (r *Runner) Run(ctx context.Context) (int, error) {
 			return 0, ctx.Err()
 		case <-list.C:
 		case <-r.wake:
-		case <-r.ended:
+		case <-r.calls.Ended:
 		}
 	}
 }
 
 // begin starts as many due runs as there are free slots.
 func (r *Runner) begin(ctx context.Context) error {
-	due, err := runs.Due(ctx, r.Store, duePage)
+	groups, err := r.due.List(ctx, r.Store, duePage)
 	if err != nil {
 		return err
 	}
-	for _, ref := range due {
-		if !r.enter(ref) {
+	for _, ref := range slices.Concat(groups...) {
+		runCtx, cancel := context.WithCancel(request.System(ctx, ref.Tenant))
+		if !r.calls.Add(ref, cancel) {
+			cancel()
 			continue
 		}
-		r.group.Go(func() {
-			defer r.leave(ref)
-			r.run(request.System(ctx, ref.Tenant), ref.ID)
+		r.working.Go(func() {
+			defer r.calls.End(ref)
+			r.run(runCtx, ref.ID)
 		})
 	}
 	return nil
@@ -220,30 +226,6 @@ func (r *Runner) run(ctx context.Context, id string) {
 	}()
 	if err := r.work(ctx, id); err != nil && ctx.Err() == nil && !apperr.IsNotFound(err) {
 		r.Log.WarnContext(ctx, "a triggered run was not carried out", "run", id, "error", err)
-	}
-}
-
-func (r *Runner) enter(ref docstore.Ref) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running[ref] || len(r.running) >= r.Slots || r.tenants[ref.Tenant] >= max(1, r.Slots/2) {
-		return false
-	}
-	r.running[ref] = true
-	r.tenants[ref.Tenant]++
-	return true
-}
-
-func (r *Runner) leave(ref docstore.Ref) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.running, ref)
-	if r.tenants[ref.Tenant]--; r.tenants[ref.Tenant] == 0 {
-		delete(r.tenants, ref.Tenant)
-	}
-	select {
-	case r.ended <- struct{}{}:
-	default:
 	}
 }
 

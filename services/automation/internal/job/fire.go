@@ -26,7 +26,7 @@ const (
 
 // DueJobs lists up to limit jobs that are due, and some of other tenants if one tenant has most of them.
 func (s *Jobs) DueJobs(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
-	groups, err := s.dueJobs.list(ctx, store, limit)
+	groups, err := s.dueJobs.List(ctx, store, limit)
 	return slices.Concat(groups...), err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/services/automation/internal/fair"
 )
 
 // Deps are what Jobs need.
@@ -32,9 +33,9 @@ type Deps struct {
 // Jobs are the use cases, and the work in the background.
 type Jobs struct {
 	Deps
-	calls   *calls
-	dueJobs turns[Job]
-	dueRuns turns[run]
+	calls   *fair.Calls
+	dueJobs fair.Turns[Job]
+	dueRuns fair.Turns[run]
 
 	fires, starts *rate.Limiter
 	attempts      *prometheus.CounterVec
@@ -47,9 +48,9 @@ const perSecond = 200
 // New makes the use cases.
 func New(d Deps) *Jobs {
 	s := &Jobs{
-		Deps: d, calls: newCalls(),
-		dueJobs: turns[Job]{of: jobs, by: byNextFire, group: FiresAtOnce, others: 64},
-		dueRuns: turns[run]{of: runs, by: byNext, group: claimsAtOnce, others: 16},
+		Deps: d, calls: fair.NewCalls(maxCalls, maxTenantCalls),
+		dueJobs: fair.Turns[Job]{Of: jobs, By: byNextFire, Group: FiresAtOnce, Others: 64},
+		dueRuns: fair.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16},
 		fires:   rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
 	}
 	s.attempts = telemetry.Register(d.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -57,7 +58,7 @@ func New(d Deps) *Jobs {
 	}, []string{"target", "outcome"}))
 	telemetry.Register(d.Metrics, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "idp_job_attempts_running", Help: "Attempts of runs that this process is making.",
-	}, func() float64 { return float64(s.calls.count()) }))
+	}, func() float64 { return float64(s.calls.Count()) }))
 	return s
 }
 

@@ -166,7 +166,7 @@ func (s *Jobs) Finish(ctx context.Context, t Ticket, jobID, id string, report Re
 		return written(ctx, tx, id, end(ctx, tx, sub, r, report.State, report.Result, report.Error))
 	})
 	if err == nil && !docstore.IsDryRun(ctx) {
-		s.calls.breakOff(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
+		s.calls.BreakOff(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
 	}
 	return doc, err
 }
@@ -237,7 +237,7 @@ func (s *Jobs) Cancel(ctx context.Context, jobID, id string) (SubDoc, error) {
 		return written(ctx, tx, id, end(ctx, tx, sub, r, cancelled, nil, ""))
 	})
 	if err == nil && !docstore.IsDryRun(ctx) {
-		s.calls.breakOff(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
+		s.calls.BreakOff(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
 	}
 	return doc, err
 }

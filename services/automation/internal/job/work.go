@@ -17,6 +17,9 @@ const (
 	duePage      = 500 // due runs that are listed at a time
 	claimsAtOnce = 8   // runs of a tenant that one transaction claims
 
+	maxCalls       = 128 // runs that a replica has in progress at a time
+	maxTenantCalls = 64  // runs of one tenant among them
+
 	listAgain     = 200 * time.Millisecond // while runs are in progress
 	reportTimeout = 5 * time.Second        // to store what became of a run when the process stops
 )
@@ -26,7 +29,7 @@ func (s *Jobs) Work(ctx context.Context) (int, error) {
 	var working sync.WaitGroup
 	defer working.Wait()
 	for {
-		due, err := s.dueRuns.list(ctx, s.Store, duePage)
+		due, err := s.dueRuns.List(ctx, s.Store, duePage)
 		if err != nil {
 			return 0, err
 		}
@@ -38,7 +41,7 @@ func (s *Jobs) Work(ctx context.Context) (int, error) {
 			}
 			changed += n
 		}
-		if changed == 0 && s.calls.count() == 0 {
+		if changed == 0 && s.calls.Count() == 0 {
 			return 0, nil
 		}
 		pause := time.NewTimer(listAgain)
@@ -46,7 +49,7 @@ func (s *Jobs) Work(ctx context.Context) (int, error) {
 		case <-ctx.Done():
 			pause.Stop()
 			return 0, ctx.Err()
-		case <-s.calls.ended:
+		case <-s.calls.Ended:
 		case <-pause.C:
 		}
 		pause.Stop()
@@ -60,7 +63,7 @@ func (s *Jobs) startAll(ctx context.Context, group []docstore.Ref, working *sync
 	var ids []string
 	for _, ref := range group {
 		callCtx, cancel := context.WithCancel(request.System(ctx, ref.Tenant))
-		if !s.calls.add(ref, cancel) {
+		if !s.calls.Add(ref, cancel) {
 			cancel()
 			continue
 		}
@@ -77,7 +80,7 @@ func (s *Jobs) startAll(ctx context.Context, group []docstore.Ref, working *sync
 		delete(contexts, call.SubJobID)
 		stopped := s.starts.Wait(ctx)
 		working.Go(func() {
-			defer s.calls.end(docstore.Ref{Tenant: tenant, ID: call.SubJobID})
+			defer s.calls.End(docstore.Ref{Tenant: tenant, ID: call.SubJobID})
 			if stopped != nil {
 				s.giveBack(callCtx, call)
 				return
@@ -86,7 +89,7 @@ func (s *Jobs) startAll(ctx context.Context, group []docstore.Ref, working *sync
 		})
 	}
 	for id := range contexts { // no call is to be made
-		s.calls.remove(docstore.Ref{Tenant: tenant, ID: id})
+		s.calls.Remove(docstore.Ref{Tenant: tenant, ID: id})
 	}
 	return changed, ctx.Err()
 }

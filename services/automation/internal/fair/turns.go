@@ -1,4 +1,5 @@
-package job
+// Package fair shares work that is due between tenants: one with much of it keeps no other waiting.
+package fair
 
 import (
 	"context"
@@ -7,20 +8,20 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// turns lists documents that are due. Tenants take turns, so that one with many does not keep the others waiting. Only
-// one goroutine may use it.
-type turns[T any] struct {
-	of     *docstore.Collection[T]
-	by     string // the index of the times at which they are due
-	group  int    // documents of a tenant in one turn
-	others int    // how many other tenants each list looks at
-	after  string // the tenant that was looked at last
+// Turns lists documents that are due. Tenants take turns. Only one goroutine may use it.
+type Turns[T any] struct {
+	Of     *docstore.Collection[T]
+	By     string // the index of the times at which they are due
+	Group  int    // documents of a tenant in one turn
+	Others int    // how many other tenants each list looks at
+
+	after string // the tenant that was looked at last
 }
 
-// list returns due documents in groups of one tenant each: the first limit documents of all tenants and, if more than
+// List returns due documents in groups of one tenant each: the first limit documents of all tenants and, if more than
 // these are due, a group of each of some tenants that have none among them.
-func (d *turns[T]) list(ctx context.Context, store *docstore.Store, limit int) ([][]docstore.Ref, error) {
-	refs, err := d.of.Due(ctx, store, limit)
+func (d *Turns[T]) List(ctx context.Context, store *docstore.Store, limit int) ([][]docstore.Ref, error) {
+	refs, err := d.Of.Due(ctx, store, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +36,8 @@ func (d *turns[T]) list(ctx context.Context, store *docstore.Store, limit int) (
 	for _, ref := range refs {
 		add(ref)
 	}
-	for n := 0; len(refs) == limit && n < d.others; n++ {
-		if d.after, err = d.of.NextTenant(ctx, store, d.after); err != nil {
+	for n := 0; len(refs) == limit && n < d.Others; n++ {
+		if d.after, err = d.Of.NextTenant(ctx, store, d.after); err != nil {
 			return nil, err
 		}
 		if d.after == "" { // the next list begins with the first tenant
@@ -45,9 +46,9 @@ func (d *turns[T]) list(ctx context.Context, store *docstore.Store, limit int) (
 		if byTenant[d.after] != nil {
 			continue
 		}
-		page, err := d.of.Page(request.System(ctx, d.after), store, docstore.Query{
-			Filter: docstore.Range(d.by, docstore.Number(0), docstore.Number(store.Now().Millis()+1)),
-			Sort:   []docstore.Order{{Index: d.by}}, Limit: d.group,
+		page, err := d.Of.Page(request.System(ctx, d.after), store, docstore.Query{
+			Filter: docstore.Range(d.By, docstore.Number(0), docstore.Number(store.Now().Millis()+1)),
+			Sort:   []docstore.Order{{Index: d.By}}, Limit: d.Group,
 		})
 		if err != nil {
 			return nil, err
@@ -56,7 +57,7 @@ func (d *turns[T]) list(ctx context.Context, store *docstore.Store, limit int) (
 			add(docstore.Ref{Tenant: d.after, ID: doc.ID})
 		}
 	}
-	return inTurn(tenants, byTenant, d.group), nil
+	return inTurn(tenants, byTenant, d.Group), nil
 }
 
 // inTurn cuts the documents of each tenant into groups of up to size. The first group of every tenant comes before the

@@ -1,0 +1,121 @@
+package fair_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/automation/internal/fair"
+)
+
+type chore struct {
+	docstore.Meta
+	Next clock.Time `json:"next"`
+}
+
+var chores = docstore.Define(docstore.Schema[chore]{
+	Name: "chores", Noun: "chore", Part: true,
+	Indexes: []docstore.Index[chore]{
+		docstore.ByNumber("next", func(c *chore) docstore.Value { return docstore.Moment(c.Next) }),
+	},
+	Due: func(c *chore) clock.Time { return c.Next },
+})
+
+// Two tenants have all documents that a list shows, and more. Those of others are listed nevertheless, before the
+// second group of any tenant; all tenants have been looked at after a few lists.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	clk := testkit.NewClock()
+	store := testkit.Store(t, clk, chores.Def())
+	add := func(tenant string, n int, next clock.Time) {
+		ctx := request.System(t.Context(), tenant)
+		require.NoError(t, docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+			for i := range n {
+				c := &chore{Meta: docstore.Meta{ID: fmt.Sprintf("%s%03d", tenant, i)}, Next: next}
+				if _, err := chores.Insert(ctx, tx, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	now := clk.Now()
+	add("big", 50, now)
+	add("large", 50, now)
+	clk.Advance(time.Millisecond)
+	for i := range 6 {
+		add(fmt.Sprint("small", i), 3, clk.Now())
+	}
+	add("later", 3, clk.Now().Add(time.Millisecond))
+
+	const lists = 6
+	due := fair.Turns[chore]{Of: chores, By: "next", Group: 2, Others: 2}
+	seen := map[string]bool{}
+	for range lists {
+		groups, err := due.List(t.Context(), store, 60)
+		require.NoError(t, err)
+		listed, inFirstTurn := map[string]int{}, 0 // groups by tenant
+		for i, group := range groups {
+			tenant := group[0].Tenant
+			if i < 2 {
+				require.Contains(t, []string{"big", "large"}, tenant, "they have been due for longest")
+			}
+			for _, ref := range group {
+				require.Equal(t, tenant, ref.Tenant)
+			}
+			require.LessOrEqual(t, len(group), 2)
+			seen[tenant] = true
+			listed[tenant]++
+			if listed[tenant] > 1 && inFirstTurn == 0 {
+				inFirstTurn = i
+			}
+		}
+		require.Len(t, listed, inFirstTurn, "a tenant has its second turn after the first of all others")
+	}
+	require.Len(t, seen, 8)
+	require.False(t, seen["later"])
+}
+
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	calls := fair.NewCalls(3, 2)
+	ref := func(tenant, id string) docstore.Ref { return docstore.Ref{Tenant: tenant, ID: id} }
+	contexts := map[docstore.Ref]context.Context{}
+	add := func(r docstore.Ref) bool {
+		ctx, cancel := context.WithCancel(t.Context())
+		if !calls.Add(r, cancel) {
+			cancel()
+			return false
+		}
+		contexts[r] = ctx
+		return true
+	}
+	require.True(t, add(ref("a", "1")))
+	require.False(t, add(ref("a", "1")), "it is there already")
+	require.True(t, add(ref("a", "2")))
+	require.False(t, add(ref("a", "3")), "the tenant has two")
+	require.True(t, add(ref("b", "1")))
+	require.False(t, add(ref("c", "1")), "there are three")
+	require.Equal(t, 3, calls.Count())
+
+	calls.BreakOff(ref("c", "1")) // none of this replica
+	calls.BreakOff(ref("a", "1"))
+	require.Error(t, contexts[ref("a", "1")].Err())
+	require.NoError(t, contexts[ref("a", "2")].Err())
+	require.Equal(t, 3, calls.Count(), "a call that is broken off has not ended yet")
+	calls.End(ref("a", "1"))
+	calls.End(ref("a", "2"))
+	<-calls.Ended
+	require.Error(t, contexts[ref("a", "2")].Err(), "its context is released")
+	require.True(t, add(ref("a", "3")))
+	calls.Remove(ref("a", "3"))
+	require.Empty(t, calls.Ended)
+	require.Equal(t, 1, calls.Count())
+}
