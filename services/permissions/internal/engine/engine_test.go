@@ -244,10 +244,16 @@ func TestLongQuestionsPause(t *testing.T) {
 	require.ErrorIs(t, ask(whoMay), fails)
 }
 
-// Rules that do not help are examined, too, so that a question about an object of many rules pauses.
-func TestQuestionsAboutManyRulesPause(t *testing.T) {
+// What does not help is examined, too, so that a question pauses that meets much of it.
+func TestQuestionsPauseWhereNothingHelps(t *testing.T) {
 	t.Parallel()
-	company := small()
+	company, large := small(), small()
+	large.grant(Rule{ID: "60", UnitID: "50"})
+	large.Change(func(c *Change) {
+		for i := range 100_000 {
+			c.PutNode(&TreeNode{strconv.Itoa(100_000 + i), "Empty", "11", "company", 1})
+		}
+	})
 	company.Change(func(c *Change) {
 		for i := range 100_000 {
 			id := strconv.Itoa(100_000 + i)
@@ -257,8 +263,18 @@ func TestQuestionsAboutManyRulesPause(t *testing.T) {
 		}
 	})
 	for name, ask := range map[string]func(*Question) error{
-		"identities": func(q *Question) error {
+		"rules that deny": func(q *Question) error {
 			_, err := company.State().Identities(t.Context(), q, User)
+			return err
+		},
+		"nodes without users": func(q *Question) error {
+			_, err := large.State().Identities(t.Context(), q, User)
+			return err
+		},
+		"units of another type": func(q *Question) error {
+			_, err := company.State().Privileges(t.Context(), PrivilegeFilter{
+				Identity: Identity{Type: Node}, ApplicationID: "9", Work: q.Work,
+			})
 			return err
 		},
 		"explanation": func(q *Question) error {

@@ -54,7 +54,7 @@ func (s *State) Privileges(ctx context.Context, f PrivilegeFilter) ([]Privilege,
 		}
 		return nil
 	}
-	err := s.eachRule(f, add)
+	err := s.eachRule(ctx, f, add)
 	slices.SortFunc(found, func(a, b Privilege) int {
 		return cmp.Or(compareIDs(a.Rule.ID, b.Rule.ID), compareIDs(a.ObjectID, b.ObjectID))
 	})
@@ -62,9 +62,13 @@ func (s *State) Privileges(ctx context.Context, f PrivilegeFilter) ([]Privilege,
 }
 
 // eachRule calls fn with the rules that reach the filter's identity, or, without one, with all.
-func (s *State) eachRule(f PrivilegeFilter, fn func(rule *Rule, who Identity, inherited bool) error) error {
+func (s *State) eachRule(ctx context.Context, f PrivilegeFilter,
+	fn func(rule *Rule, who Identity, inherited bool) error) error {
 	if f.Identity.ID == "" {
 		for _, unit := range s.units.All() {
+			if err := f.Work.spend(ctx, 1); err != nil {
+				return err
+			}
 			if f.Identity.Type != "" && f.Identity.Type != unit.Identity.Type || f.Name != "" && f.Name != unit.Name {
 				continue
 			}

@@ -256,26 +256,24 @@ func (s *State) Identities(ctx context.Context, q *Question, kind string) ([]Ide
 	}
 	candidates := map[string]bool{}
 	looked := 0
+	look := func() error { return q.Work.spend(ctx, 1) }
 	add := func(id string) error {
 		if looked++; looked > MaxSearch {
 			return ErrSearch
 		}
-		if err := q.Work.spend(ctx, 1); err != nil {
-			return err
-		}
 		candidates[id] = true
-		return nil
+		return look()
 	}
 	for _, aim := range s.targets(q, &reach{}) {
 		for _, rule := range s.granting.Get(aim.target).All() {
-			if err := q.Work.spend(ctx, 1); err != nil {
+			if err := look(); err != nil {
 				return nil, err
 			}
 			unit := s.units.Get(rule.UnitID)
 			if unit == nil || rule.Deny {
 				continue
 			}
-			if err := s.expand(unit.Identity, kind, add); err != nil {
+			if err := s.expand(unit.Identity, kind, look, add); err != nil {
 				return nil, err
 			}
 		}
@@ -296,10 +294,11 @@ func (s *State) Identities(ctx context.Context, q *Question, kind string) ([]Ide
 	return found, nil
 }
 
-// expand calls add with the identities of a type that the grants of an identity reach.
-func (s *State) expand(from Identity, kind string, add func(id string) error) error {
+// expand calls add with the identities of a type that the grants of an identity reach, and look for each place that it
+// looks at on the way.
+func (s *State) expand(from Identity, kind string, look func() error, add func(id string) error) error {
 	if from.Type == Everyone {
-		return s.every(kind, add)
+		return s.every(kind, look, add)
 	}
 	if from.Type == kind {
 		if err := add(from.ID); err != nil {
@@ -314,11 +313,11 @@ func (s *State) expand(from Identity, kind string, add func(id string) error) er
 			}
 		}
 	case from.Type == Node:
-		return s.below(from.ID, kind, add)
+		return s.below(from.ID, kind, look, add)
 	case from.Type == CoreObject:
 		if tree := s.trees.Get(from.ID); tree != nil {
 			for root := range s.roots.Get(tree.Code).All() {
-				if err := s.below(root, kind, add); err != nil {
+				if err := s.below(root, kind, look, add); err != nil {
 					return err
 				}
 			}
@@ -327,12 +326,15 @@ func (s *State) expand(from Identity, kind string, add func(id string) error) er
 	return nil
 }
 
-// below calls add with the nodes of a subtree, or with the users who belong to them.
-func (s *State) below(nodeID, kind string, add func(id string) error) error {
+// below calls look for each node of a subtree, and add with the nodes, or with the users who belong to them.
+func (s *State) below(nodeID, kind string, look func() error, add func(id string) error) error {
 	seen := map[string]bool{nodeID: true}
 	for todo := []string{nodeID}; len(todo) > 0; {
 		id := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
+		if err := look(); err != nil {
+			return err
+		}
 		if kind == Node {
 			if err := add(id); err != nil {
 				return err
@@ -355,8 +357,8 @@ func (s *State) below(nodeID, kind string, add func(id string) error) error {
 	return nil
 }
 
-// every calls add with all identities of a type.
-func (s *State) every(kind string, add func(id string) error) error {
+// every calls add with all identities of a type, and look for each place where there may be one.
+func (s *State) every(kind string, look func() error, add func(id string) error) error {
 	var err error
 	all := func(id string) bool { err = add(id); return err == nil }
 	switch kind {
@@ -368,7 +370,7 @@ func (s *State) every(kind string, add func(id string) error) error {
 		}
 	case Node:
 		for id := range s.places.numbers.All() {
-			if s.node(id) != nil && !all(id) {
+			if err = look(); err != nil || s.node(id) != nil && !all(id) {
 				break
 			}
 		}
@@ -380,7 +382,7 @@ func (s *State) every(kind string, add func(id string) error) error {
 		}
 	default:
 		for who := range s.unitOf.All() {
-			if who.Type == kind && !all(who.ID) {
+			if err = look(); err != nil || who.Type == kind && !all(who.ID) {
 				break
 			}
 		}
