@@ -132,10 +132,12 @@ func downgrade(m map[string]any) {
 // allowsAll reports whether a schema allows values of every type. Tools for version 3.0 refuse null there unless the
 // schema is nullable, too.
 func allowsAll(schema map[string]any) bool {
-	return !slices.ContainsFunc([]string{"type", "$ref", "allOf", "anyOf", "oneOf", "not", "enum"}, func(name string) bool {
-		_, has := schema[name]
-		return has
-	})
+	for _, name := range []string{"type", "$ref", "allOf", "anyOf", "oneOf", "not", "enum"} {
+		if _, limited := schema[name]; limited {
+			return false
+		}
+	}
+	return true
 }
 
 // nullableReference converts an anyOf of a reference and null to nullable, which is the form of version 3.0.
