@@ -70,11 +70,12 @@ fuzz: ## Fuzz every parser for a while (FUZZTIME=10s each)
 			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-10s} $$package || exit 1; \
 		done; done) || exit 1; done
 
-lint: ## Check formatting, vet and staticcheck
+lint: ## Check formatting, vet, staticcheck, imports between parts, and the length of lines
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	go vet $(PACKAGES)
 	@GOWORK=off go build -C deploy/tools -o $(CURDIR)/bin/tools/ tool
 	bin/tools/staticcheck $(PACKAGES)
+	go test -run '^Test(Imports|Lines)$$' ./deploy/standalone
 
 isolated: ## Build and vet every module alone, without the workspace
 	@for module in $(MODULES) $(APART); do \
