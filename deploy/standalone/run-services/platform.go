@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/idplatform/idplatform/gateway"
 	"github.com/idplatform/idplatform/pkg/health"
@@ -197,10 +198,24 @@ func foreign(environ []string) []string {
 	return kept
 }
 
-// freeBasePort returns a base whose ports are all free, below the range from which Linux takes ports of connections.
+// basePorts are bases whose ports differ, in random order, below the range from which Linux takes ports of connections.
+var basePorts = func() (bases []int) {
+	for block := 20_000; block < 32_000; block += 2 * adminOffset {
+		for base := block; base < block+adminOffset; base += 2 * natsOffset {
+			bases = append(bases, base)
+		}
+	}
+	rand.Shuffle(len(bases), func(i, j int) { bases[i], bases[j] = bases[j], bases[i] })
+	return bases
+}()
+
+var lastBasePort atomic.Int64
+
+// freeBasePort returns a base whose ports are all free. Platforms of one program that start at the same time have no
+// port in common.
 func freeBasePort() int {
 	for {
-		if base := 20000 + rand.IntN(11000); checkPorts(base) == nil {
+		if base := basePorts[int(lastBasePort.Add(1))%len(basePorts)]; checkPorts(base) == nil {
 			return base
 		}
 	}
