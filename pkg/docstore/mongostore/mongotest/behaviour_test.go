@@ -351,7 +351,7 @@ func outsideWaits(t *testing.T, s *server) {
 	require.NoError(t, err)
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = s.docs.UpdateOne(short, is("a"), set("n", 2))
+	_, err = s.docs.UpdateOne(short, is("a"), set("late", 2)) // whether the server gives up in time or not
 	require.True(t, mongo.IsTimeout(err), "%v", err)
 	done := make(chan error, 1)
 	go func() {
