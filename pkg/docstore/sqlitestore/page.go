@@ -221,8 +221,16 @@ func (q *queries) read(ctx context.Context, a *inquiry) ([]docstore.Row, error) 
 		if len(rows) == a.Limit {
 			break
 		}
+		limit := int64(a.Limit - len(rows))
+		if p.merges() && !a.Bare {
+			rids, err := q.merged(ctx, a, p, limit)
+			if err != nil {
+				return nil, err
+			}
+			return q.documents(ctx, a, rids)
+		}
 		s := p.statement(columns, a.order, a.After)
-		s.limit(int64(a.Limit-len(rows)), int64(a.Offset))
+		s.limit(limit, int64(a.Offset))
 		err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 			rows = append(rows, row(c))
 			return nil
@@ -232,6 +240,18 @@ func (q *queries) read(ctx context.Context, a *inquiry) ([]docstore.Row, error) 
 		}
 	}
 	return rows, nil
+}
+
+// merged returns row ids by several walks. Each walk reads a row before it is known which come first, so the walks read
+// only the index.
+func (q *queries) merged(ctx context.Context, a *inquiry, p *plan, limit int64) (rids []int64, _ error) {
+	s := p.statement("rid", a.order, a.After)
+	s.limit(limit, int64(a.Offset))
+	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		rids = append(rids, c.Int(0))
+		return nil
+	})
+	return rids, err
 }
 
 // errFar means that a way to find a page costs too much. It never leaves this package.

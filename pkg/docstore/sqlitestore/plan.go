@@ -78,7 +78,7 @@ func walk(t *table, tenant string, filter *node, order *ordering) *plan {
 
 // statement writes the query, without a limit.
 func (p *plan) statement(what string, order *ordering, after *docstore.Position) *statement {
-	if p.grouped() && len(p.fixed.values) > 1 {
+	if p.merges() {
 		return p.merged(what, order, after)
 	}
 	s := &statement{}
@@ -102,6 +102,9 @@ func (p *plan) statement(what string, order *ordering, after *docstore.Position)
 
 // grouped reports whether the walk is along the entries of some values of a grouped column.
 func (p *plan) grouped() bool { return p.key != nil && p.fixed != nil && p.fixed.column.order == p.key }
+
+// merges reports whether the walk consists of several that SQLite merges.
+func (p *plan) merges() bool { return p.grouped() && len(p.fixed.values) > 1 }
 
 // maxMerge is how many walks SQLite merges in one statement.
 const maxMerge = 500
