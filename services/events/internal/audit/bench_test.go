@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,10 @@ func BenchmarkPages(b *testing.B) {
 		size, err = strconv.Atoi(text)
 		require.NoError(b, err)
 	}
+	// As in the whole program, garbage is collected rarely. With the little memory that is in use here, one page in fifty
+	// would be read during a collection.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(512 << 20))
 	logs := [2]*filled{fill(b, 100_000), fill(b, size)}
 	r := rand.New(rand.NewPCG(1, 2))
 	for mask := range 1 << 6 {
