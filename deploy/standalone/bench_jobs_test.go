@@ -15,7 +15,8 @@ import (
 )
 
 // BenchmarkJobs measures how long 10,000 jobs that are due at the same time take to start, and reads of users
-// meanwhile. Reads come at a steady pace, so that times of waiting for the processor show.
+// meanwhile: first at a steady pace, which leaves processors idle, so that each wait for one shows; then as many as
+// there can be.
 func BenchmarkJobs(b *testing.B) {
 	const jobs = 10_000
 	var calls atomic.Int64
@@ -38,10 +39,13 @@ func BenchmarkJobs(b *testing.B) {
 		time.Sleep(time.Millisecond + rand.N(2*time.Millisecond))
 		return reads[(w*31+n)%len(reads)]
 	}
-	during := func(d time.Duration) measured {
-		m, err := generate(c.Addr, 4, d, paced)
+	unpaced := func(w, n int) []byte { return reads[(w*31+n)%len(reads)] }
+	during := func(d time.Duration) (few, many measured) {
+		few, err := generate(c.Addr, 4, d, paced)
 		require.NoError(b, err)
-		return m
+		many, err = generate(c.Addr, workers, d, unpaced)
+		require.NoError(b, err)
+		return few, many
 	}
 
 	due := time.Now().UTC().Add(time.Minute).Truncate(time.Second)
@@ -57,13 +61,13 @@ func BenchmarkJobs(b *testing.B) {
 	})
 	require.NoError(b, err)
 	require.Equal(b, jobs, made.requests, "the jobs must be there before they are due")
-	const calm = 15 * time.Second
-	<-time.After(time.Until(due) - calm - time.Second) // the events of the jobs have been dealt with
-	quiet := during(calm)
+	const calm = 10 * time.Second
+	<-time.After(time.Until(due) - 2*calm - time.Second) // the events of the jobs have been dealt with
+	quietFew, quietMany := during(calm)
 	<-time.After(time.Until(due))
 	var reading sync.WaitGroup
-	var busy measured
-	reading.Go(func() { busy = during(45 * time.Second) })
+	var busyFew, busyMany measured
+	reading.Go(func() { busyFew, busyMany = during(22 * time.Second) })
 	var took time.Duration
 	select {
 	case last := <-all:
@@ -73,8 +77,10 @@ func BenchmarkJobs(b *testing.B) {
 	}
 	reading.Wait()
 	require.EqualValues(b, jobs, calls.Load())
-	reportReads(b, "nothing else", quiet, quiet.p99)
-	reportReads(b, "10,000 jobs due", busy, quiet.p99)
+	reportReads(b, "nothing else", quietFew, quietFew.p99)
+	reportReads(b, "10,000 jobs due", busyFew, quietFew.p99)
+	reportReads(b, "nothing else, full load", quietMany, quietMany.p99)
+	reportReads(b, "10,000 jobs due, full load", busyMany, quietMany.p99)
 	b.Run("all started", func(b *testing.B) { b.ReportMetric(took.Seconds(), "s"); b.ReportMetric(0, "ns/op") })
 }
 

@@ -3,7 +3,6 @@ package job
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"runtime"
 	"slices"
 	"strings"
@@ -152,41 +151,6 @@ func current(ctx context.Context, tx *docstore.Tx, id string, attempt int64) (*r
 		return nil, errOver
 	}
 	return r, err
-}
-
-// report stores what became of an attempt. The error is errOver if it is not the current one, or has failed and its job
-// is deleted; nothing is changed then.
-func (s *Jobs) report(ctx context.Context, id string, attempt int64, o Outcome, failure error) error {
-	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		r, err := current(ctx, tx, id, attempt)
-		if err != nil {
-			return err
-		}
-		sub, err := subJobs.Load(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		switch {
-		case failure != nil:
-			j, err := find(ctx, tx, r.JobID)
-			if apperr.IsNotFound(err) {
-				return errOver
-			}
-			if err != nil {
-				return err
-			}
-			state := failed
-			if errors.Is(failure, context.DeadlineExceeded) {
-				state, failure = timedOut, errors.New("the attempt did not end within timeout_seconds")
-			}
-			return fail(ctx, tx, j, sub, r, state, failure.Error())
-		case o.Accepted:
-			r.Phase, r.Next = accepted, r.Deadline
-			_, err := runs.Replace(ctx, tx, r)
-			return err
-		}
-		return end(ctx, tx, sub, r, succeeded, o.Result, "")
-	})
 }
 
 // fail ends an attempt. The run is tried again if its job allows another attempt; otherwise it ends with the state.

@@ -34,6 +34,7 @@ type Deps struct {
 type Jobs struct {
 	Deps
 	calls   *fair.Calls
+	reports reports
 	dueJobs fair.Turns[Job]
 	dueRuns fair.Turns[run]
 
@@ -49,6 +50,7 @@ const perSecond = 200
 func New(d Deps) *Jobs {
 	s := &Jobs{
 		Deps: d, calls: fair.NewCalls(maxCalls, maxTenantCalls),
+		reports: reports{waiting: map[string]*batch{}},
 		dueJobs: fair.Turns[Job]{Of: jobs, By: byNextFire, Group: FiresAtOnce, Others: 64},
 		dueRuns: fair.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16},
 		fires:   rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),

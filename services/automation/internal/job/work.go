@@ -141,9 +141,6 @@ func (s *Jobs) giveBack(ctx context.Context, call Call) {
 // work makes a call and stores what became of it.
 func (s *Jobs) work(ctx context.Context, call Call) {
 	outcome, failure := s.call(ctx, call)
-	// It is stored even if the process is about to stop.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
-	defer cancel()
 	err := s.report(ctx, call.SubJobID, call.Attempt, outcome, failure)
 	s.attempts.WithLabelValues(call.Target.Type, outcomeOf(outcome, failure, err)).Inc()
 	if err != nil && !errors.Is(err, errOver) {

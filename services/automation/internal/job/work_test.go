@@ -2,7 +2,9 @@ package job
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -72,6 +75,77 @@ func TestCallsThatHaveNotBegunAreGivenBack(t *testing.T) {
 	due, err := runs.Due(after, s.Store, 100)
 	require.NoError(t, err)
 	require.Len(t, due, claimsAtOnce-1, "another replica can take them at once")
+}
+
+// Reports that arrive at the same time are stored together. One that is refused, or that cannot be stored, keeps no
+// other from being stored.
+func TestReportsAreStoredTogether(t *testing.T) {
+	t.Parallel()
+	ctx := request.System(t.Context(), "acme")
+	s, _ := newJobs(t, nil)
+	var ids []string
+	for i := range reportsAtOnce {
+		id := newRun(t, ctx, s, string(rune('a'+i)))
+		ids = append(ids, id)
+		require.True(t, s.calls.Add(docstore.Ref{Tenant: "acme", ID: id}, func() {}))
+	}
+	calls, _, err := s.claim(ctx, ids)
+	require.NoError(t, err)
+	require.Len(t, calls, reportsAtOnce)
+	const over, lost = 2, 5
+	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		sub, err := subJobs.Load(ctx, tx, ids[lost])
+		if err != nil {
+			return err
+		}
+		_, err = subJobs.Delete(ctx, tx, sub)
+		return err
+	}))
+	errs := make([]error, len(ids))
+	var all sync.WaitGroup
+	for i, id := range ids {
+		attempt := int64(1)
+		if i == over {
+			attempt = 2
+		}
+		all.Go(func() { errs[i] = s.report(ctx, id, attempt, Outcome{Result: json.RawMessage(`{"n":1}`)}, nil) })
+	}
+	all.Wait()
+	for i, id := range ids {
+		switch i {
+		case over:
+			require.ErrorIs(t, errs[i], errOver)
+			continue
+		case lost:
+			require.True(t, apperr.IsNotFound(errs[i]))
+			continue
+		}
+		require.NoError(t, errs[i])
+		doc, err := subJobs.Find(ctx, s.Store, id)
+		require.NoError(t, err)
+		sub, err := doc.Value()
+		require.NoError(t, err)
+		require.Equal(t, succeeded, sub.State)
+	}
+	left, err := runs.Count(ctx, s.Store, docstore.Filter{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, left)
+	require.Empty(t, s.reports.waiting)
+}
+
+// A report does not wait for others when the process stops.
+func TestAReportAtTheStop(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(request.System(t.Context(), "acme"))
+	s, _ := newJobs(t, nil)
+	for _, id := range []string{"1", "2"} {
+		require.True(t, s.calls.Add(docstore.Ref{Tenant: "acme", ID: id}, func() {}))
+	}
+	id := newRun(t, ctx, s, "job")
+	_, _, err := s.claim(ctx, []string{id})
+	require.NoError(t, err)
+	stop()
+	require.NoError(t, s.report(ctx, id, 1, Outcome{}, errStopped))
 }
 
 // A process that stands still between a claim and its call does not make the call once the lease has ended.
