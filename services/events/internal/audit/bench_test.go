@@ -36,8 +36,8 @@ func BenchmarkPages(b *testing.B) {
 		size, err = strconv.Atoi(text)
 		require.NoError(b, err)
 	}
-	// As in the whole program, garbage is collected rarely. With the little memory that is in use here, one page in fifty
-	// would be read during a collection.
+	// As in the whole program, garbage is collected rarely. With the little memory that is in use here, one page in
+	// fifty would be read during a collection.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(512 << 20))
 	logs := [2]*filled{fill(b, 100_000), fill(b, size)}
