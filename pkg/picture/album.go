@@ -76,6 +76,29 @@ func (a *Album) keepSquares(ctx context.Context, tx *docstore.Tx, id, of string,
 	return nil
 }
 
+// keptSquares returns the stored squares of a record's picture, if that has the ETag.
+func (a *Album) keptSquares(ctx context.Context, r docstore.Reader, id, of string) (squares []Square, _ error) {
+	for _, level := range AllLevels() {
+		doc, err := a.thumbnails.Find(ctx, r, thumbnailID(id, level))
+		if apperr.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		t, err := doc.Value()
+		if err != nil {
+			return nil, err
+		}
+		if t.Of == of {
+			squares = append(squares, Square{level, Image{
+				ContentType: t.ContentType, Bytes: t.Bytes, Width: t.Side, Height: t.Side,
+			}})
+		}
+	}
+	return squares, nil
+}
+
 // Drop removes a record's picture with its squares, if there is one.
 func (a *Album) Drop(ctx context.Context, tx *docstore.Tx, id string) error {
 	if err := a.pictures.DeleteWhere(ctx, tx, docstore.ID(id), nil); err != nil {
@@ -171,8 +194,12 @@ func (g *Gallery) sized(id, etag string, size int, source func(context.Context) 
 // firstThumbnail makes and stores the thumbnails of a picture that has none yet, and returns the one for size.
 func (g *Gallery) firstThumbnail(ctx context.Context, k *kept, size int) (*thumbnail, error) {
 	squares, err := once(ctx, &g.flight, k.ID+" "+k.ETag, func(ctx context.Context) ([]Square, error) {
-		squares, err := g.decoder.Squares(ctx, k.image())
-		if err != nil {
+		// Another request may have stored them since this one looked.
+		squares, err := g.album.keptSquares(ctx, g.store, k.ID, k.ETag)
+		if err != nil || len(squares) > 0 {
+			return squares, err
+		}
+		if squares, err = g.decoder.Squares(ctx, k.image()); err != nil {
 			return nil, err
 		}
 		err = docstore.Do(ctx, g.store, func(tx *docstore.Tx) error {
