@@ -75,7 +75,7 @@ lint: ## Check formatting, vet, staticcheck, imports between parts, and the leng
 	go vet $(PACKAGES)
 	@GOWORK=off go build -C deploy/tools -o $(CURDIR)/bin/tools/ tool
 	bin/tools/staticcheck $(PACKAGES)
-	go test -run '^Test(Imports|Lines)$$' ./deploy/standalone
+	go test -count=1 -run '^Test(Imports|Lines)$$' ./deploy/standalone
 
 isolated: ## Build and vet every module alone, without the workspace
 	@for module in $(MODULES) $(APART); do \

@@ -43,12 +43,14 @@ func TestDowngrade(t *testing.T) {
 		`{"examples":[],"type":"string"}`:                            `{"type":"string"}`,
 		`{"exclusiveMinimum":0,"exclusiveMaximum":9007199254740993}`: `{"minimum":0,"exclusiveMinimum":true,"maximum":9007199254740993,"exclusiveMaximum":true}`,
 		`{"const":1}`: `{"enum":[1]}`,
-		`{"type":"string","contentEncoding":"base64"}`:                      `{"type":"string","format":"byte"}`,
-		`{"anyOf":[{"$ref":"#/x"},{"type":"null"}]}`:                        `{"allOf":[{"$ref":"#/x"}],"nullable":true}`,
-		`{"anyOf":[{"$ref":"#/x"},{"type":"string"}]}`:                      `{"anyOf":[{"$ref":"#/x"},{"type":"string"}]}`,
-		`{"properties":{"examples":{"type":["object","null"]},"const":{}}}`: `{"properties":{"examples":{"type":"object","nullable":true},"const":{"nullable":true}}}`,
-		`{"properties":{"a":{"description":"any"},"b":{"const":1}}}`:        `{"properties":{"a":{"description":"any","nullable":true},"b":{"enum":[1]}}}`,
-		`{"default":{"type":["a","null"]},"example":{"const":1}}`:           `{"default":{"type":["a","null"]},"example":{"const":1}}`,
+		`{"type":"string","contentEncoding":"base64"}`: `{"type":"string","format":"byte"}`,
+		`{"anyOf":[{"$ref":"#/x"},{"type":"null"}]}`:   `{"allOf":[{"$ref":"#/x"}],"nullable":true}`,
+		`{"anyOf":[{"$ref":"#/x"},{"type":"string"}]}`: `{"anyOf":[{"$ref":"#/x"},{"type":"string"}]}`,
+		`{"properties":{"examples":{"type":["object","null"]},"const":{}}}`: `{"properties":` +
+			`{"examples":{"type":"object","nullable":true},"const":{"nullable":true}}}`,
+		`{"properties":{"a":{"description":"any"},"b":{"const":1}}}`: `{"properties":` +
+			`{"a":{"description":"any","nullable":true},"b":{"enum":[1]}}}`,
+		`{"default":{"type":["a","null"]},"example":{"const":1}}`: `{"default":{"type":["a","null"]},"example":{"const":1}}`,
 	} {
 		require.JSONEq(t, after, change(t, before, openapi.Downgrade))
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/services/automation/internal/fair"
+	"github.com/idplatform/idplatform/services/automation/internal/due"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
@@ -169,16 +169,16 @@ type Runner struct {
 	*Functions
 	Slots int // runs at a time; one tenant gets at most half of them
 
-	due     fair.Turns[triggeredRun]
-	calls   *fair.Calls
+	due     due.Turns[triggeredRun]
+	calls   *due.Calls
 	working sync.WaitGroup
 }
 
 // Run is the work of a service.Task. It returns when ctx and all runs have ended. An attempt that is cut short does not
 // count, and its run is due at once.
 func (r *Runner) Run(ctx context.Context) (int, error) {
-	r.due = fair.Turns[triggeredRun]{Of: runs, By: byNext, Group: 1, Others: 16}
-	r.calls = fair.NewCalls(r.Slots, max(1, r.Slots/2))
+	r.due = due.Turns[triggeredRun]{Of: runs, By: byNext, Group: 1, Others: 16}
+	r.calls = due.NewCalls(r.Slots, max(1, r.Slots/2))
 	defer r.working.Wait()
 	list := time.NewTicker(listEvery)
 	defer list.Stop()

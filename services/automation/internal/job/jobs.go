@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
-	"github.com/idplatform/idplatform/services/automation/internal/fair"
+	"github.com/idplatform/idplatform/services/automation/internal/due"
 )
 
 // Deps are what Jobs need.
@@ -33,10 +33,10 @@ type Deps struct {
 // Jobs are the use cases, and the work in the background.
 type Jobs struct {
 	Deps
-	calls   *fair.Calls
+	calls   *due.Calls
 	reports reports
-	dueJobs fair.Turns[Job]
-	dueRuns fair.Turns[run]
+	dueJobs due.Turns[Job]
+	dueRuns due.Turns[run]
 
 	fires, starts *rate.Limiter
 	attempts      *prometheus.CounterVec
@@ -49,10 +49,10 @@ const perSecond = 200
 // New makes the use cases.
 func New(d Deps) *Jobs {
 	s := &Jobs{
-		Deps: d, calls: fair.NewCalls(maxCalls, maxTenantCalls),
+		Deps: d, calls: due.NewCalls(maxCalls, maxTenantCalls),
 		reports: reports{waiting: map[string]*batch{}},
-		dueJobs: fair.Turns[Job]{Of: jobs, By: byNextFire, Group: FiresAtOnce, Others: 64},
-		dueRuns: fair.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16},
+		dueJobs: due.Turns[Job]{Of: jobs, By: byNextFire, Group: FiresAtOnce, Others: 64},
+		dueRuns: due.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16},
 		fires:   rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
 	}
 	s.attempts = telemetry.Register(d.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -41,7 +41,8 @@ type reports struct {
 	waiting map[string]*batch // by tenant
 }
 
-// join adds a report to the tenant's waiting batch. It reports whether it is the batch's first.
+// join adds a report to the tenant's waiting batch, or to a new one: then it is the first, and its caller stores the
+// batch.
 func (c *reports) join(tenant string, r *report) (b *batch, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,8 +116,8 @@ func (s *Jobs) store(ctx context.Context, all []*report) error {
 		}
 		return nil
 	})
-	for _, r := range all {
-		if err != nil {
+	if err != nil {
+		for _, r := range all {
 			r.err = err
 		}
 	}

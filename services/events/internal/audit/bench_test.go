@@ -39,7 +39,7 @@ func BenchmarkPages(b *testing.B) {
 	// As in the whole program, garbage is collected rarely. With the little memory that is in use here, one page in
 	// fifty would be read during a collection.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(512 << 20))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(192 << 20))
 	logs := [2]*filled{fill(b, 100_000), fill(b, size)}
 	r := rand.New(rand.NewPCG(1, 2))
 	for mask := range 1 << 6 {

@@ -1,4 +1,4 @@
-package fair
+package due
 
 import (
 	"context"

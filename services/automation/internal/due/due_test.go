@@ -1,4 +1,4 @@
-package fair_test
+package due_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
-	"github.com/idplatform/idplatform/services/automation/internal/fair"
+	"github.com/idplatform/idplatform/services/automation/internal/due"
 )
 
 type chore struct {
@@ -56,10 +56,10 @@ func TestTurns(t *testing.T) {
 	add("later", 3, clk.Now().Add(time.Millisecond))
 
 	const lists = 6
-	due := fair.Turns[chore]{Of: chores, By: "next", Group: 2, Others: 2}
+	turns := due.Turns[chore]{Of: chores, By: "next", Group: 2, Others: 2}
 	seen := map[string]bool{}
 	for range lists {
-		groups, err := due.List(t.Context(), store, 60)
+		groups, err := turns.List(t.Context(), store, 60)
 		require.NoError(t, err)
 		listed, inFirstTurn := map[string]int{}, 0 // groups by tenant
 		for i, group := range groups {
@@ -85,7 +85,7 @@ func TestTurns(t *testing.T) {
 
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	calls := fair.NewCalls(3, 2)
+	calls := due.NewCalls(3, 2)
 	ref := func(tenant, id string) docstore.Ref { return docstore.Ref{Tenant: tenant, ID: id} }
 	contexts := map[docstore.Ref]context.Context{}
 	add := func(r docstore.Ref) bool {

@@ -1,5 +1,6 @@
-// Package fair shares work that is due between tenants: one with much of it keeps no other waiting.
-package fair
+// Package due is for work that replicas find in the store when it is due: Turns lists it, and Calls are those that a
+// replica makes. A tenant with much of it keeps no other waiting. Work without a time takes turns by pkg/fair.
+package due
 
 import (
 	"context"
