@@ -253,6 +253,9 @@ func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, er
 	err := s.engine.Write(ctx, func(engine EngineTx) error {
 		transaction.Enter()
 		defer transaction.Leave()
+		if request.IsSystem(ctx) {
+			engine = background{engine}
+		}
 		tx := &Tx{Now: s.clock.Now(), st: s, engine: engine}
 		var err error
 		if result, err = fn(tx); err != nil {

@@ -41,9 +41,14 @@ const Platform = "*platform"
 // System is a context for the platform's own work on a tenant's records, such as schedules and cascades.
 func System(ctx context.Context, tenant string) context.Context {
 	info := From(ctx)
-	info.Tenant, info.Actor = tenant, "system"
+	info.Tenant, info.Actor = tenant, system
 	return With(ctx, info)
 }
+
+// IsSystem reports whether ctx comes from System.
+func IsSystem(ctx context.Context) bool { return From(ctx).Actor == system }
+
+const system = "system"
 
 // CallerHeader is the response header in which a service tells the gateway who sent the request, so that the gateway
 // can give each caller a fair share. The gateway removes it from the response.

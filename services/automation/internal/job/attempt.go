@@ -3,7 +3,6 @@ package job
 import (
 	"context"
 	"encoding/json"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +27,6 @@ func (s *Jobs) claim(ctx context.Context, ids []string) (calls []Call, changed i
 		}
 		var calls []Call
 		for _, c := range due {
-			runtime.Gosched() // requests that wait for a processor go first
 			switch c.run.Phase {
 			case leased:
 				err = fail(ctx, tx, c.job, c.sub, c.run, failed, "the process that ran it has stopped or stood still")

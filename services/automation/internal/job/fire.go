@@ -3,7 +3,6 @@ package job
 import (
 	"context"
 	"encoding/json"
-	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -63,7 +62,6 @@ func (s *Jobs) fire(ctx context.Context, ids, runIDs []string) error {
 			return err
 		}
 		for i, j := range due {
-			runtime.Gosched() // requests that wait for a processor go first
 			runID := ""
 			if runIDs != nil {
 				runID = runIDs[i]
