@@ -24,5 +24,5 @@ func TestBackground(t *testing.T) {
 	}
 	ofRequest := request.With(t.Context(), request.Info{Tenant: "acme", Actor: "u1"})
 	require.Nil(t, engineIn(ofRequest), "nothing slows down the transaction of a request")
-	require.IsType(t, background{}, engineIn(request.System(ofRequest, "acme")))
+	require.IsType(t, &background{}, engineIn(request.System(ofRequest, "acme")))
 }

@@ -254,7 +254,7 @@ func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, er
 		transaction.Enter()
 		defer transaction.Leave()
 		if request.IsSystem(ctx) {
-			engine = background{engine}
+			engine = inBackground(engine)
 		}
 		tx := &Tx{Now: s.clock.Now(), st: s, engine: engine}
 		var err error
