@@ -67,6 +67,7 @@ func (d *dispatcher) take(ctx context.Context, iterator jetstream.MessagesContex
 		if err != nil {
 			return fmt.Errorf("pull: %w", err)
 		}
+		processor.Yield()
 		if message.Headers().Get(headerPin) != d.consumer.pin {
 			return errLostPlace
 		}

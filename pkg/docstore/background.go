@@ -8,7 +8,7 @@ import (
 )
 
 // yieldAfter is how long a transaction of the platform's own work keeps its processor.
-const yieldAfter = 200 * time.Microsecond
+const yieldAfter = 100 * time.Microsecond
 
 // background is a transaction of the platform's own work. It gives way to requests.
 type background struct {
