@@ -13,7 +13,7 @@ const yieldAfter = 100 * time.Microsecond
 // background is a transaction of the platform's own work. It gives way to requests.
 type background struct {
 	EngineTx
-	since time.Time // it has its processor
+	since time.Time // the last yield, or the begin
 }
 
 func inBackground(engine EngineTx) *background { return &background{engine, time.Now()} }
