@@ -161,6 +161,8 @@ func TestAnUnreadableStoredRuleIsParked(t *testing.T) {
 	give(t, c, "user/21", data("ledger", "read"))
 	var rules []struct{ ID string }
 	c.Get("/v1/auth-units/" + unitOf(t, c, "user/21")["id"].(string) + "/rules?self_only=true").OK(&rules)
+	// Later, its event would bring the rule to the replica.
+	s.EventsUntil(func(e bus.Event) bool { return e.Subject == rules[0].ID })
 	poisoned.Store(&rules[0].ID)
 	again := s.Replica(spec)
 	ready(t, again)
