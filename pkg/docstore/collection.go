@@ -10,7 +10,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/transaction"
 )
 
@@ -107,9 +106,9 @@ type Schema[T any] struct {
 	Due    func(*T) clock.Time // the zero time means never
 	Settle func(*T, clock.Time)
 
-	// Sealed are the secret members of a document, by name. Their values are stored apart, encrypted; the document has
-	// a mask in their place. Index functions must not use them. See Reveal.
-	Sealed func(*T) map[string]*secret.Text
+	// Sealed are the secret members of a document. Their values are stored apart, encrypted; the document has a mask in
+	// their place. Index functions must not use them. See Reveal.
+	Sealed func(*T) []Sealed
 	// Counts are members that follow from other records, such as the number of children. A write that changes nothing
 	// else leaves version and time_modified as they are. The Tag of a document changes with its counts, too.
 	Counts func(*T) []*int64
@@ -293,17 +292,21 @@ func (c *Collection[T]) Count(ctx context.Context, r Reader, f Filter) (int64, e
 // Each calls fn for every document that the filter selects, in the order of ids. It reads a page at a time: changes
 // that others make meanwhile make it neither repeat a document nor skip one. It stops at fn's first error.
 func (c *Collection[T]) Each(ctx context.Context, r Reader, f Filter, fn func(Doc[T]) error) error {
-	q := Query{Filter: f, Limit: 500}
-	for {
+	q := Query{Filter: f}
+	for stride := (Stride{}); ; {
+		q.Limit = stride.Next()
 		page, err := c.Page(ctx, r, q)
 		if err != nil {
 			return err
 		}
+		bytes := 0
 		for _, d := range page.Docs {
+			bytes += len(d.body)
 			if err := fn(d); err != nil {
 				return err
 			}
 		}
+		stride.Took(len(page.Docs), bytes)
 		if page.Next == "" {
 			return nil
 		}
@@ -391,7 +394,7 @@ func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error)
 		return nil, c.missing()
 	}
 	if want := expectedVersion(ctx, id); !c.schema.Part && want != nil && !want(rows[0].Version) {
-		return nil, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", rows[0].Version)
+		return nil, errVersion(rows[0].Version)
 	}
 	return c.load(tx, &rows[0])
 }
@@ -491,7 +494,7 @@ func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, version int64,
 		m.TimeCreated = tx.Now
 	}
 	m.TimeModified = m.TimeCreated
-	if _, err := c.seal(ctx, tx, v); err != nil {
+	if _, err := c.seal(ctx, tx, v, func() (*T, error) { return new(T), nil }); err != nil {
 		return Doc[T]{}, err
 	}
 	e, err := c.entry(v)

@@ -1,11 +1,13 @@
 package docstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -31,7 +33,13 @@ type Page[T any] struct {
 	Total int64  // −1 unless the Query has Count
 	More  bool   // there are more than Total; counting stopped
 	Next  string // for Query.After; "" on the last page
+
+	again func(ctx context.Context, ids []string) ([]Doc[T], error)
 }
+
+// Again returns a function that reads documents of the page again, in the order of their ids; without those that no
+// longer exist. It is nil for a page that was read in a transaction.
+func (p Page[T]) Again() func(ctx context.Context, ids []string) ([]Doc[T], error) { return p.again }
 
 // Page reads one page. The error is apperr.InvalidParameters at page_token if After comes from another query.
 func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], error) {
@@ -74,7 +82,18 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 		page.Next = writeToken(c.def.Name, tenant, q, Position{last.Sort, last.ID})
 	}
 	page.Docs, err = c.docs(r, rows)
+	if store, ok := r.(*Store); ok {
+		page.again = func(ctx context.Context, ids []string) ([]Doc[T], error) { return c.inOrder(ctx, store, ids) }
+	}
 	return page, err
+}
+
+func (c *Collection[T]) inOrder(ctx context.Context, store *Store, ids []string) ([]Doc[T], error) {
+	docs, err := c.FindMany(ctx, store, ids)
+	slices.SortFunc(docs, func(a, b Doc[T]) int {
+		return cmp.Compare(slices.Index(ids, a.ID), slices.Index(ids, b.ID))
+	})
+	return docs, err
 }
 
 // token is the content of a page token. It is not secret and needs no signature: a forged one only points to another

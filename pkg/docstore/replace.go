@@ -51,7 +51,11 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how mode) (Do
 		return Doc[T]{}, fmt.Errorf("docstore: %s was not loaded in this transaction", c.def.Name)
 	}
 	if how != newCounts { // otherwise no sealed member has changed
-		if changed, err := c.seal(ctx, tx, v); err != nil {
+		former := func() (*T, error) {
+			was, _, err := c.former(tx, old)
+			return was, err
+		}
+		if changed, err := c.seal(ctx, tx, v, former); err != nil {
 			return Doc[T]{}, err
 		} else if changed {
 			how = newVersion

@@ -49,8 +49,11 @@ func boundTo(tenant, collection, id, member string) []byte {
 }
 
 // seal stores the values that were given to v's sealed members, and removes those of members that are empty. A mask
-// without a stored value becomes empty. It reports whether a stored value changed.
-func (c *Collection[T]) seal(ctx context.Context, tx *Tx, v *T) (changed bool, _ error) {
+// without a stored value becomes empty. It reports whether a stored value changed. former returns the document as it
+// was. The error is apperr.InvalidParameters for a mask that would keep a value whose Route changes.
+func (c *Collection[T]) seal(
+	ctx context.Context, tx *Tx, v *T, former func() (*T, error),
+) (changed bool, _ error) {
 	if c.schema.Sealed == nil {
 		return false, nil
 	}
@@ -64,18 +67,26 @@ func (c *Collection[T]) seal(ctx context.Context, tx *Tx, v *T) (changed bool, _
 		old = found[0]
 	}
 	values := map[string]string{}
-	for name, text := range c.schema.Sealed(v) {
-		given, fresh := text.Given()
-		switch stored := old.Values[name]; {
+	var kept []Sealed
+	for _, member := range c.schema.Sealed(v) {
+		given, fresh := member.text.Given()
+		boundTo := c.boundTo(m.TenantID, m.ID, member.name)
+		switch stored := old.Values[member.name]; {
 		case fresh && tx.st.keys == nil:
 			return false, errNoKeys
-		case fresh && !tx.st.opensAs(stored, given, c.boundTo(m.TenantID, m.ID, name)):
-			values[name] = tx.st.keys.Seal([]byte(given), c.boundTo(m.TenantID, m.ID, name))
-		case text.IsSet() && stored != "":
-			values[name] = stored
+		case fresh && !tx.st.opensAs(stored, given, boundTo):
+			values[member.name] = tx.st.keys.Seal([]byte(given), boundTo)
+		case member.text.IsSet() && stored != "":
+			values[member.name] = stored
+			if !fresh && len(member.route) > 0 {
+				kept = append(kept, member)
+			}
 		default:
-			*text = secret.Text{}
+			*member.text = secret.Text{}
 		}
+	}
+	if err := c.checkRoutes(kept, former); err != nil {
+		return false, err
 	}
 	if maps.Equal(values, old.Values) {
 		return false, nil

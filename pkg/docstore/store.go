@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -365,6 +366,19 @@ func ExpectFor(ctx context.Context, name, id string) context.Context {
 func Expects(ctx context.Context, name string) bool {
 	e, ok := ctx.Value(expectKey{}).(expectation)
 	return ok && e.id == name
+}
+
+// CheckExpected is what Load does for the record with the id, for a record that was loaded in another way and that the
+// request calls name. The error is apperr.VersionMismatch.
+func CheckExpected(ctx context.Context, name string, version int64) error {
+	if ok := expectedVersion(ctx, name); ok != nil && !ok(version) {
+		return errVersion(version)
+	}
+	return nil
+}
+
+func errVersion(version int64) error {
+	return apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", version)
 }
 
 func expectedVersion(ctx context.Context, id string) func(int64) bool {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -106,7 +105,7 @@ func TestEverythingArrivesOnceAlthoughNATSStopsAndStarts(t *testing.T) {
 	require.NoError(t, err)
 	arrived := &stream{}
 	for len(arrived.got) < len(sent) {
-		batch, err := consumer.Fetch(len(sent)-len(arrived.got), jetstream.FetchMaxWait(5*time.Second))
+		batch, err := consumer.Fetch(len(sent)-len(arrived.got), jetstream.FetchMaxWait(patient))
 		require.NoError(t, err)
 		before := len(arrived.got)
 		for m := range batch.Messages() {

@@ -23,6 +23,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // platform is a store and an event store in one folder, as the standalone program has them.
@@ -193,12 +194,12 @@ func TestAfterAPowerCutEveryChangeHasItsEvent(t *testing.T) {
 	stop(t, after.relay)
 	after.consume(t, "newcomer")
 	// A new consumer gets all events; an existing one gets those that it had not handled.
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		seen := after.hasSeen()
 		return !slices.ContainsFunc(acknowledged, func(id string) bool {
 			return !seen["newcomer/"+id] || !seen["users/"+id] && !handled["users/"+id]
 		})
-	}, patient, 10*time.Millisecond)
+	})
 	stream, err := after.bus.JetStream().Stream(t.Context(), bus.EventStream)
 	require.NoError(t, err)
 	require.EqualValues(t, len(acknowledged), stream.CachedInfo().State.Msgs, "each once")

@@ -24,11 +24,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patient = 20 * time.Second
+const patient = wait.Long // how long a test waits for what must happen
 
 var errAway = errors.New("away")
 

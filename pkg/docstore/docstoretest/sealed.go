@@ -3,6 +3,7 @@ package docstoretest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 var sealedCases = []testCase{
 	{name: "sealed/a value is shown as a mask and stored nowhere else", run: sealedIsMasked},
 	{name: "sealed/a mask keeps the value, a text replaces it, an empty text removes it", run: sealedIsKept},
+	{name: "sealed/a mask keeps no value that would be sent elsewhere", run: sealedStaysOnItsRoute},
 	{name: "sealed/a value is deleted with its record", run: sealedDeleted},
 	{name: "sealed/values survive a rotation of the keys", run: sealedRotates},
 	{name: "sealed/values under older keys are listed, and sealed again", run: sealedAgain},
@@ -33,15 +35,18 @@ type Safe struct {
 	Name   string                  `json:"name"`
 	Secret secret.Text             `json:"secret"`
 	Others map[string]*secret.Text `json:"others,omitempty"`
+	Host   string                  `json:"host,omitempty"` // Secret is sent to it
+	Plain  bool                    `json:"plain,omitempty"`
 }
 
 // Safes is a collection with sealed members.
 var Safes = docstore.Define(docstore.Schema[Safe]{
 	Name: "safes", Noun: "safe",
-	Sealed: func(v *Safe) map[string]*secret.Text {
-		members := map[string]*secret.Text{"secret": &v.Secret}
+	Sealed: func(v *Safe) []docstore.Sealed {
+		route := docstore.Route{"host": v.Host, "tls": !v.Plain}
+		members := []docstore.Sealed{docstore.Seal("secret", &v.Secret, route)}
 		for name, text := range v.Others {
-			members["others."+name] = text
+			members = append(members, docstore.Seal("others."+name, text, docstore.NotSent).At("others["+name+"]"))
 		}
 		return members
 	},
@@ -66,7 +71,13 @@ func mustRing(entries string) *secret.Keyring {
 // putSafe inserts a safe, or replaces it with what a client sends.
 func (f *fixture) putSafe(t *testing.T, ctx context.Context, id, body string) docstore.Doc[Safe] {
 	t.Helper()
-	doc, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[Safe], error) {
+	doc, err := f.trySafe(ctx, id, body)
+	require.NoError(t, err)
+	return doc
+}
+
+func (f *fixture) trySafe(ctx context.Context, id, body string) (docstore.Doc[Safe], error) {
+	return docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[Safe], error) {
 		found, err := Safes.LoadMany(ctx, tx, []string{id})
 		if err != nil {
 			return docstore.Doc[Safe]{}, err
@@ -79,14 +90,12 @@ func (f *fixture) putSafe(t *testing.T, ctx context.Context, id, body string) do
 			return Safes.Insert(ctx, tx, v)
 		}
 		v := found[0]
-		v.Secret, v.Others = secret.Text{}, nil
+		*v = Safe{Meta: v.Meta}
 		if err := json.Unmarshal([]byte(body), v); err != nil {
 			return docstore.Doc[Safe]{}, err
 		}
 		return Safes.Replace(ctx, tx, v)
 	})
-	require.NoError(t, err)
-	return doc
 }
 
 func (f *fixture) reveal(t *testing.T, ctx context.Context, id, member string) string {
@@ -146,6 +155,31 @@ func sealedIsKept(t *testing.T, s *suite) {
 	}
 	f.putSafe(t, ctx, "1", `{"secret":"again"}`)
 	require.Equal(t, "again", f.reveal(t, ctx, "1", "secret"))
+}
+
+// sealedStaysOnItsRoute: whoever sets another receiver must know the secret.
+func sealedStaysOnItsRoute(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.putSafe(t, ctx, "1", `{"host":"a","secret":"hunter2","others":{"pin":"4711"}}`)
+	for _, body := range []string{
+		`{"host":"b","secret":"******"}`, `{"secret":"******"}`, `{"host":"a","plain":true,"secret":"******"}`,
+	} {
+		_, err := f.trySafe(ctx, "1", body)
+		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), body)
+		refusal, ok := errors.AsType[*apperr.Error](err)
+		require.True(t, ok)
+		require.Len(t, refusal.Faults, 1)
+		require.Equal(t, "secret", refusal.Faults[0].Location)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+	require.Equal(t, "hunter2", f.reveal(t, ctx, "1", "secret"))
+	f.putSafe(t, ctx, "1", `{"host":"a","name":"n","secret":"******","others":{"pin":"******"}}`)
+	f.putSafe(t, ctx, "1", `{"host":"b","secret":"hunter2","others":{"pin":"******"}}`)
+	require.Equal(t, "hunter2", f.reveal(t, ctx, "1", "secret"), "who gives it may send it")
+	require.Equal(t, "4711", f.reveal(t, ctx, "1", "others.pin"), "it is not sent")
+	f.putSafe(t, ctx, "1", `{"host":"c","others":{"pin":"******"}}`)
+	require.Empty(t, f.reveal(t, ctx, "1", "secret"), "one that is removed is not sent either")
+	require.Panics(t, func() { docstore.Seal("secret", &secret.Text{}, nil) }, "every member says where it is sent")
 }
 
 func sealedDeleted(t *testing.T, s *suite) {

@@ -70,6 +70,8 @@ type Engine struct {
 	pool          *pool
 	numbers       numbers
 	turns         turns
+	abandoned     abandoned
+	outage        *outage
 
 	defs      []*docstore.Def // set by Prepare
 	noPartial bool            // set by Prepare: the server has neither transactions nor partial indexes
@@ -83,14 +85,14 @@ var _ docstore.Engine = (*Engine)(nil)
 // Open connects. It refuses a server on which transactions do not work, unless AllowStandalone is set. It fails with
 // apperr.Unavailable if no server answers.
 func Open(ctx context.Context, o Options) (*Engine, error) {
-	connections := &pool{}
+	connections, down := &pool{}, &outage{}
 	timeout, patience := orDefault(o.Timeout, defaultTimeout), orDefault(o.Select, defaultSelect)
 	config := options.Client().ApplyURI(o.URI)
 	if config.Validate() != nil {
 		// The error's text may contain parts of the URI, and so of the password.
 		return nil, errors.New("mongostore: the URI is not a MongoDB connection string")
 	}
-	config.SetAppName("idplatform").
+	config.SetAppName(appName).
 		SetReadPreference(readpref.Primary()).
 		SetReadConcern(readconcern.Majority()).
 		SetWriteConcern(durable()).
@@ -98,7 +100,8 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		SetMaxPoolSize(orDefault(o.MaxPool, defaultMaxPool)).
 		SetTimeout(timeout).
 		SetServerSelectionTimeout(patience).
-		SetPoolMonitor(connections.monitor())
+		SetPoolMonitor(connections.monitor()).
+		SetServerMonitor(down.monitor())
 	if o.Monitor != nil {
 		config.SetMonitor(o.Monitor)
 	}
@@ -110,7 +113,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, errors.New("mongostore: the options do not fit the URI") // without the cause, as above
 	}
 	e := &Engine{
-		client: client, db: client.Database(o.Database), log: o.Log, pool: connections,
+		client: client, db: client.Database(o.Database), log: o.Log, pool: connections, outage: down,
 		timeout: timeout, patience: patience,
 	}
 	if e.transactional, err = e.probe(ctx); err == nil && !e.transactional {
@@ -202,7 +205,9 @@ func transactionOptions() *options.TransactionOptionsBuilder {
 
 // Ping reports whether the primary answers.
 func (e *Engine) Ping(ctx context.Context) error {
-	return failure(ctx, "ping", e.client.Ping(ctx, readpref.Primary()))
+	asking, cancel := e.bounded(ctx)
+	defer cancel()
+	return failure(ctx, "ping", e.client.Ping(asking, readpref.Primary()))
 }
 
 // Close waits for running transactions and closes all connections. Later calls fail; a second Close does nothing.
@@ -213,7 +218,11 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
-	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
+	within := e.timeout
+	if _, is := e.outage.away(); is {
+		within = abortWithin
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	if err := e.client.Disconnect(ctx); err != nil {
 		return fmt.Errorf("mongostore: disconnect: %w", err)

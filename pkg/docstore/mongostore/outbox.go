@@ -66,8 +66,10 @@ func (e *Engine) Reserve(ctx context.Context, sequence string, n int64) (int64, 
 	var now struct {
 		Value int64 `bson:"value"`
 	}
+	asking, cancel := e.bounded(ctx)
+	defer cancel()
 	err := upserted(ctx, "reserve numbers", func() error {
-		return e.db.Collection(sequencesCollection).FindOneAndUpdate(ctx, is, add, o).Decode(&now)
+		return e.db.Collection(sequencesCollection).FindOneAndUpdate(asking, is, add, o).Decode(&now)
 	})
 	return now.Value - n + 1, err
 }
@@ -123,12 +125,14 @@ func inOrder(messages []docstore.Message) []docstore.Message {
 
 func (e *Engine) messages(ctx context.Context, filter bson.D, by string, limit int) ([]docstore.Message, error) {
 	o := options.Find().SetSort(ascending(by)).SetLimit(int64(limit))
-	cursor, err := e.db.Collection(outboxCollection).Find(ctx, filter, o)
+	asking, cancel := e.bounded(ctx)
+	defer cancel()
+	cursor, err := e.db.Collection(outboxCollection).Find(asking, filter, o)
 	if err != nil {
 		return nil, failure(ctx, "read the outbox", err)
 	}
 	var stored []message
-	if err := cursor.All(ctx, &stored); err != nil {
+	if err := cursor.All(asking, &stored); err != nil {
 		return nil, failure(ctx, "read the outbox", err)
 	}
 	messages := make([]docstore.Message, len(stored))
@@ -142,10 +146,12 @@ func (e *Engine) messages(ctx context.Context, filter bson.D, by string, limit i
 
 // Published removes messages. Unknown ones are no error.
 func (e *Engine) Published(ctx context.Context, seqs []int64) error {
+	asking, cancel := e.bounded(ctx)
+	defer cancel()
 	for len(seqs) > 0 {
 		n := min(len(seqs), publishedAtOnce)
 		part := bson.D{{Key: fieldKey, Value: bson.D{{Key: "$in", Value: seqs[:n]}}}}
-		if _, err := e.db.Collection(outboxCollection).DeleteMany(ctx, part); err != nil {
+		if _, err := e.db.Collection(outboxCollection).DeleteMany(asking, part); err != nil {
 			return failure(ctx, "remove published messages", err)
 		}
 		seqs = seqs[n:]
@@ -155,7 +161,9 @@ func (e *Engine) Published(ctx context.Context, seqs []int64) error {
 
 // Backlog returns the number of pending messages.
 func (e *Engine) Backlog(ctx context.Context) (int64, error) {
-	n, err := e.db.Collection(outboxCollection).CountDocuments(ctx, numbersAfter(math.MinInt64))
+	asking, cancel := e.bounded(ctx)
+	defer cancel()
+	n, err := e.db.Collection(outboxCollection).CountDocuments(asking, numbersAfter(math.MinInt64))
 	return n, failure(ctx, "count the outbox", err)
 }
 

@@ -39,12 +39,14 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 
 func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, query bson.D, sort []docstore.Order,
 	bare bool, o *options.FindOptionsBuilder) ([]docstore.Row, error) {
-	cursor, err := e.collection(def).Find(ctx, query, o)
+	asking, cancel := e.bounded(ctx)
+	defer cancel()
+	cursor, err := e.collection(def).Find(asking, query, o)
 	if err != nil {
 		return nil, failure(ctx, "find in "+def.Name, err)
 	}
 	var documents []bson.Raw
-	if err := cursor.All(ctx, &documents); err != nil {
+	if err := cursor.All(asking, &documents); err != nil {
 		return nil, failure(ctx, "find in "+def.Name, err)
 	}
 	rows := make([]docstore.Row, len(documents))
@@ -75,7 +77,9 @@ func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, fi
 	if exactTo > 0 {
 		o.SetLimit(exactTo + 1)
 	}
-	n, err := e.collection(def).CountDocuments(ctx, selection(def, tenant, filter.For()), o)
+	asking, cancel := e.bounded(ctx)
+	defer cancel()
+	n, err := e.collection(def).CountDocuments(asking, selection(def, tenant, filter.For()), o)
 	return docstore.UpTo(exactTo, n), failure(ctx, "count in "+def.Name, err)
 }
 
@@ -83,8 +87,10 @@ func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, fi
 func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit int) ([]docstore.Ref, error) {
 	o := options.Find().SetSort(ascending(fieldDue)).SetLimit(int64(limit)).
 		SetProjection(bson.D{{Key: fieldID, Value: 1}, {Key: fieldTenant, Value: 1}})
+	asking, cancel := e.bounded(ctx)
+	defer cancel()
 	cursor, err := e.collection(def).
-		Find(ctx, bson.D{{Key: fieldDue, Value: bson.D{{Key: "$lte", Value: bson.DateTime(before)}}}}, o)
+		Find(asking, bson.D{{Key: fieldDue, Value: bson.D{{Key: "$lte", Value: bson.DateTime(before)}}}}, o)
 	if err != nil {
 		return nil, failure(ctx, "find what is due in "+def.Name, err)
 	}
@@ -92,7 +98,7 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 		ID     string `bson:"id"`
 		Tenant string `bson:"tenant_id"`
 	}
-	if err := cursor.All(ctx, &found); err != nil {
+	if err := cursor.All(asking, &found); err != nil {
 		return nil, failure(ctx, "find what is due in "+def.Name, err)
 	}
 	refs := make([]docstore.Ref, len(found))
@@ -111,14 +117,16 @@ func (e *Engine) NextTenant(ctx context.Context, def *docstore.Def, after string
 	}
 	o := options.Find().SetSort(bson.D{{Key: fieldKey, Value: 1}}).SetLimit(1).
 		SetProjection(bson.D{{Key: fieldTenant, Value: 1}})
-	cursor, err := e.collection(def).Find(ctx, query, o)
+	asking, cancel := e.bounded(ctx)
+	defer cancel()
+	cursor, err := e.collection(def).Find(asking, query, o)
 	if err != nil {
 		return "", failure(ctx, "find tenants in "+def.Name, err)
 	}
 	var found []struct {
 		Tenant string `bson:"tenant_id"`
 	}
-	if err := cursor.All(ctx, &found); err != nil || len(found) == 0 {
+	if err := cursor.All(asking, &found); err != nil || len(found) == 0 {
 		return "", failure(ctx, "find tenants in "+def.Name, err)
 	}
 	return found[0].Tenant, nil

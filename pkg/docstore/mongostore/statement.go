@@ -103,7 +103,9 @@ func (t *tx) sendAll(ctx context.Context, list []statement) (selected int64, _ e
 			Database: t.engine.db.Name(), Collection: list[i].collection, Model: list[i].forClient(),
 		}
 	}
-	result, err := t.engine.client.BulkWrite(t.in(ctx), writes)
+	asking, cancel := t.engine.bounded(ctx)
+	defer cancel()
+	result, err := t.engine.client.BulkWrite(t.in(asking), writes)
 	if refused, ok := errors.AsType[mongo.ClientBulkWriteException](err); ok {
 		for i, e := range refused.WriteErrors { // there is one error, because an ordered bulk write stops at the first
 			return 0, t.refused(ctx, &list[i], e, err)
@@ -124,12 +126,14 @@ func (t *tx) sendByCollection(ctx context.Context, list []statement) (selected i
 		}
 		of[s.collection] = append(of[s.collection], s)
 	}
+	asking, cancel := t.engine.bounded(ctx)
+	defer cancel()
 	for _, name := range names {
 		writes := make([]mongo.WriteModel, len(of[name]))
 		for i := range writes {
 			writes[i] = of[name][i].forCollection()
 		}
-		result, err := t.engine.db.Collection(name).BulkWrite(t.in(ctx), writes)
+		result, err := t.engine.db.Collection(name).BulkWrite(t.in(asking), writes)
 		if refused, ok := errors.AsType[mongo.BulkWriteException](err); ok && len(refused.WriteErrors) > 0 {
 			e := refused.WriteErrors[0]
 			return 0, t.refused(ctx, &of[name][e.Index], e.WriteError, err)

@@ -3,13 +3,13 @@ package mongostore
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 func TestTurns(t *testing.T) {
@@ -37,7 +37,7 @@ func TestTurns(t *testing.T) {
 			return all.queue["a"].in == n
 		}
 	}
-	require.Eventually(t, waiting(2), 5*time.Second, time.Millisecond)
+	wait.Until(t, waiting(2))
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = all.enter(cancelled, "a")

@@ -57,6 +57,9 @@ func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 		if !ok {
 			return err
 		}
+		if p.suspects(again.cause) {
+			e.endAbandoned(ctx)
+		}
 		if !p.wait(ctx, began, again.cause) {
 			return failure(ctx, "transaction", again.cause)
 		}
@@ -87,22 +90,33 @@ func (e *Engine) attempt(ctx context.Context, session *mongo.Session, fn func(do
 	if err == nil {
 		return e.commit(ctx, session)
 	}
-	aborting, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortWithin)
-	defer cancel()
-	_ = session.AbortTransaction(aborting)
+	e.abort(ctx, session)
 	if hasLabel(t.failed, labelTransient) {
 		return &againError{t.failed} // fn may have returned another error, or none
 	}
 	return err
 }
 
+// abort aborts the transaction. It does not wait for a server that is away: the session's next transaction ends this
+// one.
+func (e *Engine) abort(ctx context.Context, session *mongo.Session) {
+	aborting, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortWithin)
+	defer cancel()
+	if _, is := e.outage.away(); is {
+		cancel()
+	}
+	_ = session.AbortTransaction(aborting)
+}
+
 // commit commits the transaction. It repeats the commit, for at most Options.Select, while it is unknown whether the
 // server has done it. It goes on when ctx ends: giving up would leave the result unknown.
 func (e *Engine) commit(ctx context.Context, session *mongo.Session) error {
 	ctx = context.WithoutCancel(ctx)
-	err := session.CommitTransaction(ctx)
+	err := e.commitOnce(ctx, session)
 	asking, cancel := context.WithTimeout(ctx, e.patience)
 	defer cancel()
+	asking, end := e.bounded(asking)
+	defer end()
 	for isUnknown(err) && !hasCode(err, codeMaxTimeExpired) && asking.Err() == nil {
 		time.Sleep(commitPause)
 		err = session.CommitTransaction(asking)
@@ -119,6 +133,12 @@ func (e *Engine) commit(ctx context.Context, session *mongo.Session) error {
 	}
 }
 
+func (e *Engine) commitOnce(ctx context.Context, session *mongo.Session) error {
+	asking, cancel := e.bounded(ctx)
+	defer cancel()
+	return session.CommitTransaction(asking)
+}
+
 // isUnknown reports whether a commit that failed with err may have been done. Not every such error has the label: it is
 // missing when a repeated commit reaches a server that is not primary.
 func isUnknown(err error) bool {
@@ -131,6 +151,8 @@ type patience struct {
 	gone    time.Time     // the time at which the server went away; zero if it answers
 	outage  time.Duration // how long it may be away
 	backoff *backoff.ExponentialBackOff
+	begun   time.Time
+	down    *outage
 }
 
 func (e *Engine) newPatience() *patience {
@@ -139,7 +161,13 @@ func (e *Engine) newPatience() *patience {
 		Multiplier: 1.5, RandomizationFactor: 1,
 	}
 	b.Reset()
-	return &patience{until: time.Now().Add(e.timeout), outage: e.patience, backoff: b}
+	now := time.Now()
+	return &patience{until: now.Add(e.timeout), outage: e.patience, backoff: b, begun: now, down: e.outage}
+}
+
+// suspects reports whether attempts have met conflicts for so long that a dead process may hold what they need.
+func (p *patience) suspects(err error) bool {
+	return !unreachable(err) && time.Since(p.begun) >= suspectAfter
 }
 
 // wait waits before the next attempt, after one that began at the given time and failed with err. It returns false if
@@ -151,6 +179,9 @@ func (p *patience) wait(ctx context.Context, began time.Time, err error) bool {
 		p.gone = time.Time{}
 	case p.gone.IsZero():
 		p.gone = began
+		if since, is := p.down.away(); is && since.Before(began) {
+			p.gone = since
+		}
 	}
 	if last := p.gone.Add(p.outage); !p.gone.IsZero() && last.Before(until) {
 		until = last

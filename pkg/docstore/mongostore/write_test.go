@@ -13,6 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 var errOwn = errors.New("the function's own error")
@@ -569,13 +570,13 @@ func TestClosed(t *testing.T) {
 	}()
 	<-inside
 	go func() { closed <- e.Close() }()
-	require.Eventually(t, func() bool { // until Close waits for its lock
+	wait.Until(t, func() bool { // until Close waits for its lock
 		free := e.closing.TryRLock()
 		if free {
 			e.closing.RUnlock()
 		}
 		return !free
-	}, 5*time.Second, time.Millisecond)
+	})
 	require.Empty(t, closed, "a transaction is running")
 	close(release)
 	require.NoError(t, <-written)

@@ -1,11 +1,13 @@
 package mongotest
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,7 @@ var behaviours = map[string]func(*testing.T, *server){
 	"a retried write is answered from its record":            retriedWrite,
 	"an older number is refused":                             olderNumber,
 	"an unknown transaction":                                 noSuchTransaction,
+	"an open transaction is listed and can be ended":         openTransactionEnds,
 	"values are in the order of their types":                 orderOfTypes,
 	"lists match by any element, elemMatch by one":           listsMatch,
 	"null is what is null or absent":                         nullMatches,
@@ -743,4 +746,36 @@ func tooLarge(t *testing.T, s *server) {
 		code = reply.Lookup("writeErrors", "0", "code")
 	}
 	require.EqualValues(t, 10334, code.AsInt64(), "%s", reply)
+}
+
+// openTransactionEnds: killSessions of another client's open transaction frees what it has written.
+func openTransactionEnds(t *testing.T, s *server) {
+	ctx, session := s.begin(t)
+	_, err := s.docs.InsertOne(ctx, doc("a"))
+	require.NoError(t, err)
+	admin := s.client.Database("admin", options.Database().SetReadConcern(readconcern.Local()))
+	cursor, err := admin.Aggregate(t.Context(), mongo.Pipeline{
+		{{Key: "$currentOp", Value: bson.D{{Key: "idleSessions", Value: true}}}},
+		{{Key: "$match", Value: bson.D{{Key: "type", Value: "idleSession"}}}},
+	})
+	require.NoError(t, err)
+	var open []bson.Raw
+	require.NoError(t, cursor.All(t.Context(), &open))
+	_, own := session.ID().Lookup("id").Binary()
+	i := slices.IndexFunc(open, func(op bson.Raw) bool {
+		_, id := op.Lookup("lsid", "id").Binary()
+		return bytes.Equal(id, own)
+	})
+	require.NotEqual(t, -1, i, "%s", open)
+	_, ok := open[i].Lookup("transaction", "parameters", "txnNumber").AsInt64OK()
+	require.True(t, ok)
+	active, ok := open[i].Lookup("transaction", "timeActiveMicros").AsInt64OK()
+	require.True(t, ok)
+	require.Positive(t, active)
+	kill := bson.D{{Key: "killSessions", Value: bson.A{session.ID()}}}
+	require.NoError(t, admin.RunCommand(t.Context(), kill).Err())
+	_, err = s.docs.InsertOne(t.Context(), doc("a"))
+	require.NoError(t, err)
+	_, err = s.docs.InsertOne(ctx, doc("b"))
+	requireCode(t, err, noTransaction, transient)
 }

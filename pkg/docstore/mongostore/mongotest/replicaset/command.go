@@ -18,6 +18,7 @@ type command struct {
 	session  *session
 	deadline time.Time
 	conn     int64           // the connection's number
+	appName  string          // as the client called itself when it connected
 	gone     <-chan struct{} // closed when the client has closed the connection
 	done     map[int]bson.D  // the results of the statements that it has run so far; it may wait between statements
 }
@@ -157,6 +158,7 @@ func init() {
 		"commitTransaction": (*Server).commit,
 		"abortTransaction":  (*Server).abort,
 		"endSessions":       (*Server).endSessions,
+		"killSessions":      (*Server).killSessions,
 	}
 }
 
@@ -166,20 +168,21 @@ func init() {
 var outsideOnly = map[string]bool{
 	"ping": true, "create": true, "createIndexes": true, "dropIndexes": true, "listIndexes": true, "drop": true,
 	"dropDatabase": true,
-	"endSessions":  true,
+	"endSessions":  true, "killSessions": true,
 }
 
 func (s *Server) ping(*command, *transaction) (bson.D, error) { return bson.D{}, nil }
 
 // answer runs a command and makes its reply. A fault may lose the reply with the connection.
-func (s *Server) answer(m *member, conn int64, r *request, gone <-chan struct{}) (reply bson.Raw, lost bool) {
+func (s *Server) answer(m *member, conn int64, appName string, r *request, gone <-chan struct{}) (reply bson.Raw,
+	lost bool) {
 	c, err := parseCommand(r)
 	if err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return marshal(s.refusal(c, err)), false
 	}
-	c.gone, c.conn = gone, conn
+	c.gone, c.conn, c.appName = gone, conn, appName
 	var hit Fault
 	alone := true
 	if s.scheduler != nil {
@@ -307,7 +310,9 @@ func (s *Server) run(c *command, hit Fault) (bson.D, error) {
 	}
 	var reply bson.D
 	if err == nil {
+		began := time.Now()
 		reply, err = do(s, c, tx)
+		tx.active += max(time.Since(began), time.Microsecond)
 	}
 	if err != nil && !c.ending() {
 		s.end(tx, aborted) // with any error

@@ -16,6 +16,8 @@
 //   - A transaction ends with the session's next number, with its session, after its lifetime
 //     (transactionLifetimeLimitSeconds), at a step-down, or with any error. Later commands get NoSuchTransaction
 //     (251). A commit may be repeated.
+//   - Open transactions are listed by $currentOp, with idleSessions, and ended by killSessions. One whose client has
+//     disconnected between two commands stays open.
 //   - Retryable writes that are repeated get the recorded answer, by session, number and statement.
 //   - A set may have several members, one of which is the primary. StepDown makes another the primary; monitors
 //     learn it from streamed hellos. All members have the same data: nothing that was answered is ever rolled back,

@@ -199,6 +199,9 @@ func (s *Server) killCursors(c *command, _ *transaction) (bson.D, error) {
 
 // aggregate counts documents as drivers do: $match, $skip, $limit, and $group by a constant with the sum of 1.
 func (s *Server) aggregate(c *command, tx *transaction) (bson.D, error) {
+	if isCurrentOp(c) {
+		return s.currentOp(c)
+	}
 	var args struct {
 		Collection string     `bson:"aggregate"`
 		Pipeline   []bson.Raw `bson:"pipeline"`

@@ -253,18 +253,22 @@ func (s *Server) serve(m *member, number int64, conn net.Conn) {
 			}
 		}
 	}()
+	var appName string
 	for {
 		select {
 		case <-gone:
 			return
 		case r := <-requests:
 			if name := commandName(r.body); name == "hello" || name == "isMaster" || name == "ismaster" {
+				if name, ok := r.body.Lookup("client", "application", "name").StringValueOK(); ok {
+					appName = name
+				}
 				if err := s.answerHello(m, conn, r, gone); err != nil {
 					return
 				}
 				continue
 			}
-			reply, lost := s.answer(m, number, r, gone)
+			reply, lost := s.answer(m, number, appName, r, gone)
 			if lost || writeReply(conn, r, reply, false) != nil {
 				return
 			}

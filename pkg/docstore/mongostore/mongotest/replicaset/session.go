@@ -36,6 +36,9 @@ type transaction struct {
 	locks    []*lock
 	expiry   *time.Timer
 	ended    chan struct{}
+
+	appName string        // of the client that began it
+	active  time.Duration // the time that its commands took
 }
 
 func (s *Server) begin(d *database) *transaction {
@@ -160,6 +163,7 @@ func (s *Server) enterTransaction(c *command, sess *session, number int64) (*tra
 			return nil, err
 		}
 		sess.tx = s.begin(d)
+		sess.tx.appName = c.appName
 	case number > sess.number || sess.tx == nil:
 		return nil, refuse(codeNoSuchTransaction,
 			"Given transaction number %d does not match any in-progress transactions", number)

@@ -1,7 +1,7 @@
 // Command with-mongo runs a command with a MongoDB. It starts one in a container, passes its URI in IDP_TEST_MONGO_URI,
 // and stops it afterwards. With -simulated it runs the simulated replica set of package replicaset in this process;
 // -faults sets how often a command meets a write conflict, an expired transaction or an unknown result of a commit,
-// chosen by -seed.
+// chosen by -seed; -wire 21 makes it a server like MongoDB 7.0, without bulkWrite.
 //
 //	with-mongo go test ./services/...
 //	with-mongo -simulated -faults 1000 go test ./services/...
@@ -40,9 +40,10 @@ func main() {
 	faults := flag.Uint("faults", 0, "one in so many commands of the simulated replica set meets a fault; 0 for none")
 	seed := flag.Uint64("seed", 1, "chooses which commands meet which fault")
 	delay := flag.Duration("delay", 0, "the longest wait of an answer of the simulated replica set")
+	wire := flag.Int("wire", 0, "maxWireVersion of the simulated replica set; 0 means that of MongoDB 8.0")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr,
-			"usage: with-mongo [-simulated [-faults n] [-seed n] [-delay d]] command [argument ...]")
+			"usage: with-mongo [-simulated [-faults n] [-seed n] [-delay d] [-wire n]] command [argument ...]")
 	}
 	flag.Parse()
 	if flag.NArg() == 0 {
@@ -51,13 +52,15 @@ func main() {
 	}
 	start := mongotest.Start
 	if *simulated {
-		start = func(context.Context) (string, func() error, error) { return simulate(int(*faults), *seed, *delay) }
+		start = func(context.Context) (string, func() error, error) {
+			return simulate(int(*faults), *seed, *delay, int32(*wire))
+		}
 	}
 	os.Exit(run(start, flag.Arg(0), flag.Args()[1:]))
 }
 
-func simulate(faults int, seed uint64, delay time.Duration) (uri string, stop func() error, err error) {
-	o := replicaset.Options{}
+func simulate(faults int, seed uint64, delay time.Duration, wire int32) (uri string, stop func() error, err error) {
+	o := replicaset.Options{Wire: wire}
 	if faults > 0 || delay > 0 {
 		// Many tests share the replica set, so it runs their commands as they arrive.
 		o.Schedule = &replicaset.Schedule{Seed: seed, Settle: -1, Delay: delay, Every: faults}
