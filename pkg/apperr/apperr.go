@@ -41,6 +41,7 @@ const (
 type Fault struct {
 	Location string `json:"location"`
 	Message  string `json:"message"`
+	Count    int64  `json:"count,omitempty" doc:"Of in_use: how many records refer to it"`
 }
 
 // Error is an error that a client may see. It must not be changed once returned.
@@ -99,7 +100,7 @@ func Missing(what string) *Error { return New(NotFound, "no such %s", what) }
 
 // Invalid refuses a request that has one fault.
 func Invalid(location, format string, args ...any) *Error {
-	faults := []Fault{{location, fmt.Sprintf(format, args...)}}
+	faults := []Fault{{Location: location, Message: fmt.Sprintf(format, args...)}}
 	return &Error{Kind: InvalidParameters, Detail: summary(faults), Faults: faults}
 }
 
@@ -107,7 +108,7 @@ func Invalid(location, format string, args ...any) *Error {
 func Taken(locations ...string) *Error {
 	e := New(AlreadyExists, "a unique value is taken")
 	for _, l := range locations {
-		e.Faults = append(e.Faults, Fault{l, "is taken"})
+		e.Faults = append(e.Faults, Fault{Location: l, Message: "is taken"})
 	}
 	return e
 }

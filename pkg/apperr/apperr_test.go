@@ -75,7 +75,9 @@ func TestFaults(t *testing.T) {
 	require.Equal(t, "body.a must be one of 3 (and 2 more)", detail(t, faults.Err()))
 	refusal, _ := errors.AsType[*apperr.Error](faults.Err())
 	require.Equal(t, []apperr.Fault{
-		{"body.a", "must be one of 3"}, {"body.b", "is missing"}, {"body.c", "is missing"},
+		{Location: "body.a", Message: "must be one of 3"},
+		{Location: "body.b", Message: "is missing"},
+		{Location: "body.c", Message: "is missing"},
 	}, refusal.Faults)
 }
 
@@ -90,9 +92,10 @@ func TestFaultsWithin(t *testing.T) {
 	faults.Within("").Add("name", "is odd")
 	refusal, _ := errors.AsType[*apperr.Error](faults.Err())
 	require.Equal(t, []apperr.Fault{
-		{"items[3].email", "must be an address"}, {"items[3].size.width", "must be at least 1"},
-		{"items[3]", "is odd"}, {"items[3][1]", "is odd"},
-		{"name", "is odd"},
+		{Location: "items[3].email", Message: "must be an address"},
+		{Location: "items[3].size.width", Message: "must be at least 1"},
+		{Location: "items[3]", Message: "is odd"}, {Location: "items[3][1]", Message: "is odd"},
+		{Location: "name", Message: "is odd"},
 	}, refusal.Faults)
 }
 
@@ -104,9 +107,10 @@ func TestRelocate(t *testing.T) {
 		"all": {apperr.Invalid("", "is bad"), apperr.Invalid("body", "is bad")},
 		"a detail of its own": {
 			&apperr.Error{Kind: apperr.AlreadyExists, Detail: "it is taken", RetryAfter: 1,
-				Faults: []apperr.Fault{{"a", "x"}, {"b", "y"}, {"a", "x"}}},
+				Faults: []apperr.Fault{{Location: "a", Message: "x"}, {Location: "b", Message: "y"},
+					{Location: "a", Message: "x"}}},
 			&apperr.Error{Kind: apperr.AlreadyExists, Detail: "it is taken", RetryAfter: 1,
-				Faults: []apperr.Fault{{"body.a", "x"}, {"body.b", "y"}}},
+				Faults: []apperr.Fault{{Location: "body.a", Message: "x"}, {Location: "body.b", Message: "y"}}},
 		},
 		"wrapped": {
 			fmt.Errorf("import: %w", apperr.Invalid("a", "is bad").Because(io.EOF)),

@@ -22,7 +22,7 @@ func (f *Faults) Add(location, format string, args ...any) {
 	for ; f.of != nil; f = f.of {
 		location = Below(f.below, location)
 	}
-	f.list = append(f.list, Fault{location, message})
+	f.list = append(f.list, Fault{Location: location, Message: message})
 }
 
 // Check adds a fault unless ok.

@@ -86,6 +86,12 @@ func parseKeySet(raw []byte) (*keySet, error) {
 	return set, nil
 }
 
+// UsableKeys reports whether signatures can be verified with at least one key of a public JWK set.
+func UsableKeys(set []byte) bool {
+	_, err := parseKeySet(set)
+	return err == nil
+}
+
 // algorithmOf returns the one algorithm that a key is used with, "" if there is none: the key decides, never the token.
 func algorithmOf(key crypto.PublicKey) string {
 	switch k := key.(type) {

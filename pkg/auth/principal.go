@@ -30,6 +30,7 @@ type Principal struct {
 
 	keyID  string // of the key that signed the token
 	caller []string
+	actor  string
 }
 
 // SetCaller sets request.CallerHeader in a response: a hash of issuer, tenant and subject, the same for every token of
@@ -40,6 +41,24 @@ func callerOf(p *Principal) []string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{p.Issuer, p.Tenant, p.Subject}, "\x00")))
 	return []string{base64.RawURLEncoding.EncodeToString(sum[:16])}
 }
+
+// Actor names the caller in events and logs by kind and name: client:<client id> for a machine, user:<user id> for a
+// person with a token of the platform, <issuer>#<sub> for everyone else. So two issuers' subjects are never one actor,
+// and no caller is "system": an issuer has no #, and is a URL.
+func (p *Principal) Actor() string { return p.actor }
+
+func actorOf(p *Principal) string {
+	switch {
+	case p.Issuer != Platform:
+		return p.Issuer + "#" + p.Subject
+	case p.Subject == p.ClientID:
+		return ClientActor(p.ClientID)
+	}
+	return "user:" + p.Subject
+}
+
+// ClientActor is the actor of a machine client.
+func ClientActor(clientID string) string { return "client:" + clientID }
 
 // Has reports whether the principal has the scope.
 func (p *Principal) Has(scope Scope) bool { return p.Scopes.Has(scope) }

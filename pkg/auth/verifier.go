@@ -26,8 +26,10 @@ const (
 	MaxTokenSize = 8 << 10
 	// Leeway is how much the clocks of issuer and verifier may differ.
 	Leeway = 30 * time.Second
-	// MaxCacheTTL bounds how long the end of a token may go unnoticed.
-	MaxCacheTTL = 30 * time.Second
+	// MaxCacheTTL bounds how long a token that was found valid is not looked at again. It is shorter than the 30 s
+	// after which the end of a token must be noticed everywhere: a verifier that is cut off (see AskMeanwhile) notices
+	// it when it looks again.
+	MaxCacheTTL = 20 * time.Second
 
 	// Platform is the Issuer.Name of the platform itself. The iss of its tokens is its public URL, which may change.
 	Platform = "idplatform"
@@ -77,6 +79,7 @@ type Verifier struct {
 	clock  clock.Clock
 	log    *slog.Logger
 	ended  endedTokens
+	asks   atomic.Pointer[Meanwhile]
 	test   func()
 
 	cache      *otter.Cache[[sha256.Size]byte, *verified]
@@ -191,6 +194,9 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Principal, error)
 	}
 	if v.ended.has(found.principal) {
 		return nil, refused(fmt.Errorf("the token was ended before it expired"))
+	}
+	if err := v.ask(ctx, found.principal, token); err != nil {
+		return nil, err
 	}
 	if v.test != nil {
 		v.test()
@@ -315,7 +321,7 @@ func (i *issuer) read(claims jwt.MapClaims) (*Principal, error) {
 	if iat, ok := claims["iat"].(float64); ok && iat > 0 && iat < 1e11 {
 		p.IssuedAt = clock.FromMillis(int64(iat) * 1000)
 	}
-	p.caller = callerOf(p)
+	p.caller, p.actor = callerOf(p), actorOf(p)
 	return p, nil
 }
 

@@ -39,6 +39,7 @@ func TestVerifyReadsWhatMintWrote(t *testing.T) {
 	require.NotEmpty(t, p.TokenID)
 	require.Equal(t, &Principal{
 		Issuer: platform, Subject: "1048577", ClientID: "c1", ClientVersion: 7, Tenant: "acme", TokenID: p.TokenID,
+		actor:    platform + "#1048577",
 		keyID:    s.Keys().IDs()[0],
 		Scopes:   NewScopes(KVWrite, UsersRead),
 		IssuedAt: clk.Now(), Expires: clk.Now().Add(90 * time.Second), caller: p.caller,
@@ -556,5 +557,20 @@ func BenchmarkMint(b *testing.B) {
 	s := newTestSigner(b, clock.System)
 	for b.Loop() {
 		mint(b, s)
+	}
+}
+
+// Two issuers' subjects are never one actor, and nobody is the platform itself.
+func TestActors(t *testing.T) {
+	t.Parallel()
+	for want, p := range map[string]*Principal{
+		"client:c1":                  {Issuer: Platform, Subject: "c1", ClientID: "c1"},
+		"user:7":                     {Issuer: Platform, Subject: "7", ClientID: "c1"},
+		"user:system":                {Issuer: Platform, Subject: "system", ClientID: "c1"},
+		"https://a.example#system":   {Issuer: "https://a.example", Subject: "system"},
+		"https://a.example#c1":       {Issuer: "https://a.example", Subject: "c1", ClientID: "c1"},
+		"https://b.example#client:7": {Issuer: "https://b.example", Subject: "client:7"},
+	} {
+		require.Equal(t, want, actorOf(p))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // The license and contact in the info object of every document.
@@ -81,11 +82,17 @@ func Downgrade(document map[string]any) {
 	for _, name := range []string{"webhooks", "jsonSchemaDialect"} {
 		delete(document, name)
 	}
-	walk(document, downgrade)
+	components, _ := document["components"].(map[string]any)
+	schemas, _ := components["schemas"].(map[string]any)
+	walk(document, func(m map[string]any) { downgrade(m, schemas) })
 }
 
-func downgrade(m map[string]any) {
-	nullableReference(m)
+func downgrade(m map[string]any, schemas map[string]any) {
+	nullableReference(m, schemas)
+	if ref, ok := m["$ref"]; ok && len(m) > 1 { // 3.0 ignores the members beside a reference
+		delete(m, "$ref")
+		m["allOf"] = []any{map[string]any{"$ref": ref}}
+	}
 	if types, ok := m["type"].([]any); ok {
 		delete(m, "type")
 		for _, t := range types {
@@ -121,27 +128,11 @@ func downgrade(m map[string]any) {
 	for _, name := range []string{"contentEncoding", "contentMediaType"} {
 		delete(m, name)
 	}
-	properties, _ := m["properties"].(map[string]any)
-	for _, property := range properties {
-		if schema, ok := property.(map[string]any); ok && allowsAll(schema) {
-			schema["nullable"] = true
-		}
-	}
 }
 
-// allowsAll reports whether a schema allows values of every type. Tools for version 3.0 refuse null there unless the
-// schema is nullable, too.
-func allowsAll(schema map[string]any) bool {
-	for _, name := range []string{"type", "$ref", "allOf", "anyOf", "oneOf", "not", "enum"} {
-		if _, limited := schema[name]; limited {
-			return false
-		}
-	}
-	return true
-}
-
-// nullableReference converts an anyOf of a reference and null to nullable, which is the form of version 3.0.
-func nullableReference(m map[string]any) {
+// nullableReference converts an anyOf of a reference and null to nullable, which is the form of version 3.0. There
+// nullable has a meaning only beside a type, which is that of the schema that is referred to.
+func nullableReference(m map[string]any, schemas map[string]any) {
 	options, _ := m["anyOf"].([]any)
 	if len(options) != 2 {
 		return
@@ -154,5 +145,12 @@ func nullableReference(m map[string]any) {
 		return
 	}
 	delete(m, "anyOf")
-	m["allOf"], m["nullable"] = []any{options[1-null]}, true
+	m["allOf"], m["nullable"], m["type"] = []any{options[1-null]}, true, "object"
+	option, _ := options[1-null].(map[string]any)
+	ref, _ := option["$ref"].(string)
+	if schema, ok := schemas[strings.TrimPrefix(ref, "#/components/schemas/")].(map[string]any); ok {
+		if t, ok := schema["type"].(string); ok {
+			m["type"] = t
+		}
+	}
 }

@@ -13,7 +13,7 @@ import (
 func change(t *testing.T, schema string, to func(map[string]any)) string {
 	t.Helper()
 	document, err := openapi.Parse([]byte(
-		`{"openapi":"3.1.0","webhooks":{},"components":{"schemas":{"type":` + schema + `}}}`))
+		`{"openapi":"3.1.0","webhooks":{},"components":{"schemas":{"name":{"type":"string"},"type":` + schema + `}}}`))
 	require.NoError(t, err)
 	to(document)
 	changed, err := json.Marshal(document["components"].(map[string]any)["schemas"].(map[string]any)["type"])
@@ -44,12 +44,13 @@ func TestDowngrade(t *testing.T) {
 		`{"exclusiveMinimum":0,"exclusiveMaximum":9007199254740993}`: `{"minimum":0,"exclusiveMinimum":true,"maximum":9007199254740993,"exclusiveMaximum":true}`,
 		`{"const":1}`: `{"enum":[1]}`,
 		`{"type":"string","contentEncoding":"base64"}`: `{"type":"string","format":"byte"}`,
-		`{"anyOf":[{"$ref":"#/x"},{"type":"null"}]}`:   `{"allOf":[{"$ref":"#/x"}],"nullable":true}`,
+		`{"anyOf":[{"$ref":"#/x"},{"type":"null"}]}`:   `{"allOf":[{"$ref":"#/x"}],"nullable":true,"type":"object"}`,
+		`{"anyOf":[{"$ref":"#/components/schemas/name"},{"type":"null"}]}`: `{"allOf":[{"$ref":"#/components/schemas/name"}],` +
+			`"nullable":true,"type":"string"}`,
+		`{"$ref":"#/x","description":"beside"}`:        `{"allOf":[{"$ref":"#/x"}],"description":"beside"}`,
 		`{"anyOf":[{"$ref":"#/x"},{"type":"string"}]}`: `{"anyOf":[{"$ref":"#/x"},{"type":"string"}]}`,
 		`{"properties":{"examples":{"type":["object","null"]},"const":{}}}`: `{"properties":` +
-			`{"examples":{"type":"object","nullable":true},"const":{"nullable":true}}}`,
-		`{"properties":{"a":{"description":"any"},"b":{"const":1}}}`: `{"properties":` +
-			`{"a":{"description":"any","nullable":true},"b":{"enum":[1]}}}`,
+			`{"examples":{"type":"object","nullable":true},"const":{}}}`,
 		`{"default":{"type":["a","null"]}}`: `{"default":{"type":["a","null"]}}`,
 		`{"example":{"const":1}}`:           `{"example":{"const":1}}`,
 	} {
@@ -61,4 +62,23 @@ func TestDowngrade(t *testing.T) {
 	require.Equal(t, map[string]any{"openapi": "3.0.3", "paths": map[string]any{}}, document)
 	_, err = openapi.Parse([]byte(`nothing`))
 	require.Error(t, err)
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	const head = `"servers":[{"url":"/"}],"security":[]`
+	for document, faults := range map[string]int{
+		`{"openapi":"3.1.0",` + head + `}`: 0,
+		`{"openapi":"3.1.0","paths":{}}`:   1,
+		`{"openapi":"3.1.0","servers":[{"url":"/"}],"paths":{"/x":{"get":{"responses":{}}}}}`:               1,
+		`{"openapi":"3.1.0","servers":[{"url":"/"}],"paths":{"/x":{"get":{"responses":{},"security":[]}}}}`: 0,
+		`{"openapi":"3.1.0",` + head + `,"paths":{"/x/{a}/y":{},"/x/{b}/y":{},"/x/{a}":{}}}`:                1,
+		`{"openapi":"3.0.3",` + head + `,"components":{"schemas":{"a":{"nullable":true}}}}`:                 1,
+		`{"openapi":"3.0.3",` + head + `,"components":{"schemas":{"a":{"$ref":"#/b","description":""}}}}`:   1,
+		`{"openapi":"3.1.0",` + head + `,"components":{"schemas":{"a":{"$ref":"#/b","description":""}}}}`:   0,
+	} {
+		parsed, err := openapi.Parse([]byte(document))
+		require.NoError(t, err)
+		require.Len(t, openapi.Faults(parsed), faults, document)
+	}
 }

@@ -46,6 +46,7 @@ func New(cfg Config) *http.Client {
 	return &http.Client{
 		Timeout: cmp.Or(cfg.Timeout, 10*time.Second),
 		Transport: &transport{
+			hosts:    newHosts(),
 			maxBytes: cmp.Or(cfg.MaxResponseBytes, 1<<20),
 			Transport: &http.Transport{
 				DialContext:            NewDialer(cfg).DialContext,
@@ -54,7 +55,6 @@ func New(cfg Config) *http.Client {
 				TLSHandshakeTimeout:    5 * time.Second,
 				MaxIdleConns:           512,
 				MaxIdleConnsPerHost:    16,
-				MaxConnsPerHost:        16, // one tenant's slow webhook cannot use all connections
 				IdleConnTimeout:        30 * time.Second,
 				MaxResponseHeaderBytes: 64 << 10,
 			},
@@ -83,10 +83,12 @@ func Cause(err error) error {
 
 type transport struct {
 	*http.Transport
+	hosts    *hosts
 	maxBytes int64
 }
 
-// RoundTrip refuses schemes other than http and https, and limits the response body.
+// RoundTrip refuses schemes other than http and https, waits for the tenant's turn at the host, and limits the response
+// body.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 		if r.Body != nil {
@@ -94,11 +96,19 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("%w: the scheme must be http or https", ErrRefused)
 	}
-	resp, err := t.Transport.RoundTrip(r)
+	leave, err := t.hosts.enter(r)
 	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
 		return nil, err
 	}
-	resp.Body = &limitedBody{resp.Body, t.maxBytes}
+	resp, err := t.Transport.RoundTrip(r)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	resp.Body = &limitedBody{ReadCloser: resp.Body, left: t.maxBytes, leave: leave}
 	return resp, nil
 }
 
@@ -106,7 +116,13 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // whole.
 type limitedBody struct {
 	io.ReadCloser
-	left int64
+	left  int64
+	leave func() // may be called more than once
+}
+
+func (b *limitedBody) Close() error {
+	defer b.leave()
+	return b.ReadCloser.Close()
 }
 
 func (b *limitedBody) Read(p []byte) (int, error) {

@@ -289,7 +289,7 @@ func TestLimitedBody(t *testing.T) {
 		if rapid.Bool().Draw(t, "end with data") {
 			r = iotest.DataErrReader(r)
 		}
-		b := &limitedBody{io.NopCloser(r), int64(limit)}
+		b := &limitedBody{ReadCloser: io.NopCloser(r), left: int64(limit)}
 		got, err := io.ReadAll(b)
 		require.Equal(t, content[:min(limit, len(content))], got)
 		if len(content) > limit {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/problem"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // A request that net/http refuses before any handler runs gets a problem document. If this fails with a new version
@@ -52,7 +53,7 @@ func TestMalformedRequests(t *testing.T) {
 	} {
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
 		require.NoError(t, err)
-		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		require.NoError(t, conn.SetDeadline(time.Now().Add(wait.Long)))
 		_, err = io.WriteString(conn, text)
 		require.NoError(t, err)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -13,7 +13,7 @@ import (
 type Info struct {
 	ID            string // X-Request-Id
 	Tenant        string // the tenant whose records are addressed; empty only for operations without a credential
-	Actor         string // the token's subject; "system" for work without a request
+	Actor         string // who sent the request, see auth.Principal; "system" for work without a request
 	PayloadOrigin string // X-Payload-Origin; opaque
 	Operation     string // the operation's id, for logs
 }

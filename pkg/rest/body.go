@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -28,10 +27,12 @@ type answer struct {
 	ContentType string `json:"content_type"`
 	ETag        string `json:"etag,omitempty"`
 	Cache       string `json:"cache,omitempty"`
+	Token       string `json:"token,omitempty"` // see request.SetConsistencyToken
 	Body        []byte `json:"body"`
 	replayed    bool
-	// stream writes the body instead of Body. stillValid reports whether the credential is still valid.
-	stream func(ctx context.Context, w http.ResponseWriter, stillValid func() bool) error
+	// stream writes the body instead of Body. Meanwhile it holds at most holds bytes.
+	stream func(ctx context.Context, w http.ResponseWriter, mine share) error
+	holds  int
 	// load returns the content type and body, if ContentType and Body are not set.
 	load func(context.Context) (contentType string, body []byte, err error)
 	// buffer holds Body, and is used again once the answer is written.
@@ -114,6 +115,8 @@ func PartOf[W any](part any, tag string) (Record[W], error) {
 	err := encodeJSON(&b, part)
 	return Record[W]{b.Bytes(), tag}, err
 }
+
+func (Record[W]) tagged() {}
 
 func (r Record[W]) answer() (answer, error) {
 	return answer{Status: http.StatusOK, ContentType: jsonType, ETag: `"` + r.Tag + `"`, Body: r.JSON}, nil
@@ -210,77 +213,6 @@ func BatchFrom[W any](batch docstore.Batch, err error) (BatchOf[W], error) {
 	return b, err
 }
 
-// List is the body of a page of a list.
-type List[W any] struct {
-	Items [][]byte
-	Write func(b []byte) []byte // instead of Items: appends them, with commas between
-	Total int64                 // −1 means not counted
-	More  bool                  // there are more than Total
-	Num   int
-	Size  int
-	Next  string
-}
-
-// ListOf makes the body of a page that the domain returned for p.
-func ListOf[W, T any](p Paging, page docstore.Page[T], err error) (List[W], error) {
-	if err != nil {
-		return List[W]{}, err
-	}
-	list := List[W]{Items: make([][]byte, len(page.Docs)), Total: page.Total, More: page.More, Num: p.PageNum,
-		Size: p.PageSize, Next: page.Next}
-	for i := range page.Docs {
-		if list.Items[i], err = page.Docs[i].JSON(); err != nil {
-			return List[W]{}, err
-		}
-	}
-	return list, nil
-}
-
-func (l List[W]) answer() (answer, error) {
-	size := 128 + len(l.Next)
-	for _, item := range l.Items {
-		size += len(item) + 1
-	}
-	buffer := buffers.Get().(*[]byte)
-	b := append(slices.Grow(*buffer, size), `{"items":[`...)
-	if l.Write != nil {
-		b = l.Write(b)
-	}
-	for i, item := range l.Items {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, item...)
-	}
-	b = append(b, ']')
-	if l.Total >= 0 {
-		b = strconv.AppendInt(append(b, `,"total":`...), l.Total, 10)
-		if l.More {
-			b = append(b, `,"total_relation":"gte"`...)
-		}
-	}
-	b = strconv.AppendInt(append(b, `,"page_num":`...), int64(l.Num), 10)
-	b = strconv.AppendInt(append(b, `,"page_size":`...), int64(l.Size), 10)
-	if l.Next != "" {
-		b = append(append(append(b, `,"next_page_token":"`...), l.Next...), '"') // base64url needs no JSON escapes
-	}
-	return answer{Status: http.StatusOK, ContentType: jsonType, Body: append(b, '}'), buffer: buffer}, nil
-}
-
-type listSchema[W any] struct {
-	Items    []W    `json:"items"`
-	Total    int64  `json:"total,omitempty" doc:"How many records the filter selects; left out with count=false" example:"57"`
-	Relation string `json:"total_relation,omitempty" enum:"gte" doc:"gte if there are more records than total; otherwise left out"`
-	PageNum  int    `json:"page_num" example:"1"`
-	PageSize int    `json:"page_size" example:"20"`
-	Next     string `json:"next_page_token,omitempty" doc:"The page_token of the next page; left out on the last page"`
-}
-
-// Schema returns the schema of the list with items of W.
-func (List[W]) Schema(r huma.Registry) *huma.Schema {
-	return r.Schema(reflect.TypeFor[listSchema[W]](), true, "")
-}
-
 // Empty is the body {}.
 type Empty struct{}
 
@@ -290,6 +222,8 @@ type Image struct {
 	ETag string // without quotes
 	Load func(ctx context.Context) (contentType string, bytes []byte, err error)
 }
+
+func (Image) tagged() {}
 
 func (i Image) answer() (answer, error) {
 	return answer{Status: http.StatusOK, ETag: `"` + i.ETag + `"`, Cache: "private", load: i.Load}, nil
@@ -319,9 +253,12 @@ type Stream struct {
 	Write       func(w http.ResponseWriter) error
 }
 
+// streamHolds is what a stream has in memory at a time.
+const streamHolds = 1 << 20
+
 func (s Stream) answer() (answer, error) {
-	return answer{Status: http.StatusOK, ContentType: s.ContentType, replayed: s.Replayed,
-		stream: func(_ context.Context, w http.ResponseWriter, _ func() bool) error { return s.Write(w) }}, nil
+	return answer{Status: http.StatusOK, ContentType: s.ContentType, replayed: s.Replayed, holds: streamHolds,
+		stream: func(_ context.Context, w http.ResponseWriter, _ share) error { return s.Write(w) }}, nil
 }
 
 // encodeJSON encodes all bodies.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -14,10 +14,12 @@ import (
 // Denial is a write that was refused because of the credential.
 type Denial struct {
 	Tenant    string // the credential's; "" if there is no valid one
-	Actor     string // the token's subject; "" if there is no valid one
+	Actor     string // see auth.Principal; "" if there is no valid one
 	Address   string // the client's; "" if it is not known. See Sender
 	Operation string
+	Record    string // the id of the record that the request named; "" if it named none
 	Reason    string // the kind of the refusal and its sentence
+	RequestID string
 }
 
 // noteDenied reports a refused write to Config.Denied.
@@ -28,22 +30,24 @@ func (s *Server) noteDenied(ctx context.Context, op *Op, r *http.Request, err er
 		return
 	}
 	info, address := request.From(ctx), ""
-	if addr := addressOf(r); addr.IsValid() {
+	if addr := s.cfg.Forwarded.Client(r); addr.IsValid() {
 		address = addr.String()
 	}
 	s.cfg.Denied(Denial{
 		Tenant: info.Tenant, Actor: info.Actor, Address: address, Operation: op.ID,
-		Reason: string(refused.Kind) + ": " + refused.Detail,
+		Reason: string(refused.Kind) + ": " + refused.Detail, Record: op.recordOf(r), RequestID: info.ID,
 	})
 }
 
-// addressOf returns the client's address: the one in X-Forwarded-For, which the gateway sets and clients cannot, or
-// that of the connection. It is invalid if there is neither.
-func addressOf(r *http.Request) netip.Addr {
-	forwarded, _, _ := strings.Cut(r.Header.Get("X-Forwarded-For"), ",")
-	if addr, err := netip.ParseAddr(strings.TrimSpace(forwarded)); err == nil {
-		return addr.Unmap()
+// recordOf returns the last id in a request's path, "" if the path has none.
+func (op *Op) recordOf(r *http.Request) string {
+	sent := strings.Split(r.URL.Path, "/")
+	for i, segment := range slices.Backward(strings.Split(op.Path, "/")) {
+		if strings.HasPrefix(segment, "{") && i < len(sent) && len(sent[i]) <= maxRecord {
+			return sent[i]
+		}
 	}
-	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
-	return peer.Addr().Unmap()
+	return ""
 }
+
+const maxRecord = 64 // bytes

@@ -22,8 +22,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// keepAnswers is how long an answer is kept. If a request has not ended by spare after its operation's time-out, its
-// key is free again: the process that ran it must have died.
+// keepAnswers is how long an answer is kept. The record of a request that has not ended by spare after its operation's
+// time-out is deleted; its key is free much earlier: see hold.
 const (
 	keepAnswers = 24 * time.Hour
 	spare       = 5 * time.Second
@@ -33,10 +33,11 @@ const (
 // because it may hold a secret that is shown only once.
 type savedAnswer struct {
 	docstore.Meta
-	Print  string     `json:"print"`   // fingerprint of the request
-	Run    string     `json:"run"`     // identifies the run that holds the lease
-	Sealed string     `json:"sealed"`  // the answer; "" while the request runs
-	Until  clock.Time `json:"expires"` // end of the lease, then of keeping the answer
+	Print  string     `json:"print"`          // fingerprint of the request
+	Run    string     `json:"run"`            // identifies the run that holds the lease
+	Sealed string     `json:"sealed"`         // the answer; "" while the request runs
+	Until  clock.Time `json:"expires"`        // end of keeping the record, then the answer
+	Lease  clock.Time `json:"lease,omitzero"` // until when it holds the key at first; zero in older records
 }
 
 var savedAnswers = docstore.Define(docstore.Schema[savedAnswer]{
@@ -97,11 +98,13 @@ func CheckIdempotencyKey(keys []string) error {
 }
 
 // KeyOf combines an Idempotency-Key with its caller: the same key of another caller gives another text. The issuer is
-// part of it, because two issuers may use the same subject for different people.
+// part of it, because two issuers may use the same subject for different people; so are the scopes, because an answer
+// may have more in it than a token with fewer scopes may see.
 func KeyOf(ctx context.Context, key string) string {
 	caller := auth.PrincipalFrom(ctx)
-	sum := sha256.Sum256([]byte(strings.Join([]string{request.Tenant(ctx), caller.Issuer, caller.Subject, key},
-		"\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{
+		request.Tenant(ctx), caller.Issuer, caller.Subject, caller.Scopes.String(), key,
+	}, "\x00")))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -122,6 +125,7 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 		return s.unseal(claim.ID, sealed)
 	}
 
+	defer s.hold(ctx, claim)()
 	ended := false
 	defer func() {
 		if !ended { // run panicked
@@ -134,10 +138,12 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 		if err != nil {
 			return err
 		}
+		early.Token = call.token
 		kept = &early
 		return s.keep(ctx, tx, claim, early)
 	}))
 	ended = true
+	a.Token = call.token
 	switch {
 	case err != nil:
 		return a, errors.Join(err, s.conclude(ctx, claim, info.ID, err))
@@ -203,10 +209,10 @@ func temporary(err error) bool {
 }
 
 // claim takes the key for this run, or returns the answer that is already stored.
-func (s *Server) claim(ctx context.Context, claim savedAnswer, lease time.Duration) (sealed string, err error) {
+func (s *Server) claim(ctx context.Context, claim savedAnswer, atMost time.Duration) (sealed string, err error) {
 	sealed, err = docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (string, error) {
 		claim := claim
-		claim.Until = tx.Now.Add(lease)
+		claim.Until, claim.Lease = tx.Now.Add(atMost), tx.Now.Add(lease)
 		old, err := savedAnswers.Load(ctx, tx, claim.ID)
 		if apperr.IsNotFound(err) {
 			_, err = savedAnswers.Insert(ctx, tx, &claim)
@@ -215,7 +221,11 @@ func (s *Server) claim(ctx context.Context, claim savedAnswer, lease time.Durati
 		if err != nil {
 			return "", err
 		}
-		if !old.Until.After(tx.Now) {
+		free, err := isFree(ctx, tx, old)
+		if err != nil {
+			return "", err
+		}
+		if free {
 			claim.Meta = old.Meta
 			_, err = savedAnswers.Replace(ctx, tx, &claim)
 			return "", err
@@ -229,7 +239,7 @@ func (s *Server) claim(ctx context.Context, claim savedAnswer, lease time.Durati
 		return old.Sealed, nil
 	})
 	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica inserted it after the load
-		return s.claim(ctx, claim, lease)
+		return s.claim(ctx, claim, atMost)
 	}
 	return sealed, err
 }

@@ -75,7 +75,7 @@ func TestAContextThatDies(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			place(w, func(ctx context.Context) error { cancel(); <-ctx.Done(); return ctx.Err() })
 			r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/things", strings.NewReader(`{"name":"one"}`))
-			r.Header = http.Header{"Authorization": {"Bearer " + w.Token("acme", auth.UsersWrite)},
+			r.Header = http.Header{"Authorization": {"Bearer " + w.Token("acme", auth.UsersRead, auth.UsersWrite)},
 				"Content-Type": {"application/json"}, "Idempotency-Key": {"k"}}
 			w.Handler.ServeHTTP(httptest.NewRecorder(), r)
 			w.before, w.after = func(context.Context) error { return nil }, func(context.Context) error { return nil }
@@ -130,40 +130,87 @@ func TestRefusalsAreReplayed(t *testing.T) {
 	require.Equal(t, 1, calls)
 }
 
-// The key of a process that dies is taken until the operation's time-out and a little more have passed.
-func TestALeaseIsTakenOver(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	entered, resume := make(chan struct{}), make(chan struct{})
+// mortal is an engine whose writes for the request "first" fail once its process is dead, and are counted before.
+type mortal struct {
+	docstore.Engine
+	dead   atomic.Bool
+	writes atomic.Int32
+}
+
+func (e *mortal) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
+	if request.From(ctx).ID == "first" {
+		if e.dead.Load() {
+			return errors.New("the process is dead")
+		}
+		defer e.writes.Add(1)
+	}
+	return e.Engine.Write(ctx, fn)
+}
+
+// stall starts a request with a key, and returns once it runs.
+func (w *world) stall() (answer <-chan *testkit.Answer, resume func()) {
+	entered, resumed := make(chan struct{}), make(chan struct{})
 	var calls atomic.Int32
 	w.before = func(context.Context) error {
 		if calls.Add(1) == 1 {
 			close(entered)
-			<-resume
+			<-resumed
 		}
 		return nil
 	}
-	stalled := make(chan *testkit.Answer, 1)
-	c := w.client().With("Idempotency-Key", "k")
-	go func() { stalled <- c.Post("/v1/things", one) }()
+	answers := make(chan *testkit.Answer, 1)
+	c := w.client().With("Idempotency-Key", "k").With("X-Request-Id", "first")
+	go func() { answers <- c.Post("/v1/things", one) }()
 	<-entered
+	return answers, func() { close(resumed) }
+}
+
+// The key of a process that dies is free within 10 s.
+func TestALeaseIsTakenOver(t *testing.T) {
+	t.Parallel()
+	engine := &mortal{}
+	w := newWorldOn(t, func(e docstore.Engine) docstore.Engine { engine.Engine = e; return engine })
+	stalled, resume := w.stall()
+	c := w.client().With("Idempotency-Key", "k")
 	busy := c.Post("/v1/things", one)
 	busy.Problem(http.StatusConflict, "request_in_progress")
 	require.Equal(t, "1", busy.Header.Get("Retry-After"))
-	w.Clock.Advance(30 * time.Second)
-	c.Post("/v1/things", one).Problem(http.StatusConflict, "request_in_progress")
-	w.Clock.Advance(5 * time.Second)
+	engine.dead.Store(true)
+	w.Clock.Advance(10 * time.Second)
 	second := c.Post("/v1/things", one).OK(nil)
 	require.False(t, replayed(second))
 
 	// The first request was only slow: now it must not change anything, even if it could.
+	engine.dead.Store(false)
 	w.client().Patch("/v1/things/"+second.ID(), `{"name":"renamed"}`).OK(nil)
-	close(resume)
+	resume()
 	(<-stalled).Problem(http.StatusConflict, "request_in_progress")
 	require.Equal(t, 1, w.count())
 	again := c.Post("/v1/things", one).OK(nil)
 	require.True(t, replayed(again))
 	require.Equal(t, second.ID(), again.ID())
+}
+
+// A request that takes long keeps its key.
+func TestALeaseIsRenewed(t *testing.T) {
+	t.Parallel()
+	engine := &mortal{}
+	w := newWorldOn(t, func(e docstore.Engine) docstore.Engine { engine.Engine = e; return engine })
+	stalled, resume := w.stall()
+	c := w.client().With("Idempotency-Key", "k")
+	for range 3 {
+		w.Clock.Advance(7 * time.Second)
+		before := engine.writes.Load()
+		renewed := func() bool { return engine.writes.Load() > before }
+		require.Eventually(t, renewed, time.Minute, time.Millisecond)
+		c.Post("/v1/things", one).Problem(http.StatusConflict, "request_in_progress")
+	}
+	resume()
+	first := (<-stalled).OK(nil)
+	again := c.Post("/v1/things", one).OK(nil)
+	require.True(t, replayed(again))
+	require.Equal(t, first.ID(), again.ID())
+	require.Equal(t, 1, w.count())
 }
 
 func TestKeysAreTheirCallersAndRequests(t *testing.T) {
@@ -196,7 +243,7 @@ func TestAnswersAreForgotten(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	for _, tenant := range []string{"acme", "globex"} {
-		w.As(tenant, auth.UsersWrite).With("Idempotency-Key", "k").Post("/v1/things", one).OK(nil)
+		w.As(tenant, auth.UsersRead, auth.UsersWrite).With("Idempotency-Key", "k").Post("/v1/things", one).OK(nil)
 	}
 	w.Clock.Advance(23 * time.Hour)
 	w.client().With("Idempotency-Key", "later").Post("/v1/things", map[string]any{"name": "two"}).OK(nil)

@@ -17,13 +17,14 @@ import (
 // input.
 type Sender struct {
 	Authorization []string   `json:"-"` // every Authorization header
-	Address       netip.Addr `json:"-"` // the client's address as seen by the gateway, otherwise that of the connection
+	Address       netip.Addr `json:"-"` // the client's: see Config.Forwarded
 }
 
 // Resolve is called by huma.
 func (s *Sender) Resolve(hc huma.Context) []error {
 	r := humagin.Unwrap(hc).Request
-	s.Authorization, s.Address = r.Header.Values("Authorization"), addressOf(r)
+	call := r.Context().Value(callKey{}).(*call)
+	s.Authorization, s.Address = r.Header.Values("Authorization"), call.forwarded.Client(r)
 	return nil
 }
 

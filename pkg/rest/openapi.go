@@ -36,6 +36,9 @@ func components() *huma.Components {
 			Type: "http", Scheme: "bearer", BearerFormat: "JWT",
 			Description: "A token of the platform or of a configured OIDC issuer",
 		}},
+		Headers: map[string]*huma.Header{
+			"ETag": {Description: "The version of the record, for If-Match and If-None-Match", Schema: text},
+		},
 		Parameters: map[string]*huma.Param{
 			"DryRun": parameter("dry_run", "query",
 				"true: everything is checked and answered as it would be, nothing is changed"),
@@ -99,7 +102,7 @@ func (s *Server) describe(op *Op, input, output reflect.Type) huma.Operation {
 	registry := s.api.OpenAPI().Components.Schemas
 	o := huma.Operation{
 		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Doc,
-		Tags: []string{s.tag}, Deprecated: op.Deprecated, Extensions: op.marks(),
+		Tags: []string{s.tag}, Deprecated: op.Deprecated != nil, Extensions: op.marks(),
 		Responses:    map[string]*huma.Response{"200": success(registry, op, output)},
 		RequestBody:  requestBody(registry, op, input),
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody handles both
@@ -107,16 +110,17 @@ func (s *Server) describe(op *Op, input, output reflect.Type) huma.Operation {
 	if op.Slashes != "" {
 		o.Metadata = map[string]any{slashesKey: op.Slashes}
 	}
+	o.Security = []map[string][]string{} // says that the operation is open
 	if op.Scope != "" {
 		o.Security = []map[string][]string{{"bearer": op.scopeNames()}}
 	}
-	for _, name := range sharedParameters(op) {
+	for _, name := range sharedParameters(op, output) {
 		if declares(input, s.api.OpenAPI().Components.Parameters[name]) {
 			continue // huma adds the input's own
 		}
 		o.Parameters = append(o.Parameters, &huma.Param{Ref: "#/components/parameters/" + name})
 	}
-	if op.Method == http.MethodGet && op.target != "" && !op.Streams {
+	if op.Method == http.MethodGet && isTagged(output) {
 		o.Responses["304"] = &huma.Response{Description: "Not modified"}
 	}
 	describeErrors(&o, registry, op)
@@ -153,7 +157,15 @@ func (op *Op) scopeNames() (names []string) {
 
 // success describes the answer of an operation that has done its work.
 func success(registry huma.Registry, op *Op, output reflect.Type) *huma.Response {
-	ok := &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{}}
+	ok := &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{}, Headers: map[string]*huma.Header{}}
+	if isTagged(output) {
+		ok.Headers["ETag"] = &huma.Header{Ref: "#/components/headers/ETag"}
+	}
+	if op.Deprecated != nil {
+		text := &huma.Schema{Type: huma.TypeString}
+		ok.Headers["Deprecation"] = &huma.Header{Description: "Since when (RFC 9745)", Schema: text}
+		ok.Headers["Link"] = &huma.Header{Description: "What to use instead: rel=successor-version", Schema: text}
+	}
 	if len(op.ContentTypes) == 0 || op.ContentTypes[0] == "application/json" {
 		schema := registry.Schema(output, true, op.ID+"-response")
 		ok.Content["application/json"] = &huma.MediaType{Schema: schema, Example: op.Response}
@@ -229,14 +241,14 @@ func (s *Server) describeForm(op *Op) {
 	}}
 }
 
-func sharedParameters(op *Op) []string {
+func sharedParameters(op *Op, output reflect.Type) []string {
 	var names []string
 	if op.writes() {
 		names = append(names, "DryRun")
 		if op.target != "" {
 			names = append(names, "IfMatch")
 		}
-	} else if op.target != "" {
+	} else if isTagged(output) {
 		names = append(names, "IfNoneMatch")
 	}
 	if op.hasKey() {

@@ -1,12 +1,12 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +17,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/fair"
+	"github.com/idplatform/idplatform/pkg/forwarded"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 // Op describes an operation, apart from its types.
@@ -53,8 +55,8 @@ type Op struct {
 	// OAuth marks an operation whose errors have the form of RFC 6749 §5.2 instead of a problem document.
 	OAuth bool
 
-	// Record is the path parameter with the id of the record that If-Match is about; "" means id. If it is not the
-	// record's id, the domain says which record it names: docstore.ExpectFor.
+	// Record is the path parameter with the id of the record that If-Match is about; "" means id, NoRecord none. If it
+	// is not the record's id, the domain says which record it names: docstore.ExpectFor, docstore.CheckExpected.
 	Record string
 
 	// Slashes is the path parameter whose value can contain slashes. Only fixed segments may follow it. Of several
@@ -65,8 +67,10 @@ type Op struct {
 	// type other than JSON to be answered with 400. The OpenAPI document marks it with x-lenient.
 	Lenient bool
 
-	// Deprecated operations still work. Developing ones may still change (x-development-status).
-	Deprecated, Developing bool
+	// Deprecated operations still work. Every answer says since when, and what to use instead (RFC 9745).
+	Deprecated *Deprecation
+
+	Developing bool // it may still change (x-development-status)
 
 	// ContentTypes are those of the answer; none means JSON, and JSON comes first where there are others (OrEvents).
 	// Consumes are those of a body that the operation reads itself (Upload).
@@ -81,6 +85,9 @@ type Op struct {
 
 	parameters map[string]string // for each member of the input in the query or the path, which of the two
 }
+
+// NoRecord says that no path parameter of an operation names a record whose version If-Match could be about.
+const NoRecord = "none"
 
 // presence says whether an operation has a JSON body.
 type presence int
@@ -137,9 +144,7 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 // prepare derives from an operation's types what serving it needs, and returns its part of the document. It is not
 // generic: each of hundreds of operations would add a copy of it to the program.
 func (s *Server) prepare(op *Op, input, output reflect.Type) huma.Operation {
-	if op.target = op.Record; op.target == "" && strings.Contains(op.Path, "{id}") {
-		op.target = "id"
-	}
+	op.target = op.targetOf()
 	if body, ok := input.FieldByName("Body"); ok {
 		op.jsonBody = required
 		if body.Type.Kind() == reflect.Pointer {
@@ -150,6 +155,9 @@ func (s *Server) prepare(op *Op, input, output reflect.Type) huma.Operation {
 	op.parameters = parametersOf(input)
 	if op.Method == http.MethodPost && len(op.Consumes) > 0 && !op.Streams {
 		panic(op.ID + ": a POST that reads its body itself must have Streams and handle its Idempotency-Key itself")
+	}
+	if op.hasKey() && output.Implements(inPiecesType) {
+		panic(op.ID + ": a POST whose answer is written while it is read must be Momentary")
 	}
 	mustBeWhole(op.ID, input, output)
 	if op.Timeout == 0 {
@@ -164,6 +172,25 @@ func (s *Server) prepare(op *Op, input, output reflect.Type) huma.Operation {
 		described.SkipValidateBody = true // the server does it
 	}
 	return described
+}
+
+// targetOf returns the path parameter that If-Match is about. It panics if several could be meant: an If-Match that is
+// not looked at would let a client overwrite what it has not seen.
+func (op *Op) targetOf() string {
+	switch {
+	case op.Record == NoRecord:
+		return ""
+	case op.Record != "":
+		if !strings.Contains(op.Path, "{"+op.Record+"}") && op.writes() {
+			panic(op.ID + ": the path has no parameter " + op.Record)
+		}
+		return op.Record
+	case strings.Contains(op.Path, "{id}"):
+		return "id"
+	case strings.Contains(op.Path, "{") && op.writes():
+		panic(op.ID + ": Record must say which record If-Match is about")
+	}
+	return ""
 }
 
 // written is the output of every operation. It has been written already.
@@ -200,8 +227,13 @@ type call struct {
 	key    string         // the Idempotency-Key
 	print  [32]byte       // fingerprint of the request, if it has a key
 	served bool           // the input was valid
-	status int            // of the answer
-	err    error          // the reason for a refusal or a broken answer
+	// untimed is the request's context without the time-out of the operation, unless it Streams.
+	untimed context.Context
+	status  int    // of the answer
+	err     error  // the reason for a refusal or a broken answer
+	token   string // see request.SetConsistencyToken
+
+	forwarded forwarded.Trust // see Sender
 }
 
 type callKey struct{}
@@ -222,8 +254,10 @@ func (g *guardedAdapter) Handle(op *huma.Operation, handler func(huma.Context)) 
 // enter handles one request from its admission to its answer.
 func (g *guardedAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 	s, op, c := g.server, g.op, humagin.Unwrap(hc)
-	call := &call{op: op, start: time.Now(), status: http.StatusInternalServerError, err: errPanic}
+	call := &call{op: op, start: time.Now(), status: http.StatusInternalServerError, err: errPanic,
+		forwarded: s.cfg.Forwarded}
 	fair.Requested(call.start)
+	op.Deprecated.tell(hc, c.Writer.Header())
 	ctx, err := s.admit(op, c.Request, c.Writer.Header())
 	defer func() { s.observe(ctx, op, call); release(call.buffer) }()
 	if err == nil {
@@ -234,11 +268,17 @@ func (g *guardedAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 		return
 	}
 	timed := context.WithValue(ctx, callKey{}, call)
-	if !op.Streams {
-		var cancel context.CancelFunc
-		timed, cancel = context.WithTimeout(timed, op.Timeout)
-		defer cancel()
+	if op.writes() {
+		timed = request.WithConsistencyToken(timed, &call.token)
 	}
+	var cancel context.CancelFunc
+	if op.Streams {
+		timed, cancel = s.watch(timed, op, c.Writer, c.Request)
+	} else {
+		call.untimed = timed
+		timed, cancel = context.WithTimeout(timed, op.Timeout)
+	}
+	defer cancel()
 	c.Request = c.Request.WithContext(timed)
 	handler(hc)
 	if !call.served { // huma has refused the input
@@ -258,7 +298,12 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 		call.status = s.fail(ctx, op, w, r, call.err)
 		return
 	}
-	a, err := s.respond(ctx, op, call, r, w.Header(), hc.Param(op.target), run)
+	var a answer
+	err := s.roomFor(ctx, op)
+	if err == nil {
+		a, err = s.respond(ctx, op, call, r, w.Header(), hc.Param(op.target), run)
+	}
+	a.Token = cmp.Or(a.Token, call.token)
 	if err == nil && op.Method == http.MethodGet && notModified(r, a.ETag) {
 		a = answer{Status: http.StatusNotModified, ETag: a.ETag, Cache: a.Cache}
 	}
@@ -271,8 +316,7 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 		if op.OAuth {
 			w.Header().Set("Pragma", "no-cache") // RFC 6749 §5.1
 		}
-		err = op.placed(a.write(ctx, w, func() bool { return s.stillValid(ctx, op, r) }))
-		a.release()
+		err = op.placed(s.write(ctx, op, call, w, r, &a))
 		if err != nil && w.Written() {
 			call.err = err
 			s.cfg.Log.WarnContext(ctx, "the answer was broken off", "error", err)
@@ -319,33 +363,6 @@ func dryRun(u *url.URL) (bool, error) {
 		return true, nil
 	}
 	return false, apperr.Invalid("query.dry_run", "must be true or false")
-}
-
-func (a answer) write(ctx context.Context, w http.ResponseWriter, stillValid func() bool) error {
-	h := w.Header()
-	if a.ETag != "" {
-		h.Set("ETag", a.ETag)
-	}
-	if a.Cache == "" {
-		a.Cache = "no-store"
-	}
-	h.Set("Cache-Control", a.Cache)
-	if a.Status == http.StatusNotModified {
-		w.WriteHeader(a.Status)
-		return nil
-	}
-	h.Set("Content-Type", a.ContentType)
-	if a.replayed {
-		h.Set("Idempotent-Replayed", "true")
-	}
-	if a.stream != nil {
-		w.WriteHeader(a.Status)
-		return a.stream(ctx, w, stillValid)
-	}
-	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
-	w.WriteHeader(a.Status)
-	send(w, a.Body)
-	return nil
 }
 
 // OpenAPI returns the document of the operations registered so far.

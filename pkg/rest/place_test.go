@@ -56,7 +56,7 @@ func TestPlacesOfFaults(t *testing.T) {
 	list := func() problem.Document { return c.Get("/v1/refusals").Problem(refused(refusal)) }
 	show := func() problem.Document { return c.Get("/v1/refusals/1").Problem(refused(refusal)) }
 	inUse := &apperr.Error{Kind: apperr.InUse, Detail: "x",
-		Faults: []apperr.Fault{{Location: "tree_nodes", Message: "2"}}}
+		Faults: []apperr.Fault{{Location: "tree_nodes", Message: "2 records refer to it", Count: 2}}}
 	for _, row := range []struct {
 		ask      func() problem.Document
 		err      *apperr.Error

@@ -90,22 +90,3 @@ func release(buffer *[]byte) {
 		bodyBuffers.Put(buffer)
 	}
 }
-
-// An answer is sent in pieces, and the client must take each in time. A slow reader is served; one that stops reading
-// is not.
-const (
-	answerPiece = 64 << 10
-	pieceTime   = 10 * time.Second
-)
-
-func send(w http.ResponseWriter, body []byte) {
-	control := http.NewResponseController(w)
-	for len(body) > 0 {
-		piece := body[:min(len(body), answerPiece)]
-		body = body[len(piece):]
-		_ = control.SetWriteDeadline(time.Now().Add(pieceTime))
-		if _, err := w.Write(piece); err != nil {
-			return // the client may have disconnected
-		}
-	}
-}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,10 +15,14 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
 	"github.com/gin-gonic/gin"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/openapi"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -33,9 +38,18 @@ type Config struct {
 	Verifier *auth.Verifier
 	Metrics  *telemetry.HTTPMetrics
 	Log      *slog.Logger
+	Clock    clock.Clock
+
+	// Forwarded says whose X-Forwarded-For is believed; optional.
+	Forwarded forwarded.Trust
 
 	// Denied is called for every write that is answered with 401 or 403; optional. It must return at once.
 	Denied func(Denial)
+
+	// Budget bounds what answers hold while their clients read them; nil means the budget of the process.
+	Budget *Budget
+	// Recheck is how often the credential of a running stream is verified again; 0 means every 10 s.
+	Recheck time.Duration
 
 	// Strict makes the server panic if the answer stored for an Idempotency-Key differs from the answer that is sent.
 	// It is for tests.
@@ -56,6 +70,7 @@ type Server struct {
 
 // New makes a server whose only operation returns the OpenAPI document.
 func New(cfg Config) *Server {
+	cfg.Budget, cfg.Recheck = cmp.Or(cfg.Budget, held), cmp.Or(cfg.Recheck, recheck)
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
 	engine.RedirectTrailingSlash, engine.RedirectFixedPath = false, false
@@ -81,6 +96,7 @@ func New(cfg Config) *Server {
 		problem.ContentType: {Marshal: encodeJSON},
 	}
 	config.Components = components()
+	config.Servers = []*huma.Server{{URL: "/"}}
 	s.api = huma.NewAPI(config, &adapter{s})
 	s.serveDocument()
 	return s
@@ -103,6 +119,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.Se
 func (s *Server) frame(c *gin.Context) {
 	id := request.IDOf(c.Request.Header.Get("X-Request-Id"))
 	c.Request.Header.Set("X-Request-Id", id)
+	if ctx := c.Request.Context(); !trace.SpanContextFromContext(ctx).IsValid() { // no collector: no span was started
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(c.Request.Header))
+		c.Request = c.Request.WithContext(ctx)
+	}
 	h := c.Writer.Header()
 	h.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -180,7 +200,7 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 			return ctx, err
 		}
 		principal.SetCaller(h)
-		info.Tenant, info.Actor = principal.Tenant, principal.Subject
+		info.Tenant, info.Actor = principal.Tenant, principal.Actor()
 		ctx = request.With(ctx, info) // a refusal is noted for the caller's tenant
 		for _, scope := range op.scopes() {
 			if !principal.Has(scope) {
@@ -201,18 +221,6 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 		return ctx, apperr.Invalid("path", "must be UTF-8")
 	}
 	return request.With(ctx, info), nil
-}
-
-// stillValid reports whether the credential of a running request is still valid.
-func (s *Server) stillValid(ctx context.Context, op *Op, r *http.Request) bool {
-	if !op.needsCredential(r) {
-		return true
-	}
-	token, err := auth.BearerToken(r)
-	if err == nil {
-		_, err = s.cfg.Verifier.Verify(ctx, token)
-	}
-	return apperr.KindOf(err) != apperr.Unauthenticated
 }
 
 const maxPayloadOrigin = 4096

@@ -16,22 +16,20 @@ import (
 )
 
 // stream runs an answer of events in a synctest bubble. It returns what the client received and how the stream ended.
-func stream(ctx context.Context, good func() bool,
-	run func(ctx context.Context, send func(ServerEvent) error) error) (string, error) {
+func stream(ctx context.Context,
+	run func(ctx context.Context, send func(...ServerEvent) error) error) (string, error) {
 	a, err := Events{Run: run}.answer()
 	if err != nil {
 		return "", err
 	}
 	w := httptest.NewRecorder()
-	err = a.stream(ctx, w, good)
+	err = a.stream(ctx, w, share{NewBudget(maxHeld), "acme"})
 	return w.Body.String(), err
 }
 
-func yes() bool { return true }
-
 func TestEventsAreFramed(t *testing.T) {
 	t.Parallel()
-	body, err := stream(t.Context(), yes, func(_ context.Context, send func(ServerEvent) error) error {
+	body, err := stream(t.Context(), func(_ context.Context, send func(...ServerEvent) error) error {
 		require.NoError(t, send(ServerEvent{ID: "7\nid: 8", Name: "idp.user.created", Data: []byte(`{"a":1}`)}))
 		return send(ServerEvent{Data: []byte("two\r\nlines")})
 	})
@@ -43,7 +41,7 @@ func TestEventsAreFramed(t *testing.T) {
 func TestEventsHaveAHeartbeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		body, err := stream(t.Context(), yes, func(_ context.Context, send func(ServerEvent) error) error {
+		body, err := stream(t.Context(), func(_ context.Context, send func(...ServerEvent) error) error {
 			time.Sleep(10 * time.Second)
 			require.NoError(t, send(ServerEvent{Data: []byte("x")}))
 			time.Sleep(heartbeatEvery + time.Second) // the heartbeat is due this long after the event
@@ -54,13 +52,29 @@ func TestEventsHaveAHeartbeat(t *testing.T) {
 	})
 }
 
-// An event stream ends cleanly when the server drains, the client disconnects or the credential is no longer valid.
+// A client for which nothing happens learns from a heartbeat where it can continue.
+func TestHeartbeatsTellThePlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		body, err := stream(t.Context(), func(_ context.Context, send func(...ServerEvent) error) error {
+			require.NoError(t, send(ServerEvent{ID: "7"}))
+			require.NoError(t, send(ServerEvent{ID: "8", Data: []byte("x")}))
+			time.Sleep(heartbeatEvery + time.Second)
+			require.NoError(t, send(ServerEvent{ID: "9"}))
+			time.Sleep(2 * heartbeatEvery)
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, ": stream\n\nid: 8\ndata: x\n\n:\n\n:\nid: 9\n\n:\n\n", body)
+	})
+}
+
+// An event stream ends cleanly when the server drains or the client disconnects.
 func TestEventsEnd(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(t *testing.T, drain, leave context.CancelFunc, bad *atomic.Bool){
-		"drain":      func(_ *testing.T, drain, _ context.CancelFunc, _ *atomic.Bool) { drain() },
-		"client":     func(_ *testing.T, _, leave context.CancelFunc, _ *atomic.Bool) { leave() },
-		"credential": func(_ *testing.T, _, _ context.CancelFunc, bad *atomic.Bool) { bad.Store(true) },
+	for name, end := range map[string]func(drain, leave context.CancelFunc){
+		"drain":  func(drain, _ context.CancelFunc) { drain() },
+		"client": func(_, leave context.CancelFunc) { leave() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,20 +83,17 @@ func TestEventsEnd(t *testing.T) {
 				defer drain()
 				ctx, leave := context.WithCancel(request.WithDrain(context.Background(), draining))
 				defer leave()
-				var bad atomic.Bool
 				began := time.Now()
 				ended := make(chan error)
 				go func() {
-					_, err := stream(ctx, func() bool {
-						return !bad.Load()
-					}, func(ctx context.Context, _ func(ServerEvent) error) error {
+					_, err := stream(ctx, func(ctx context.Context, _ func(...ServerEvent) error) error {
 						<-ctx.Done()
 						return ctx.Err()
 					})
 					ended <- err
 				}()
 				synctest.Wait()
-				end(t, drain, leave, &bad)
+				end(drain, leave)
 				require.NoError(t, <-ended)
 				require.LessOrEqual(t, time.Since(began), heartbeatEvery)
 			})
@@ -109,14 +120,15 @@ func (w *brokenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func TestEventsToAClientThatIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a, err := Events{Run: func(ctx context.Context, _ func(ServerEvent) error) error {
+		a, err := Events{Run: func(ctx context.Context, _ func(...ServerEvent) error) error {
 			<-ctx.Done() // nothing to send: the heartbeat notices it
 			return nil
 		}}.answer()
 		require.NoError(t, err)
-		require.NoError(t, a.stream(t.Context(), &brokenWriter{ResponseWriter: httptest.NewRecorder()}, yes))
+		require.NoError(t, a.stream(t.Context(), &brokenWriter{ResponseWriter: httptest.NewRecorder()},
+			share{NewBudget(maxHeld), "acme"}))
 	})
-	_, err := stream(t.Context(), yes, func(context.Context, func(ServerEvent) error) error {
+	_, err := stream(t.Context(), func(context.Context, func(...ServerEvent) error) error {
 		return errors.New("the store is away")
 	})
 	require.ErrorContains(t, err, "the store is away")

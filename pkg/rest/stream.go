@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"time"
@@ -26,6 +27,9 @@ func (u *Upload) Resolve(ctx huma.Context) []error {
 func (u *Upload) Patient(idle time.Duration) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		_ = u.control.SetReadDeadline(time.Now().Add(idle)) // not every server has deadlines
+		if ctx := u.Request.Context(); ctx.Err() != nil {   // looked at after the deadline is set: see watch
+			return 0, context.Cause(ctx)
+		}
 		return u.Request.Body.Read(p)
 	})
 }

@@ -110,6 +110,13 @@ func newWorld(t *testing.T, more ...func(*rest.Server, service.Deps)) *world {
 func newWorldOn(t *testing.T, wrap func(docstore.Engine) docstore.Engine,
 	more ...func(*rest.Server, service.Deps)) *world {
 	t.Helper()
+	return newWorldWith(t, wrap, nil, more...)
+}
+
+// newWorldWith starts a world whose answers have a budget.
+func newWorldWith(t *testing.T, wrap func(docstore.Engine) docstore.Engine, budget *rest.Budget,
+	more ...func(*rest.Server, service.Deps)) *world {
+	t.Helper()
 	w := &world{logs: &logBuffer{}, dir: t.TempDir()}
 	nothing := func(context.Context) error { return nil }
 	w.before, w.after = nothing, nothing
@@ -124,6 +131,7 @@ func newWorldOn(t *testing.T, wrap func(docstore.Engine) docstore.Engine,
 					append(rest.Collections(), things.Def())...)
 				require.NoError(t, err)
 			}
+			d.Answers = budget
 			s := d.Server("Things")
 			w.register(s, d)
 			for _, register := range more {

@@ -15,6 +15,7 @@ func (Raw[W]) wraps() reflect.Type        { return reflect.TypeFor[W]() }
 func (Public[W]) wraps() reflect.Type     { return reflect.TypeFor[W]() }
 func (Record[W]) wraps() reflect.Type     { return reflect.TypeFor[W]() }
 func (List[W]) wraps() reflect.Type       { return reflect.TypeFor[W]() }
+func (Pieces[W]) wraps() reflect.Type     { return reflect.TypeFor[W]() }
 func (JSON[W]) wraps() reflect.Type       { return reflect.TypeFor[W]() }
 func (OrEvents[B]) wraps() reflect.Type   { return reflect.TypeFor[B]() }
 func (MergePatch[W]) wraps() reflect.Type { return reflect.TypeFor[W]() }

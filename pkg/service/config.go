@@ -20,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
@@ -37,6 +38,8 @@ type Config struct {
 	NATS           NATSConfig     `mapstructure:"nats"`
 	Auth           AuthConfig     `mapstructure:"auth"`
 	EncryptionKeys secret.String  `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open"`
+	GatewaySecret  secret.String  `mapstructure:"gateway_secret" doc:"The same as the gateway's: proves that X-Forwarded-For comes from it"`
+	TrustedProxies []string       `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of other proxies whose X-Forwarded-For is believed"`
 	Outbound       OutboundConfig `mapstructure:"outbound"`
 	Tracing        TracingConfig  `mapstructure:"tracing"`
 	AuditTenant    string         `mapstructure:"audit_tenant" doc:"The tenant whose audit log has the denied writes of callers without a valid credential"`
@@ -122,6 +125,14 @@ func (c Config) Validate() error {
 	if err := CheckPublicURL(c.PublicURL); err != nil {
 		faults = append(faults, err)
 	}
+	if _, err := forwarded.ParseProxies(c.TrustedProxies); err != nil {
+		faults = append(faults, err)
+	}
+	if !c.GatewaySecret.IsZero() {
+		if err := secret.CheckChosen(c.GatewaySecret); err != nil {
+			faults = append(faults, fmt.Errorf("gateway_secret %w", err))
+		}
+	}
 	if c.Auth.JWKS == "" && len(c.Auth.OIDC) == 0 && !c.Auth.Own {
 		faults = append(faults,
 			errors.New("auth.jwks or auth.oidc is needed: without a token issuer every request is refused"))
@@ -195,17 +206,22 @@ func (c Config) openMongo(ctx context.Context, spec Spec, keys *secret.Keyring, 
 // connect connects to NATS, which may become available later.
 func (c NATSConfig) connect(ctx context.Context, name string, log *slog.Logger, reg prometheus.Registerer) (*bus.Bus,
 	error) {
-	b, err := bus.Connect(ctx, bus.Config{
+	b, err := c.open(ctx, name, log, reg)
+	if err == nil {
+		b.EnsureStreams(ctx)
+	}
+	return b, err
+}
+
+// open connects without looking after the streams.
+func (c NATSConfig) open(ctx context.Context, name string, log *slog.Logger, reg prometheus.Registerer) (*bus.Bus,
+	error) {
+	return bus.Connect(ctx, bus.Config{
 		URL: c.URL, Name: name, CredentialsFile: c.Credentials, User: c.User, Password: c.Password.Reveal(),
 		Token: c.Token.Reveal(),
 		TLSCA: c.TLSCA, TLSCert: c.TLSCert, TLSKey: c.TLSKey, Replicas: c.Replicas, MaxAge: c.MaxAge, Log: log,
 		Metrics: reg,
 	})
-	if err != nil {
-		return nil, err
-	}
-	b.EnsureStreams(ctx)
-	return b, nil
 }
 
 // Dialer returns the dialer for connections that leave the platform and are not HTTP.
@@ -291,6 +307,9 @@ func parseIssuer(text string, client *http.Client) (auth.Issuer, error) {
 		default:
 			return issuer, fmt.Errorf("auth.oidc: there is no setting %q of an issuer", key)
 		}
+	}
+	if issuer.Name == auth.Platform || strings.Contains(issuer.Name, "#") { // actors are <issuer>#<sub>
+		return issuer, errors.New("auth.oidc: an issuer is a URL without a fragment")
 	}
 	if issuer.Name == "" || jwks == "" || issuer.Scopes == 0 {
 		return issuer, errors.New("auth.oidc: issuer, jwks and scopes are needed")

@@ -20,10 +20,12 @@ import (
 const (
 	tellDenialsEvery = 10 * time.Second
 	// The most different attempts that are gathered for the next events, of all tenants together and of one tenant.
-	// Further ones of a tenant are counted together.
-	maxDenials    = 1000
-	tenantDenials = 100
-	maxReason     = 200 // bytes
+	// Further ones of a tenant are counted together for each actor, up to another bound; beyond it, together.
+	maxDenials      = 1000
+	tenantDenials   = 100
+	maxSummaries    = 2000
+	tenantSummaries = 200
+	maxReason       = 200 // bytes
 )
 
 // denials gathers the denied writes of a service. Equal ones become one event, idp.access.denied, with their number. So
@@ -44,9 +46,11 @@ type denied struct {
 	TenantID  string     `json:"tenant_id"`
 	Version   int64      `json:"version"`
 	Operation string     `json:"operation"`
+	Record    string     `json:"record"` // the id that all of the attempts named; "" if they named several, or none
 	Actor     string     `json:"actor"`
 	Address   string     `json:"address"`
 	Reason    string     `json:"reason"`
+	RequestID string     `json:"-"` // of the first; the event has it
 	Count     int64      `json:"count"`
 	First     clock.Time `json:"time_first"`
 	Last      clock.Time `json:"time_last"`
@@ -85,15 +89,21 @@ func (d *denials) note(a rest.Denial) {
 func (d *denials) add(a rest.Denial, first, last clock.Time, count int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	record, requestID := a.Record, a.RequestID
+	a.Record, a.RequestID = "", "" // attempts that differ in these are equal
 	seen := d.gathered[a]
 	if seen == nil && (len(d.gathered) >= maxDenials || d.tenants[a.Tenant] >= tenantDenials) {
-		a = rest.Denial{Tenant: a.Tenant, Operation: "several", Reason: "too many different attempts to tell apart"}
+		a = d.summary(a)
 		seen = d.gathered[a]
 	}
 	if seen == nil {
-		seen = &denied{Operation: a.Operation, Actor: a.Actor, Address: a.Address, Reason: a.Reason, First: first}
+		seen = &denied{Operation: a.Operation, Actor: a.Actor, Address: a.Address, Reason: a.Reason, First: first,
+			Record: record, RequestID: requestID}
 		d.gathered[a] = seen
 		d.tenants[a.Tenant]++
+	}
+	if seen.Record != record {
+		seen.Record = ""
 	}
 	seen.Count += count
 	if first.Before(seen.First) {
@@ -102,6 +112,21 @@ func (d *denials) add(a rest.Denial, first, last clock.Time, count int64) {
 	if seen.Last.Before(last) {
 		seen.Last = last
 	}
+}
+
+// several is the operation of attempts that are told together.
+const several = "several"
+
+// summary is what an attempt is counted as that cannot be told apart: those of its actor, so that nobody with a
+// credential can hide among the attempts of others.
+func (d *denials) summary(a rest.Denial) rest.Denial {
+	sum := rest.Denial{
+		Tenant: a.Tenant, Actor: a.Actor, Operation: several, Reason: "too many different attempts to tell apart",
+	}
+	if d.gathered[sum] == nil && (len(d.gathered) >= maxSummaries || d.tenants[a.Tenant] >= tenantSummaries) {
+		sum.Actor = ""
+	}
+	return sum
 }
 
 // take returns what was gathered, by tenant.
@@ -134,6 +159,7 @@ func (d *denials) giveBack(tenant string, list []*denied) {
 	for _, one := range list {
 		d.add(rest.Denial{
 			Tenant: tenant, Actor: one.Actor, Address: one.Address, Operation: one.Operation, Reason: one.Reason,
+			Record: one.Record, RequestID: one.RequestID,
 		}, one.First, one.Last, one.Count)
 	}
 }
@@ -143,21 +169,27 @@ func (d *denials) tellTenant(ctx context.Context, tenant string, list []*denied)
 	if err != nil {
 		return err
 	}
-	ctx = request.System(request.With(ctx, request.Info{ID: request.NewID()}), tenant)
+	ctx = request.System(ctx, tenant)
 	return docstore.Do(ctx, d.store, func(tx *docstore.Tx) error {
 		for i, a := range list {
 			a.ID, a.TenantID, a.Version = ids[i], tenant, 1
-			record, err := json.Marshal(a)
-			if err != nil {
-				return err
-			}
-			err = outbox.Append(ctx, tx, outbox.Event{
-				Entity: "access", Action: "denied", Source: "/access", Subject: a.ID, Revision: 1, Record: record,
-			})
-			if err != nil {
+			if err := a.tell(ctx, tx); err != nil {
 				return err
 			}
 		}
 		return nil
+	})
+}
+
+// tell writes the event about equal attempts, as part of the first of these requests.
+func (a *denied) tell(ctx context.Context, tx *docstore.Tx) error {
+	record, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	info := request.From(ctx)
+	info.ID = a.RequestID
+	return outbox.Append(request.With(ctx, info), tx, outbox.Event{
+		Entity: "access", Action: "denied", Source: "/access", Subject: a.ID, Revision: 1, Record: record,
 	})
 }

@@ -98,6 +98,31 @@ func TestDifferentDenialsAreBounded(t *testing.T) {
 	require.EqualValues(t, each, countOf(told["tenant-29"]))
 }
 
+// Nobody hides among the many attempts of others: what is told together has its actor. Very many actors are bounded.
+func TestManyDenialsKeepTheirActors(t *testing.T) {
+	t.Parallel()
+	d := newTestDenials(t)
+	for n := range 5000 {
+		d.note(rest.Denial{Tenant: "acme", Actor: "noisy", Operation: fmt.Sprint("operation-", n)})
+		d.note(rest.Denial{Tenant: "acme", Address: fmt.Sprint("192.0.2.", n), Operation: "create-user"})
+	}
+	d.note(rest.Denial{Tenant: "acme", Actor: "quiet", Operation: "delete-user"})
+	_, err := d.tell(t.Context())
+	require.NoError(t, err)
+	counts := map[string]int64{}
+	list := d.told(t)["acme"]
+	for _, one := range list {
+		counts[one.Actor] += one.Count
+	}
+	require.Equal(t, map[string]int64{"noisy": 5000, "": 5000, "quiet": 1}, counts)
+	require.Len(t, list, tenantDenials+3)
+
+	for n := range 5000 {
+		d.note(rest.Denial{Tenant: "acme", Actor: fmt.Sprint("actor-", n), Operation: "create-user"})
+	}
+	require.LessOrEqual(t, len(d.gathered), tenantSummaries+1)
+}
+
 // Attempts whose events cannot be written, because the store does not answer, get them later, together with new ones.
 func TestDenialsAreToldLater(t *testing.T) {
 	t.Parallel()

@@ -62,6 +62,17 @@ func EndedTokens(v *auth.Verifier, each func(context.Context, func(EndedToken) e
 	}
 }
 
+// endedTokens is EndedTokens for a service that is not the applications service. Without NATS it asks that over HTTP.
+func (d Deps) endedTokens() bus.FollowerConfig {
+	follower := EndedTokens(d.Verifier, d.askForEnded)
+	if d.Introspect != nil {
+		follower.Started = func(f *bus.Follower) {
+			d.Verifier.AskMeanwhile(auth.Meanwhile{Age: f.Age, Active: d.Introspect})
+		}
+	}
+	return follower
+}
+
 // askForEnded asks page by page.
 func (d Deps) askForEnded(ctx context.Context, fn func(EndedToken) error) error {
 	ctx = request.System(ctx, request.Platform)

@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // A process that gets the platform's keys from the applications service asks it which tokens have ended, is not ready
@@ -41,10 +42,10 @@ func TestAProcessFollowsEndedTokens(t *testing.T) {
 		}
 		return EndedList{Ended: []EndedToken{{ClientID: "gone", ClientVersion: 2, Until: until}}}, nil
 	}))
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		status, _, err := p.ask(http.MethodGet, p.url+"/readyz", "")
 		return err == nil && status == http.StatusOK
-	}, 20*time.Second, 10*time.Millisecond)
+	})
 
 	give := func(client string, version int64) {
 		p.token, err = s.signer.Mint(auth.Claims{
@@ -69,10 +70,10 @@ func TestAProcessFollowsEndedTokens(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.JetStream().PublishMsg(t.Context(), &nats.Msg{Subject: "idp.events.acme.token.ended", Data: event})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		status, _, err := p.ask(http.MethodPost, p.url+"/v1/notes", `{"text":"x"}`)
 		return err == nil && status == http.StatusUnauthorized
-	}, 20*time.Second, 10*time.Millisecond)
+	})
 	p.end()
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/config"
+	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/health"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/problem"
@@ -30,11 +31,14 @@ import (
 // Main runs a service as a process until SIGTERM or SIGINT. With the argument health it asks the running process
 // whether it is ready; with check, and optionally --rotate-keys, it checks the database. settings is a pointer to a
 // struct that embeds Config, squashed, and has the service's own settings; it holds the defaults. common points to the
-// embedded Config, and spec makes the Spec when the settings are loaded.
-func Main(name string, settings any, common *Config, spec func() Spec) {
+// embedded Config, and spec makes the Spec when the settings are loaded. commands are others that the service has.
+func Main(name string, settings any, common *Config, spec func() Spec, commands ...Command) {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
-	err := start(ctx, name, os.Args[1:], os.Environ(), settings, common, spec, os.Stderr)
+	err := command(ctx, name, os.Args[1:], os.Environ(), settings, common, commands, os.Stdout, os.Stderr)
+	if errors.Is(err, errNoCommand) {
+		err = start(ctx, name, os.Args[1:], os.Environ(), settings, common, spec, os.Stderr)
+	}
 	if errors.Is(err, config.ErrHelp) {
 		fmt.Print(config.Usage("idp-"+name, settings))
 		return
@@ -142,6 +146,10 @@ func (c Config) deps(log *slog.Logger, registry *prometheus.Registry) (Deps, err
 		StuckAfter: c.StuckAfter, PublicURL: c.PublicURL, EarlierURLs: c.Auth.Issuer,
 		AskForEnded: c.Auth.asksForEnded(), AuditTenant: c.AuditTenant,
 	}
+	deps.Forwarded.Gateway = forwarded.NewKey(c.GatewaySecret)
+	if deps.Forwarded.Proxies, err = forwarded.ParseProxies(c.TrustedProxies); err != nil {
+		return Deps{}, err
+	}
 	if deps.Verifier, err = c.Auth.Verifier(deps.Outbound, log); err != nil {
 		return Deps{}, err
 	}
@@ -149,6 +157,7 @@ func (c Config) deps(log *slog.Logger, registry *prometheus.Registry) (Deps, err
 		if err := deps.TrustPlatform(c.Auth.platformKeys()); err != nil {
 			return Deps{}, err
 		}
+		deps.Introspect = introspector(c.Auth.JWKS, &http.Client{Timeout: 5 * time.Second})
 	}
 	return deps, nil
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -159,7 +160,7 @@ func startNATS(t *testing.T) string {
 	require.NoError(t, err)
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	require.True(t, s.ReadyForConnections(10*time.Second))
+	require.True(t, s.ReadyForConnections(wait.Long))
 	return s.ClientURL()
 }
 
@@ -190,7 +191,7 @@ func (p *process) end() {
 	select {
 	case err := <-p.ended:
 		require.NoError(p.t, err, p.log)
-	case <-time.After(30 * time.Second):
+	case <-time.After(wait.Long):
 		p.t.Fatal("it does not end")
 	}
 }
@@ -273,19 +274,19 @@ func TestAProcessServesAndDrains(t *testing.T) {
 	}()
 	<-entered
 	p.stop()
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		status, body, err := p.ask(http.MethodGet, p.url+"/readyz", "")
 		return err == nil && status == http.StatusServiceUnavailable && strings.Contains(body, "stopping")
-	}, 5*time.Second, 5*time.Millisecond, "it reports that it stops while it still accepts requests")
+	}, "it reports that it stops while it still accepts requests")
 	p.see(http.StatusOK, `"ok"`, http.MethodGet, "/healthz", "")
 	require.Error(t, p.probe(s))
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 		if err == nil {
 			_ = conn.Close()
 		}
 		return err != nil
-	}, 5*time.Second, 5*time.Millisecond, "then it accepts no more")
+	}, "then it accepts no more")
 	select {
 	case r := <-answered:
 		t.Fatalf("the request was cut off: %+v", r)
@@ -365,16 +366,16 @@ func TestAProcessWaitsForMongoDB(t *testing.T) {
 	go func() {
 		p.ended <- start(ctx, "tiny", nil, s.env, &c, &c.Config, func() Spec { return tiny(nil) }, p.log)
 	}()
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		status, _, err := p.ask(http.MethodGet, p.url+"/healthz", "")
 		return err == nil && status == http.StatusOK
-	}, 5*time.Second, 5*time.Millisecond)
+	})
 	p.see(http.StatusServiceUnavailable, "starting", http.MethodGet, "/readyz", "")
 	p.see(http.StatusServiceUnavailable, "unavailable", http.MethodPost, "/v1/notes", `{"text":"x"}`)
 	require.Error(t, p.probe(s))
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		return strings.Contains(p.log.String(), "the service waits for it")
-	}, 15*time.Second, 10*time.Millisecond)
+	})
 	require.NotContains(t, p.log.String(), "hunter2")
 	p.end()
 }

@@ -30,7 +30,9 @@ type vault struct {
 
 var vaults = docstore.Define(docstore.Schema[vault]{
 	Name: "vaults", Noun: "vault",
-	Sealed: func(v *vault) map[string]*secret.Text { return map[string]*secret.Text{"secret": &v.Secret} },
+	Sealed: func(v *vault) []docstore.Sealed {
+		return []docstore.Sealed{docstore.Seal("secret", &v.Secret, docstore.NotSent)}
+	},
 })
 
 // vaultSpec is the tiny service with secrets in its store.

@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/rest"
@@ -38,6 +39,11 @@ type Deps struct {
 	Requests *telemetry.HTTPMetrics
 	Strict   bool // for tests: see rest.Config
 
+	// Answers bounds what answers hold while their clients read them, and Recheck is how often the credentials of
+	// streams are verified again; both are optional: see rest.Config.
+	Answers *rest.Budget
+	Recheck time.Duration
+
 	// PublicURL is the platform's address for its clients, without a slash at the end, such as https://id.example.com.
 	PublicURL string
 	// EarlierURLs are former PublicURLs, which tokens may still name; optional.
@@ -45,6 +51,13 @@ type Deps struct {
 	// AskForEnded is set if the Verifier does not know by itself which tokens have ended. The service then follows the
 	// reports of the applications service, and is not ready before it has them.
 	AskForEnded bool
+
+	// Forwarded says whose X-Forwarded-For is believed; optional.
+	Forwarded forwarded.Trust
+
+	// Introspect asks the applications service whether one of the platform's tokens is still valid, while NATS does not
+	// report which have ended; nil: it is not asked.
+	Introspect func(ctx context.Context, token string) (bool, error)
 
 	// AuditTenant is the tenant that gets the events about denied writes without a valid credential; "": there are
 	// none.
@@ -61,7 +74,8 @@ type Deps struct {
 func (d Deps) Server(title string) *rest.Server {
 	return rest.New(rest.Config{
 		Title: title, Store: d.Store, Keys: d.Keys, Verifier: d.Verifier, Metrics: d.Requests, Log: d.Log,
-		Denied: d.denied, Strict: d.Strict,
+		Clock: d.Clock, Denied: d.denied, Strict: d.Strict, Budget: d.Answers, Recheck: d.Recheck,
+		Forwarded: d.Forwarded,
 	})
 }
 
@@ -177,7 +191,7 @@ func Start(ctx context.Context, spec Spec, deps Deps) (_ *Unit, err error) {
 		unit.consumers = append(unit.consumers, consumer)
 	}
 	if deps.AskForEnded {
-		app.Followers = append(app.Followers, EndedTokens(deps.Verifier, deps.askForEnded))
+		app.Followers = append(app.Followers, deps.endedTokens())
 	}
 	for _, c := range app.Followers {
 		follower, err := deps.Bus.Follow(ctx, c)

@@ -55,7 +55,7 @@ func (b *board) since(place int) (pages []bus.Event, next int, changed <-chan st
 
 // watch sends the tenant's pages after the event with this id, or all if there is none, and then each new one.
 func (b *board) watch(id string) rest.Events {
-	return rest.Events{Run: func(ctx context.Context, send func(rest.ServerEvent) error) error {
+	return rest.Events{Run: func(ctx context.Context, send func(...rest.ServerEvent) error) error {
 		pages, next, changed := b.since(0)
 		pages = pages[1+slices.IndexFunc(pages, func(e bus.Event) bool { return e.ID == id }):]
 		for {

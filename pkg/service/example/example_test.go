@@ -33,6 +33,7 @@ func TestConventions(t *testing.T) {
 		Faults: []string{"body.name", "body.pin"}, Unique: []string{"name"},
 		Read: auth.KVRead, Write: auth.KVWrite, Unrelated: auth.JobsRead,
 		Open: []string{"send-page"}, Sealed: []string{"pin"},
+		Secrets: map[string]testkit.Secret{"pagers": {NotSent: true}},
 	})
 }
 

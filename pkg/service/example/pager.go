@@ -41,8 +41,10 @@ var pagers = docstore.Define(docstore.Schema[Pager]{
 	},
 	Sortable: []string{"time_created", "name"},
 
-	Sealed: func(p *Pager) map[string]*secret.Text { return map[string]*secret.Text{"pin": &p.PIN} },
-	Due:    func(p *Pager) clock.Time { return p.TimeEnd },
+	Sealed: func(p *Pager) []docstore.Sealed {
+		return []docstore.Sealed{docstore.Seal("pin", &p.PIN, docstore.NotSent)}
+	},
+	Due: func(p *Pager) clock.Time { return p.TimeEnd },
 })
 
 // Pagers are the use cases.

@@ -1,0 +1,48 @@
+package openapi
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var parameterName = regexp.MustCompile(`\{[^}]*\}`)
+
+// Faults lists what validators of documents find, beyond the official schemas, and readers stumble over: operations
+// without security, paths that differ only in a parameter's name, no servers; in version 3.0 also nullable without a
+// type, and members beside a reference.
+func Faults(document map[string]any) (faults []string) {
+	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	if servers, _ := document["servers"].([]any); len(servers) == 0 {
+		add("there are no servers")
+	}
+	_, general := document["security"]
+	paths, _ := document["paths"].(map[string]any)
+	same := map[string]string{}
+	for path, item := range paths {
+		form := parameterName.ReplaceAllString(path, "{}")
+		if other, taken := same[form]; taken {
+			add("%s and %s differ only in a parameter's name", min(path, other), max(path, other))
+		}
+		same[form] = path
+		operations, _ := item.(map[string]any)
+		for method, operation := range operations {
+			if o, ok := operation.(map[string]any); ok && o["responses"] != nil && o["security"] == nil && !general {
+				add("%s %s has no security", strings.ToUpper(method), path)
+			}
+		}
+	}
+	if version, _ := document["openapi"].(string); strings.HasPrefix(version, "3.0") {
+		walk(document, func(m map[string]any) {
+			if m["nullable"] != nil && m["type"] == nil {
+				add("nullable without a type: %v", m)
+			}
+			if ref, ok := m["$ref"]; ok && len(m) > 1 {
+				add("members beside the reference to %v", ref)
+			}
+		})
+	}
+	slices.Sort(faults)
+	return faults
+}
