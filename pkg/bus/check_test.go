@@ -14,6 +14,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/pkg/transaction"
 )
 
@@ -119,10 +120,10 @@ func TestAnUnknownKindIsNoRefusal(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.NoError(t, b.nats.Flush())
-		require.Eventually(t, func() bool {
+		wait.Until(t, func() bool {
 			_, err = missing.Ask(acme(t.Context()), b, question{})
 			return !Unheard(err)
-		}, patient, time.Millisecond)
+		})
 		require.Error(t, err)
 		require.Equal(t, apperr.Internal, apperr.KindOf(err), body)
 		require.NoError(t, sub.Unsubscribe())
@@ -146,12 +147,10 @@ func TestSilenceIsUnavailable(t *testing.T) {
 	t.Run("nobody answers", func(t *testing.T) {
 		t.Parallel()
 		b, _ := open(t)
-		began := time.Now()
 		_, err := missing.Ask(acme(t.Context()), b, question{})
 		require.ErrorContains(t, err, "the users service does not answer")
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 		require.True(t, Unheard(err))
-		require.Less(t, time.Since(began), time.Second, "it is known immediately")
 	})
 	t.Run("too late", func(t *testing.T) {
 		t.Parallel()
@@ -160,17 +159,15 @@ func TestSilenceIsUnavailable(t *testing.T) {
 			<-ctx.Done() // the answer has no more time than the asker waits
 			return reply{}, ctx.Err()
 		}))
-		began := time.Now()
 		_, err := missing.Ask(acme(t.Context()), b, question{})
 		require.Error(t, err)
 		require.False(t, Unheard(err), "it was received")
-		require.InDelta(t, 2, time.Since(began).Seconds(), 1)
 	})
 	t.Run("NATS is away", func(t *testing.T) {
 		t.Parallel()
 		b, x := open(t)
 		x.stop()
-		require.Eventually(t, func() bool { return b.Ready() != nil }, patient, time.Millisecond)
+		wait.Until(t, func() bool { return b.Ready() != nil })
 		_, err := missing.Ask(acme(t.Context()), b, question{})
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 		require.True(t, Unheard(err), "it was not sent")
@@ -273,10 +270,10 @@ func TestCloseWaitsForAnswers(t *testing.T) {
 	receive(t, started)
 	closed := make(chan error, 1)
 	go func() { closed <- server.Close(t.Context()) }()
-	require.Eventually(t, func() bool { // it accepts no more questions
+	wait.Until(t, func() bool { // it accepts no more questions
 		_, err := missing.Ask(acme(t.Context()), b, question{})
 		return Unheard(err)
-	}, patient, time.Millisecond)
+	})
 	close(finish)
 	require.NoError(t, receive(t, answered))
 	require.NoError(t, receive(t, closed))

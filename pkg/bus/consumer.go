@@ -144,6 +144,7 @@ type intake struct {
 	stream   string
 	subjects []string
 
+	epoch    string             // of the stream
 	durable  jetstream.Consumer // kept over sessions, because it sends the pin; nil if it must be declared
 	pin      string             // identifies this client to JetStream; "" before the first message
 	wait     backoff.BackOff
@@ -191,6 +192,10 @@ func (f *intake) trouble(err error) {
 // before them. So events after the oldest are seen again.
 func (f *intake) session(ctx, handling context.Context) error {
 	if err := f.declare(ctx); err != nil {
+		return err
+	}
+	var err error
+	if f.epoch, err = f.bus.epochOf(ctx, f.stream); err != nil {
 		return err
 	}
 	if err := f.takeOver(ctx); err != nil {

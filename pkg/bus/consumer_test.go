@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,12 +15,14 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 var errBusy = errors.New("busy")
@@ -180,7 +184,7 @@ func TestParkingAndReplay(t *testing.T) {
 
 	stream, err := b.js.Stream(t.Context(), DeadLetterStream)
 	require.NoError(t, err)
-	parked, err := stream.GetMsg(t.Context(), 1)
+	parked, err := stream.GetMsg(t.Context(), 1, jetstream.WithGetMsgSubject(parkedSubject("reader")))
 	require.NoError(t, err)
 	require.Equal(t, "idp.deadletters.parked.reader", parked.Subject)
 	require.Equal(t, message("1", 1).Payload, parked.Data)
@@ -197,9 +201,9 @@ func TestParkingAndReplay(t *testing.T) {
 	n, err = b.Replay(t.Context(), "reader")
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		return testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")) == 4
-	}, patient, time.Millisecond)
+	})
 
 	broken.Store(false)
 	n, err = x.connect(t, Config{}).Replay(t.Context(), "reader") // from any process
@@ -226,9 +230,9 @@ func TestNoEventsAreParkedAtOnce(t *testing.T) {
 	bad[2].Subject = "idp.events.globex.user.updated" // a subject of another tenant
 	publish(t, b, append(bad, message("4", 1))...)
 	require.Equal(t, "4-1", receive(t, handled).ID)
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		return testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")) == 3
-	}, patient, time.Millisecond)
+	})
 	require.Zero(t, testutil.ToFloat64(b.metrics.failed.WithLabelValues("reader")))
 }
 
@@ -294,7 +298,7 @@ func TestReplicasTakeTurns(t *testing.T) {
 			}))
 	}
 	publish(t, b, all[:300]...)
-	require.Eventually(t, func() bool { return active[0].Load()+active[1].Load() >= 300 }, patient, time.Millisecond)
+	wait.Until(t, func() bool { return active[0].Load()+active[1].Load() >= 300 })
 	first := 0
 	if active[1].Load() > 0 {
 		first = 1
@@ -351,6 +355,7 @@ func TestConsumersSurviveNATS(t *testing.T) {
 	b, x := open(t)
 	all := history(10, 30)
 	j := newJournal(len(all))
+	publish(t, b, all...) // before the consumer makes NATS stop
 	var restart sync.Once
 	consume(t, b, "reader", func(_ context.Context, e Event) error {
 		if e.Sequence == 5 {
@@ -359,7 +364,6 @@ func TestConsumersSurviveNATS(t *testing.T) {
 		j.note(e)
 		return nil
 	})
-	publish(t, b, all...)
 	j.wait(t)
 }
 
@@ -401,7 +405,7 @@ func TestHeldMessagesStayOurs(t *testing.T) {
 		Handle:  func(context.Context, Event) error { <-finish; return nil }})
 	require.NoError(t, err)
 	extended := map[string]int{} // the one being handled, and the one that waits for it
-	for extended["1"] < 3 || extended["2"] < 3 {
+	for len(extended) < 2 || slices.Min(slices.Collect(maps.Values(extended))) < 3 {
 		m, err := told.NextMsg(patient)
 		require.NoError(t, err)
 		require.Equal(t, "+WPI", string(m.Data))
@@ -489,10 +493,10 @@ func TestTenantsHaveTurns(t *testing.T) {
 			return nil
 		}})
 	require.NoError(t, err)
-	receive(t, begun)                   // from now on the lag is known
-	require.Eventually(t, func() bool { // now there is none: all messages are delivered
+	receive(t, begun)           // from now on the lag is known
+	wait.Until(t, func() bool { // now there is none: all messages are delivered
 		return testutil.ToFloat64(b.metrics.lag.WithLabelValues("reader")) == 0
-	}, patient, 10*time.Millisecond)
+	})
 	var first []string
 	for range 20 { // it is second or third, when the dispatcher has read everything that was sent
 		first = append(first, receive(t, handled))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
@@ -69,21 +70,35 @@ func (b *Bus) Replay(ctx context.Context, consumer string) (int, error) {
 		if err != nil {
 			return replayed, fmt.Errorf("replay: %w", err)
 		}
-		m := &nats.Msg{Subject: replaySubject(consumer), Data: parked.Data, Header: nats.Header{}}
-		m.Header.Set(headerSubject, parked.Header.Get(headerSubject))
-		// The id turns two replays at the same time, or one that was interrupted before the deletion, into one.
-		id := fmt.Sprintf("replay-%s-%d", consumer, parked.Sequence)
-		if _, err := b.js.PublishMsg(ctx, m, jetstream.WithMsgID(id)); err != nil {
-			return replayed, fmt.Errorf("replay: %w", err)
-		}
-		if err := stream.DeleteMsg(ctx, parked.Sequence); err != nil &&
-			!errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
-			return replayed, fmt.Errorf("replay: %w", err)
+		if err := b.replay(ctx, stream, parked); err != nil {
+			return replayed, err
 		}
 		replayed++
 		from = parked.Sequence + 1
 	}
 	return replayed, nil
+}
+
+// replay copies a parked event to its consumer's subject and removes it.
+func (b *Bus) replay(ctx context.Context, stream jetstream.Stream, parked *jetstream.RawStreamMsg) error {
+	consumer := strings.TrimPrefix(parked.Subject, parkedSubject(""))
+	m := &nats.Msg{Subject: replaySubject(consumer), Data: parked.Data, Header: nats.Header{}}
+	m.Header.Set(headerSubject, parked.Header.Get(headerSubject))
+	// The id turns two replays at the same time, or one that was interrupted before the deletion, into one.
+	id := fmt.Sprintf("replay-%s-%d", consumer, parked.Sequence)
+	if _, err := b.js.PublishMsg(ctx, m, jetstream.WithMsgID(id)); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	return discard(ctx, stream, parked)
+}
+
+// discard removes a parked event, unless that was done meanwhile.
+func discard(ctx context.Context, stream jetstream.Stream, parked *jetstream.RawStreamMsg) error {
+	err := stream.DeleteMsg(ctx, parked.Sequence)
+	if err != nil && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return fmt.Errorf("remove a parked event: %w", err)
+	}
+	return nil
 }
 
 // headerText makes a text fit for a header: one line of limited length.

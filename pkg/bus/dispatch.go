@@ -161,6 +161,7 @@ func (d *dispatcher) settle(x *delivery) bool {
 		if err != nil {
 			return false
 		}
+		x.event.Place = d.place(x)
 		err = d.handle(x.event)
 		leave()
 		if err == nil {
@@ -204,6 +205,20 @@ func (d *dispatcher) handle(e Event) (err error) {
 		span.End()
 	}()
 	return d.consumer.config.Handle(ctx, e)
+}
+
+// place is where a message is in the stream of events; zero if it is replayed.
+func (d *dispatcher) place(x *delivery) Place {
+	if d.consumer.stream != EventStream {
+		return Place{}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	handled := x.stream
+	for place := range d.held {
+		handled = min(handled, place)
+	}
+	return Place{Stream: d.consumer.epoch, Number: x.stream, Handled: handled}
 }
 
 // park parks a message and repeats that until it succeeds. It returns false if the session has ended before.

@@ -27,6 +27,16 @@ type Event struct {
 	PayloadOrigin string
 	Sequence      int64           // grows with each event of one record
 	Data          json.RawMessage // {"record": …, "previous": …}
+	JSON          json.RawMessage // the whole event, as it was published
+
+	Place Place // of an event that a Consumer gets; zero if it is replayed
+}
+
+// Place is where an event is in the stream.
+type Place struct {
+	Stream  string // identifies the stream: one that is made anew counts from 1 again
+	Number  uint64
+	Handled uint64 // the consumer has handled all events before this place
 }
 
 // Record identifies the record that the event is about. Events with the same one are handled one after the other.
@@ -71,6 +81,6 @@ func Decode(subject string, payload []byte) (Event, error) {
 	return Event{
 		ID: wire.ID, Source: wire.Source, Type: wire.Type, Subject: wire.Subject, Time: wire.Time, Tenant: wire.Tenant,
 		Actor: wire.Actor, RequestID: wire.RequestID, TraceParent: wire.TraceParent, PayloadOrigin: wire.PayloadOrigin,
-		Sequence: sequence, Data: json.RawMessage(wire.Data),
+		Sequence: sequence, Data: json.RawMessage(wire.Data), JSON: payload,
 	}, nil
 }

@@ -17,7 +17,8 @@ func TestDecode(t *testing.T) {
 	e, err := Decode("idp.events.acme.user.created", []byte(eventJSON))
 	require.NoError(t, err)
 	require.Equal(t, "2026-01-31T09:30:00.123Z", e.Time.String())
-	e.Time = Event{}.Time
+	require.NotEmpty(t, e.JSON)
+	e.Time, e.JSON = Event{}.Time, nil
 	require.Equal(t, Event{ID: "0190", Source: "/users", Type: "idp.user.created", Subject: "1048576", Tenant: "acme",
 		Actor: "1", RequestID: "r",
 		TraceParent: "t", PayloadOrigin: "山田", Sequence: 9007199254740993,

@@ -19,6 +19,7 @@ const (
 	followTries    = 4
 	followMessages = 512 // messages fetched ahead
 	followIdle     = 30 * time.Second
+	aloneEvery     = 5 * time.Second
 )
 
 // FollowerConfig says what a replica follows and how.
@@ -37,6 +38,16 @@ type FollowerConfig struct {
 	// event's tenant.
 	Handle func(ctx context.Context, e Event) error
 
+	// MaxAge makes Ready fail once the follower has heard nothing from NATS for so long; 0: never.
+	MaxAge time.Duration
+
+	// Meanwhile is called every few seconds while NATS is away, after the first snapshot: it can bring the state up to
+	// date in another way. Its failures are logged. Optional.
+	Meanwhile func(ctx context.Context) error
+
+	// Started is called with the follower before it begins; optional.
+	Started func(*Follower)
+
 	retry func() backoff.BackOff // followDelays, except in tests
 }
 
@@ -53,7 +64,8 @@ type Follower struct {
 	created time.Time // creation time of the stream that place is in; zero before the first snapshot
 
 	mu    sync.Mutex
-	stale error // the reason why the state may be out of date; nil once it is up to date
+	stale error     // the reason why the state may be out of date; nil once it is up to date
+	lost  time.Time // when NATS was last heard; zero while the session runs
 }
 
 var errNoSnapshot = errors.New("the snapshot is not complete")
@@ -72,7 +84,10 @@ func (b *Bus) Follow(ctx context.Context, c FollowerConfig) (*Follower, error) {
 	if c.retry == nil {
 		c.retry = followDelays
 	}
-	f := &Follower{bus: b, config: c, done: make(chan struct{}), stale: errNoSnapshot}
+	f := &Follower{bus: b, config: c, done: make(chan struct{}), stale: errNoSnapshot, lost: time.Now()}
+	if c.Started != nil {
+		c.Started(f)
+	}
 	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go f.run(ctx)
 	b.mu.Lock()
@@ -81,15 +96,71 @@ func (b *Bus) Follow(ctx context.Context, c FollowerConfig) (*Follower, error) {
 	return f, nil
 }
 
-// Ready returns the reason why the replica's state is not up to date; nil once it has caught up with the stream. It
-// stays nil when NATS is away later: the state is then as old as the last connection.
+// Ready returns the reason why the replica's state is not up to date; nil once it has caught up with the stream. When
+// NATS is away later the state is as old as Age says: Ready fails from MaxAge on.
 func (f *Follower) Ready() error {
+	age := f.Age()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stale != nil {
 		return fmt.Errorf("%s: %w", f.config.Name, f.stale)
 	}
+	if f.config.MaxAge > 0 && age >= f.config.MaxAge {
+		return fmt.Errorf("%s: nothing was heard from NATS for %v", f.config.Name, age.Round(time.Second))
+	}
 	return nil
+}
+
+// Age is how long the follower has heard nothing from NATS; 0 while it is connected. A connection that is silently
+// broken is noticed after two heartbeats, which then count.
+func (f *Follower) Age() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost.IsZero() {
+		return 0
+	}
+	return max(1, time.Since(f.lost))
+}
+
+// hears notes that a session runs, and loses that it has ended.
+func (f *Follower) hears() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lost = time.Time{}
+}
+
+func (f *Follower) loses(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.lost.IsZero() {
+		return
+	}
+	if f.lost = time.Now(); errors.Is(err, jetstream.ErrNoHeartbeat) {
+		f.lost = f.lost.Add(-2 * heartbeat)
+	}
+}
+
+// alone calls Meanwhile as long as NATS is away.
+func (f *Follower) alone(ctx context.Context) {
+	every := time.NewTicker(aloneEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		f.mu.Lock()
+		begun, away := f.stale != errNoSnapshot, !f.lost.IsZero() //nolint:errorlint // it is set as it is
+		f.mu.Unlock()
+		if !begun || !away {
+			continue
+		}
+		if err := f.config.Meanwhile(ctx); err != nil && ctx.Err() == nil {
+			f.bus.log.Warn("a follower without NATS could not bring its state up to date", "follower", f.config.Name,
+				"error", err)
+		}
+	}
 }
 
 // Stop ends the follower. It cancels the context of a running handler or snapshot, and waits for it.
@@ -108,7 +179,12 @@ func (f *Follower) setStale(err error) {
 }
 
 func (f *Follower) run(ctx context.Context) {
+	var others sync.WaitGroup
 	defer close(f.done)
+	defer others.Wait()
+	if f.config.Meanwhile != nil {
+		others.Go(func() { f.alone(ctx) })
+	}
 	wait, troubled := patience(), false
 	for ctx.Err() == nil {
 		connected, cancel, err := f.bus.link.wait(ctx)
@@ -117,6 +193,7 @@ func (f *Follower) run(ctx context.Context) {
 		}
 		began := f.place
 		err = f.session(connected)
+		f.loses(err)
 		if connected.Err() == nil {
 			if !troubled {
 				f.bus.log.Warn("a follower lost its session and continues where it stopped",
@@ -159,6 +236,7 @@ func (f *Follower) session(ctx context.Context) error {
 		return fmt.Errorf("pull: %w", err)
 	}
 	defer messages.Stop()
+	f.hears()
 	caughtUp := consumer.CachedInfo().NumPending == 0
 	from := f.place
 	for last := uint64(0); ; {

@@ -12,6 +12,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // mirror is the state of a replica that follows: the events it got, in order, since its last snapshot.
@@ -56,10 +58,10 @@ func (m *mirror) state() (int, []string) {
 // until waits for a number of snapshots, and for the last event.
 func (m *mirror) until(t *testing.T, snapshots int, last string) []string {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		n, seen := m.state()
 		return n == snapshots && (last == "" || len(seen) > 0 && seen[len(seen)-1] == last)
-	}, patient, 5*time.Millisecond)
+	})
 	_, seen := m.state()
 	return seen
 }
@@ -73,7 +75,7 @@ func follow(t *testing.T, b *Bus, m *mirror) *Follower {
 
 func ready(t *testing.T, f *Follower) {
 	t.Helper()
-	require.Eventually(t, func() bool { return f.Ready() == nil }, patient, 5*time.Millisecond)
+	wait.Until(t, func() bool { return f.Ready() == nil })
 }
 
 func TestEveryReplicaFollowsAllEventsInOrder(t *testing.T) {
@@ -129,12 +131,42 @@ func TestAFollowerGoesOnWhereItWas(t *testing.T) {
 	publish(t, b, message("1", 1))
 	m.until(t, 1, "1-1")
 	x.stop()
-	require.Eventually(t, func() bool { return b.Ready() != nil }, patient, 5*time.Millisecond)
+	wait.Until(t, func() bool { return b.Ready() != nil })
 	require.NoError(t, f.Ready(), "its state is as old as the last connection")
 	x.start()
-	require.Eventually(t, func() bool { return b.Ready() == nil }, patient, 5*time.Millisecond)
+	wait.Until(t, func() bool { return b.Ready() == nil })
 	publish(t, b, message("1", 2))
 	require.Equal(t, []string{"1-1", "1-2"}, m.until(t, 1, "1-2"), "without a second snapshot, a gap or a repetition")
+}
+
+// A follower knows how long it has heard nothing: with a limit it is not ready from then on, until NATS is back. What
+// it is to do meanwhile is done.
+func TestAFollowerKnowsItsAge(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	var m mirror
+	c := m.config("mirror")
+	c.MaxAge = time.Nanosecond
+	var started *Follower
+	c.Started = func(f *Follower) { started = f }
+	meanwhile := make(chan struct{}, 100)
+	c.Meanwhile = func(context.Context) error {
+		meanwhile <- struct{}{}
+		return errors.New("fails")
+	}
+	f, err := b.Follow(t.Context(), c)
+	require.NoError(t, err)
+	require.Same(t, f, started)
+	ready(t, f)
+	require.Zero(t, f.Age())
+	x.stop()
+	wait.Until(t, func() bool { return f.Age() > 0 })
+	require.ErrorContains(t, f.Ready(), "nothing was heard from NATS")
+	receive(t, meanwhile)
+	receive(t, meanwhile)
+	x.start()
+	wait.Until(t, func() bool { return f.Age() == 0 })
+	ready(t, f)
 }
 
 // A follower that has missed events takes a snapshot; it never skips events.
@@ -166,10 +198,10 @@ func TestAFollowerThatMissedEventsBeginsAnew(t *testing.T) {
 			publish(t, b, message("1", 1))
 			m.until(t, 1, "1-1")
 			x.stop()
-			require.Eventually(t, func() bool { return b.Ready() != nil }, patient, 5*time.Millisecond)
+			wait.Until(t, func() bool { return b.Ready() != nil })
 			lose(t, x)
 			m.until(t, 2, "")
-			require.Eventually(t, func() bool { return b.Ready() == nil }, patient, 5*time.Millisecond)
+			wait.Until(t, func() bool { return b.Ready() == nil })
 			publish(t, b, message("1", 5))
 			m.until(t, 2, "1-5")
 		})

@@ -23,10 +23,11 @@ func (b *Bus) DeclareQueue(ctx context.Context, tenant, subscription string) err
 }
 
 // PublishToQueue adds a message to a subscription's queue and waits until JetStream has stored it. JetStream drops a
-// message whose id was published to the same queue within the last two minutes.
-func (b *Bus) PublishToQueue(ctx context.Context, tenant, subscription, id string, payload []byte) error {
+// message if one with the same id and occasion was published to the same queue within the last two minutes: it was
+// published already, and only the acknowledgement was lost.
+func (b *Bus) PublishToQueue(ctx context.Context, tenant, subscription, occasion, id string, payload []byte) error {
 	_, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: SubscriptionSubject(tenant, subscription), Data: payload},
-		jetstream.WithMsgID(subscription+"."+id), jetstream.WithExpectStream(SubscriptionStream))
+		jetstream.WithMsgID(subscription+"."+occasion+"."+id), jetstream.WithExpectStream(SubscriptionStream))
 	return err
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -294,7 +293,7 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 			publish(t, r.Bus, message("2", 1), message("3", 1)) // for the waiting pulls
 			own, err := js.Consumer(t.Context(), EventStream, ReaderConsumer)
 			require.NoError(t, err)
-			_, err = own.Next(jetstream.FetchMaxWait(5 * time.Second)) // queued after the others
+			_, err = own.Next(jetstream.FetchMaxWait(patient)) // queued after the others
 			assert.NoError(t, err, "none of them got an event")
 			// sent after anything that the server may have published
 			require.NoError(t, r.nats.Publish("idp.check.organization.end", nil))

@@ -166,11 +166,17 @@ func SubscriptionConsumer(id string) string { return "s-" + id }
 // SubscriptionSubject is where the events of a subscription go that is delivered over NATS.
 func SubscriptionSubject(tenant, id string) string { return subscriptionsPrefix + tenant + "." + id }
 
+// firstPlace is the place of the first message of a new stream: greater than those of a stream that was there before
+// and is lost, so that nobody takes a message for another at the same place. It is below 2^53 for more than two
+// centuries.
+func firstPlace(now time.Time) uint64 { return uint64(now.UnixMicro()) } //nolint:gosec // after 1970
+
 func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	stream, err := b.js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		want.FirstSeq = firstPlace(time.Now())
 		_, err = b.js.CreateStream(ctx, want)
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			return nil // another replica was faster

@@ -184,6 +184,13 @@ func (a *Answer) Problem(status int, code string, locations ...string) problem.D
 	require.NotEmpty(a.t, doc.Detail)
 	require.Equal(a.t, a.Header.Get("X-Request-Id"), doc.RequestID)
 	require.NotEmpty(a.t, doc.RequestID)
+	if code == "in_use" {
+		require.NotEmpty(a.t, doc.Errors, "it says what refers to the record")
+		for _, fault := range doc.Errors {
+			require.Positive(a.t, fault.Count, "%s", a.Body)
+			require.NotEmpty(a.t, fault.Location)
+		}
+	}
 	if len(locations) > 0 {
 		var found []string
 		for _, fault := range doc.Errors {

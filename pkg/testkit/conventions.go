@@ -22,6 +22,8 @@ type Resource struct {
 	Open   []string // ids of the operations without a credential; all others must require one
 	Sealed []string // members of Body that are secrets and never shown
 
+	Secrets map[string]Secret // of all the service's collections with sealed members, by the collection's name
+
 	// Query is the query that lists and deletes require, such as object_code=company; "" means none. It must select the
 	// records that Body creates, and no others.
 	Query string
@@ -52,6 +54,7 @@ func Conventions(t *testing.T, start func(testing.TB) *Service, r Resource) {
 	t.Run("forms", func(t *testing.T) { t.Parallel(); forms(t, start(t)) })
 	t.Run("event streams", func(t *testing.T) { t.Parallel(); eventStreams(t, start(t)) })
 	t.Run("secrets", func(t *testing.T) { t.Parallel(); secrets(t, start(t), r) })
+	t.Run("rerouted secrets", func(t *testing.T) { t.Parallel(); rerouted(t, start(t), r) })
 	t.Run("bodies", func(t *testing.T) { t.Parallel(); bodies(t, start(t), r) })
 	t.Run("unique members", func(t *testing.T) { t.Parallel(); uniqueMembers(t, start(t), r) })
 	t.Run("paths", func(t *testing.T) { t.Parallel(); paths(t, start(t), r) })

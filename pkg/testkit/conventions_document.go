@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/openapi"
 )
 
 // documented checks that the document has what readers and generators of clients need.
@@ -27,6 +29,12 @@ func documented(t *testing.T, s *Service, r Resource) {
 		assert.Regexp(t, `^([A-Z][a-z0-9]*)+$`, name, "schemas have UpperCamelCase names")
 	}
 	older := s.Stranger().Get("/openapi-3.0.json")
+	for _, document := range []*Answer{s.Stranger().Get("/openapi.json"), older} {
+		parsed, err := openapi.Parse(document.Body)
+		require.NoError(t, err)
+		assert.Empty(t, openapi.Faults(parsed))
+	}
+	tagged := s.tagged()
 	assert.Equal(t, "3.0.3", older.Object()["openapi"])
 	assert.NotContains(t, string(older.Body), `"type":[`, "only OpenAPI 3.1 has lists of types")
 	operationIDs := map[string]bool{}
@@ -36,7 +44,23 @@ func documented(t *testing.T, s *Service, r Resource) {
 		require.Len(t, o.Tags, 1, o.OperationID)
 		assert.Contains(t, nouns, o.Tags[0], o.OperationID)
 		documentedOperation(t, doc, o, slices.Contains(r.Open, o.OperationID))
+		if of := o.record(tagged); of != "" {
+			assert.Contains(t, o.Parameters, parameter{Ref: "#/components/parameters/IfMatch"},
+				"%s changes the record of GET %s, or acts on it", o.OperationID, of)
+		}
+		deprecated(t, s, o)
 	}
+}
+
+// deprecated: every answer of a deprecated operation says so, and what to use instead (RFC 9745).
+func deprecated(t *testing.T, s *Service, o operation) {
+	answer := s.Stranger().Do(o.Method, o.url(), "{}")
+	if !o.Deprecated {
+		assert.Empty(t, answer.Header.Get("Deprecation"), o.OperationID)
+		return
+	}
+	assert.Regexp(t, `^@[0-9]+$`, answer.Header.Get("Deprecation"), o.OperationID)
+	assert.Regexp(t, `^</v1/[^{}]+>; rel="successor-version"$`, answer.Header.Get("Link"), o.OperationID)
 }
 
 // documentedOperation checks an operation's id, summary, parameters, security, responses and examples.
@@ -54,7 +78,7 @@ func documentedOperation(t *testing.T, doc description, o operation, open bool) 
 	statuses := []string{"200", "400", "429", "500", "503"}
 	if open {
 		assert.Empty(t, o.Scope, o.OperationID)
-		assert.Empty(t, o.Security, o.OperationID)
+		assert.Equal(t, []map[string][]string{}, o.Security, "%s has no security: []", o.OperationID)
 	} else {
 		assert.NotEmpty(t, o.Scope, "%s is open, but not among Open", o.OperationID)
 		assert.Contains(t, o.Security, map[string][]string{"bearer": strings.Fields(o.Scope)}, o.OperationID)

@@ -13,6 +13,8 @@ import (
 
 type operation struct {
 	Method, Path string
+	Collection   bool                       `json:"-"` // a GET lists what is at the path, too
+	Deprecated   bool                       `json:"deprecated"`
 	OperationID  string                     `json:"operationId"`
 	Summary      string                     `json:"summary"`
 	Tags         []string                   `json:"tags"`
@@ -86,6 +88,8 @@ func (s *Service) operations() []operation {
 		for method, raw := range methods {
 			o := operation{Method: strings.ToUpper(method), Path: path}
 			require.NoError(s.t, json.Unmarshal(raw, &o))
+			_, read := methods["get"]
+			o.Collection = read && !strings.HasSuffix(path, "}")
 			all = append(all, o)
 		}
 	}

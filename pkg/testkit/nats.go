@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"testing"
 
@@ -46,6 +47,27 @@ func (n *NATS) Stop() {
 		n.server.Stop()
 		n.server = nil
 	}
+}
+
+// Copy stops the server, copies its files and starts it again. Restore brings the copy back, as if all later writes had
+// been lost in a power cut.
+func (n *NATS) Copy() (dir string) {
+	n.t.Helper()
+	n.Stop()
+	dir = n.t.TempDir()
+	require.NoError(n.t, os.CopyFS(dir, os.DirFS(n.dir)))
+	n.Start()
+	return dir
+}
+
+// Restore replaces the server by one on a copy of its files.
+func (n *NATS) Restore(dir string) {
+	n.t.Helper()
+	n.Stop()
+	n.mu.Lock()
+	n.dir = dir
+	n.mu.Unlock()
+	n.Start()
 }
 
 // InProcessConn implements nats.InProcessConnProvider.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -19,11 +20,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // Main runs a package's tests and fails if they leave goroutines behind.
@@ -41,6 +44,8 @@ type Service struct {
 	unit    *service.Unit
 	tasks   []service.Task
 
+	collections []*docstore.Def
+
 	commands *commandCounter // nil without MongoDB
 	foreign  string          // the noun of the events that the test itself publishes; see TestTells
 }
@@ -53,6 +58,8 @@ type Options struct {
 	File     string        // an SQLite file, possibly of a process that died, instead of a new database
 	Database string        // of MongoDB, possibly of a process that runs, instead of a new one
 	Key      secret.String // of the other process: see secret.NewKey
+
+	Forwarded *forwarded.Trust // instead of one that believes the peer of the test's requests
 
 	// Engine, if set, returns the engine for the store, given the test's own: such as one that counts or fails.
 	Engine func(docstore.Engine) docstore.Engine
@@ -95,8 +102,12 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	}
 	s.Deps = service.Deps{
 		Store: store, Keys: keys, Outbound: o.Outbound, Dialer: o.Dialer, Pictures: picture.NewRoom(), Clock: s.Clock,
-		Log: log, Strict: true,
+		Log: log, Strict: true, Recheck: 10 * time.Millisecond,
 		PublicURL: "https://idp.test",
+		Forwarded: forwarded.Trust{Proxies: forwarded.Proxies{netip.MustParsePrefix("192.0.2.1/32")}}, // httptest's
+	}
+	if o.Forwarded != nil {
+		s.Deps.Forwarded = *o.Forwarded
 	}
 	s.run(spec)
 	return s
@@ -133,6 +144,7 @@ func (s *Service) run(spec service.Spec) {
 	require.NoError(s.t, err)
 	s.Deps.Bus, s.Deps.Metrics, s.Deps.Requests = b, registry, telemetry.NewHTTPMetrics(registry)
 	newApp := spec.New
+	s.collections = spec.Collections
 	spec.New = func(ctx context.Context, d service.Deps) (service.App, error) {
 		app, err := newApp(ctx, d)
 		for i := range app.Tasks {
@@ -179,14 +191,14 @@ func (s *Service) TellDenied() {
 func (s *Service) Ready() {
 	s.t.Helper()
 	isReady := func() bool { return s.unit.Ready(context.Background()) == nil }
-	require.Eventually(s.t, isReady, 20*time.Second, time.Millisecond)
+	wait.Until(s.t, isReady)
 }
 
 // Warnings returns what /readyz shows that the service does not have and works without.
 func (s *Service) Warnings() []string { return s.unit.Warnings() }
 
 func within(t testing.TB, stop func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Long)
 	defer cancel()
 	if err := stop(ctx); err != nil {
 		t.Error(err)
@@ -216,7 +228,7 @@ func (s *Service) Events(n int) []bus.Event {
 // order. The test fails if the sequence of a record's events does not grow.
 func (s *Service) EventsUntil(last func(bus.Event) bool) []bus.Event {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Long)
 	defer cancel()
 	js := s.Deps.Bus.JetStream()
 	stream, err := js.Stream(ctx, "IDP_EVENTS")

@@ -10,12 +10,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // EventStream is an open event stream (Server-Sent Events) on a connection of its own.
@@ -40,7 +40,7 @@ func (c *Client) Events(path string) *EventStream {
 	c.t.Cleanup(server.Close)
 	c.t.Cleanup(drain)
 
-	ctx, leave := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, leave := context.WithTimeout(context.Background(), wait.Long)
 	c.t.Cleanup(leave)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
 	require.NoError(c.t, err)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -17,6 +18,7 @@ type guard struct {
 	open   chan struct{}
 	reader *server.User // nil if no TCP client is admitted
 
+	session     time.Duration   // how long users of subscriptions may stay connected
 	subscribers *server.Account // the account of the users of subscriptions
 	subscriber  *atomic.Pointer[Subscriber]
 }
@@ -58,9 +60,14 @@ func (g *guard) admitSubscriber(c server.ClientAuthentication, user, password st
 	if !ok {
 		return false
 	}
-	c.RegisterUser(&server.User{Username: user, Account: g.subscribers, Permissions: &server.Permissions{
+	// The client then connects again by itself if it is still admitted, as with an auth callout.
+	deadline := time.Now().Add(g.session)
+	permissions := &server.Permissions{
 		Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe},
-	}})
+	}
+	c.RegisterUser(&server.User{
+		Username: user, Account: g.subscribers, ConnectionDeadline: deadline, Permissions: permissions,
+	})
 	return true
 }
 

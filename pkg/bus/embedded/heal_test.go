@@ -17,9 +17,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
-)
 
-const patient = 30 * time.Second // within this time the server must have recovered
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
+)
 
 // smallDisk mounts a file system for the test.
 func smallDisk(t *testing.T, size string) string {
@@ -105,20 +105,19 @@ func TestHealsAfterAFullDisk(t *testing.T) {
 		for publish() == nil {
 			acknowledged++
 		}
-		require.Eventually(t, func() bool {
+		wait.Until(t, func() bool {
 			return s.health() != nil && strings.Count(log.String(), "cannot be restarted yet") > round
-		},
-			patient, 10*time.Millisecond, "%s", &log)
+		}, "%s", &log)
 		require.ErrorIs(t, s.space(), syscall.ENOSPC)
 
 		free()
 		freed := time.Now()
-		require.Eventually(t, func() bool { return publish() == nil }, patient, 10*time.Millisecond, "%s", &log)
+		wait.Until(t, func() bool { return publish() == nil }, "%s", &log)
 		t.Logf("events flow %v after there is space", time.Since(freed))
 		acknowledged++
-		require.Eventually(t, func() bool {
+		wait.Until(t, func() bool {
 			return strings.Count(log.String(), "accepts events again") > round
-		}, patient, 10*time.Millisecond, "%s", &log)
+		}, "%s", &log)
 	}
 
 	stream, err := js.Stream(t.Context(), events.Name)
@@ -128,11 +127,11 @@ func TestHealsAfterAFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, body, last.Data)
 	require.Equal(t, url, s.ClientURL())
-	require.Eventually(t, func() bool { // the reader has reconnected by itself
+	wait.Until(t, func() bool { // the reader has reconnected by itself
 		require.NoError(t, publish())
 		_, err := follows.NextMsg(100 * time.Millisecond)
 		return err == nil
-	}, patient, time.Millisecond)
+	})
 }
 
 // A stream that cannot be read does not recover by restarts, which disturb the other streams.
@@ -151,9 +150,9 @@ func TestADamagedStreamDoesNotCauseRestartAfterRestart(t *testing.T) {
 	s, err = Start(Config{StoreDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		return strings.Contains(log.String(), "has not helped")
-	}, patient, 10*time.Millisecond, "%s", &log)
+	}, "%s", &log)
 	nc, _ := connect(t, "", nats.InProcessServer(s.Conn()))
 	require.Never(t, func() bool {
 		return nc.Stats().Reconnects > 0 || !nc.IsConnected()

@@ -12,6 +12,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ const (
 	maxMemory      = 64 << 20
 	maxConnections = 1024
 	defaultStore   = 16 << 30
+	defaultSession = 30 * time.Second
 )
 
 // Config says where the server keeps its data and who may connect to it.
@@ -55,6 +57,9 @@ type Config struct {
 	// "events" of the stream IDP_EVENTS if there is one, and nothing else: see admitReaders. Both are required with
 	// Listen.
 	User, Password string
+	// SubscriberSession is how long users of subscriptions may stay connected before they are asked for again; 0 means
+	// 30 s.
+	SubscriberSession time.Duration
 
 	Log *slog.Logger
 }
@@ -125,6 +130,7 @@ func (s *Server) run() error {
 		return err
 	}
 	options, guard := s.options.Clone(), newGuard(s.config.User, s.config.Password, &s.subscriber)
+	guard.session = cmp.Or(s.config.SubscriberSession, defaultSession)
 	options.CustomClientAuthentication = guard
 	started, err := server.NewServer(options)
 	if err != nil {

@@ -1,0 +1,141 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// Pages says which events Read returns.
+type Pages struct {
+	Stream      string   // as in Place
+	Subjects    []string // of which no event can match two
+	After, UpTo uint64   // places; there is or was an event at UpTo
+	Limit       int
+}
+
+// Page are events of the stream, in order.
+type Page struct {
+	Events []Event
+	Next   uint64 // up to this place there are no others
+	Lost   bool   // the stream no longer has some of the events
+}
+
+// Read reads events that the stream still has. It is for work that is behind; what follows the stream consumes or
+// follows it. The error is apperr.Unavailable.
+func (b *Bus) Read(ctx context.Context, p Pages) (Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	page, err := b.read(ctx, p)
+	if err != nil {
+		return Page{}, apperr.Away("the event stream", err)
+	}
+	return page, nil
+}
+
+func (b *Bus) read(ctx context.Context, p Pages) (Page, error) {
+	stream, err := b.js.Stream(ctx, EventStream)
+	if err != nil {
+		return Page{}, fmt.Errorf("look at the stream: %w", err)
+	}
+	info := stream.CachedInfo()
+	if epoch(info) != p.Stream || info.State.FirstSeq > p.UpTo {
+		return Page{Next: p.UpTo, Lost: true}, nil
+	}
+	page := Page{Next: p.After, Lost: info.State.FirstSeq > p.After+1}
+	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubjects: p.Subjects, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: p.After + 1,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: followIdle,
+	})
+	if err != nil {
+		return Page{}, fmt.Errorf("make a consumer: %w", err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) // JetStream does so after followIdle
+	}()
+	n, err := page.fetch(consumer, p)
+	if err != nil || n == p.Limit || page.Next == p.UpTo {
+		return page, err
+	}
+	return page, page.checkEnd(ctx, stream, p)
+}
+
+// fetch adds the consumer's messages to the page, and returns how many there were.
+func (page *Page) fetch(consumer jetstream.Consumer, p Pages) (n int, err error) {
+	batch, err := consumer.FetchNoWait(p.Limit)
+	if err != nil {
+		return 0, fmt.Errorf("pull: %w", err)
+	}
+	for m := range batch.Messages() {
+		n++
+		meta, err := m.Metadata()
+		if err != nil {
+			return n, fmt.Errorf("message without metadata: %w", err)
+		}
+		if meta.Sequence.Consumer != uint64(n) {
+			return n, errLostMessage
+		}
+		page.Next = min(meta.Sequence.Stream, p.UpTo)
+		if e, err := Decode(m.Subject(), m.Data()); err == nil && meta.Sequence.Stream <= p.UpTo {
+			e.Place = Place{Stream: p.Stream, Number: meta.Sequence.Stream}
+			page.Events = append(page.Events, e)
+		}
+	}
+	if err := batch.Error(); err != nil {
+		return n, fmt.Errorf("pull: %w", err)
+	}
+	return n, nil
+}
+
+// checkEnd is for a page that ends before the place up to which it was to be read. The event there may have another
+// subject, or is no longer kept. Otherwise the server that was asked does not have it yet.
+func (page *Page) checkEnd(ctx context.Context, stream jetstream.Stream, p Pages) error {
+	last, err := stream.GetMsg(ctx, p.UpTo)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		page.Lost = true
+	case err != nil:
+		return fmt.Errorf("look at the last event: %w", err)
+	case slices.ContainsFunc(p.Subjects, func(filter string) bool { return matches(filter, last.Subject) }):
+		return errors.New("the server does not have all events yet")
+	}
+	page.Next = p.UpTo
+	return nil
+}
+
+// matches reports whether a subject is one of a filter's.
+func matches(filter, subject string) bool {
+	of, is := strings.Split(filter, "."), strings.Split(subject, ".")
+	for i, token := range of {
+		if token == ">" {
+			return len(is) > i
+		}
+		if i == len(is) || token != "*" && token != is[i] {
+			return false
+		}
+	}
+	return len(of) == len(is)
+}
+
+// epochOf identifies a stream.
+func (b *Bus) epochOf(ctx context.Context, stream string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	s, err := b.js.Stream(ctx, stream)
+	if err != nil {
+		return "", fmt.Errorf("look at the stream: %w", err)
+	}
+	return epoch(s.CachedInfo()), nil
+}
+
+func epoch(info *jetstream.StreamInfo) string { return strconv.FormatInt(info.Created.UnixNano(), 36) }
