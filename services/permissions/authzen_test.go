@@ -122,7 +122,19 @@ func TestAuthZENBatch(t *testing.T) {
 		require.Equal(t, true, c.Post("/access/v1/evaluations",
 			evaluation("alice", "edit", "101")).Object()["decision"], "without evaluations the request is one")
 		require.Equal(t, 400, c.Post("/access/v1/evaluations", many("some_day", "101")).Status)
-		require.Equal(t, 400, c.Post("/access/v1/evaluations", object{"evaluations": []object{record("101")}}).Status)
+		require.Equal(t, 400, c.Post("/access/v1/evaluations", object{"options": object{}}).Status)
+	})
+	t.Run("an item that lacks a member", func(t *testing.T) {
+		body := many("execute_all", "101", "102", "101")
+		items := body["evaluations"].([]object)
+		items[1]["resource"] = object{"type": "record"}
+		got := c.Post("/access/v1/evaluations", body).Object()["evaluations"].([]any)
+		require.Equal(t, object{"decision": false, "context": object{"reason": "invalid_parameters",
+			"errors": []any{object{"location": "resource.id", "message": "must be given"}}}}, got[1])
+		require.Equal(t, []any{true, false, true}, decisions(body))
+		body["options"] = object{"evaluations_semantic": "deny_on_first_deny"}
+		require.Equal(t, []any{true, false}, decisions(body))
+		require.Equal(t, []any{false}, decisions(object{"evaluations": []object{record("101")}}))
 	})
 	t.Run("properties", func(t *testing.T) {
 		body := many("execute_all", "101", "102", "103")
@@ -209,7 +221,8 @@ func TestAuthZENApplications(t *testing.T) {
 	s := start(t)
 	c := in(s, "acme")
 	for _, application := range []string{"8", "9"} {
-		c.Post("/v1/resources", object{"application_id": application, "type": "data", "code": "record/1"}).OK(nil)
+		c.Post("/v1/resources", object{"application_id": application, "type": "data", "code": "record/1",
+			"actions": []object{{"code": "view8"}, {"code": "view9"}}}).OK(nil)
 		c.Post("/v1/batch/auth-unit-rules", object{
 			"identities": []object{{"identity_type": "user", "identity_id": "20"}},
 			"rules": []object{{"application_id": application, "type": "data", "code": "record/1",

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // rulesAtStart is how many rules BenchmarkStart has: IDP_BENCH_RULES, or 20,000.
@@ -53,8 +54,7 @@ func BenchmarkStart(b *testing.B) {
 func awaitAnswers(b *testing.B, s *testkit.Service) {
 	b.Helper()
 	c := in(s, "acme")
-	require.Eventually(b, func() bool { return c.Post("/v1/auth-check", reading("20")).Status == 200 }, 5*time.Minute,
-		10*time.Millisecond)
+	wait.Until(b, func() bool { return c.Post("/v1/auth-check", reading("20")).Status == 200 })
 }
 
 // fill grants a hundred resources to so many users that there are as many rules as asked for.

@@ -1,6 +1,7 @@
 package permissions_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ func TestCheck(t *testing.T) {
 	c := client(t)
 	ledger := addResource(t, c, "ledger")
 	c.Post("/v1/resources", object{"application_id": "9", "type": "api", "code": "orders",
-		"uri": "/orders/{id}"}).OK(nil)
+		"uri": "/orders/{id}", "actions": []object{{"code": "GET"}, {"code": "PUT"}}}).OK(nil)
 	give(t, c, "node/11", data("ledger", "read"), object{"type": "api", "code": "orders", "actions": []string{"GET"}},
 		object{"type": "app"})
 	check := func(changes object) object {
@@ -90,6 +91,28 @@ func TestCheckBatch(t *testing.T) {
 		"body.checks[1].action")
 }
 
+// The explanations of a batch are held until they are sent, so their size has a bound; those of one check do not.
+func TestExplanationsOfABatch(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	addResource(t, c, "ledger")
+	rules := make([]object, 100)
+	for n := range rules {
+		rules[n] = data("ledger", "read")
+		rules[n]["condition"] = fmt.Sprintf("context.number == %d", n)
+	}
+	give(t, c, "user/20", rules...)
+	checks := make([]object, 1000)
+	for n := range checks {
+		checks[n] = reading("20")
+	}
+	batch := object{"checks": checks}
+	c.Post("/v1/batch/auth-check", batch).OK(nil)
+	c.Post("/v1/batch/auth-check?explain=true", batch).Problem(400, "invalid_parameters", "query.explain")
+	few := c.Post("/v1/batch/auth-check?explain=true", object{"checks": checks[:10]}).Object()
+	require.Len(t, few["results"].([]any)[9].(object)["considered"], 100)
+}
+
 func TestDenyBeatsAllowWhereverItComesFrom(t *testing.T) {
 	t.Parallel()
 	c := client(t)
@@ -127,33 +150,107 @@ func TestConditions(t *testing.T) {
 		"the request's properties override the user's")
 }
 
-// Properties that are too large to be kept in memory are absent: a condition that looks at them cannot be decided.
+// Conditions see every member of properties, up to the 64 KiB that they can have, of the user and of the resource, and
+// whatever the request gives beside them.
 func TestLargeProperties(t *testing.T) {
 	t.Parallel()
 	s := testkit.Start(t, spec)
+	large := strings.Repeat("x", 60<<10)
 	people := acme
-	people.users = []object{
-		{"id": "20", "username": "alice", "status": "1", "free_ext_props": object{"level": 3,
-			"more": strings.Repeat("x", 9<<10)}},
-		{"id": "21", "username": "bob", "status": "1", "free_ext_props": object{"level": 3,
-			"more": strings.Repeat("x", 7<<10)}},
-	}
+	people.users = []object{{"id": "20", "username": "alice", "status": "1",
+		"free_ext_props": object{"more": large, "level": 3}}}
 	answer(t, s, func() company { return people })
 	ready(t, s)
 	c := in(s, "acme")
-	addResource(t, c, "ledger")
+	c.Post("/v1/resources", object{"application_id": "9", "type": "data", "code": "ledger",
+		"actions": []object{{"code": "read"}}, "sys_ext_props": object{"a": large, "owner": "x"},
+		"free_ext_props": object{"b": large, "owner": "alice"}}).OK(nil)
 	rule := data("ledger", "read")
-	rule["condition"] = "subject.properties.level == 3"
+	rule["condition"] = "subject.properties.level == 3 && size(subject.properties.more) > 60000 && context.here &&" +
+		" resource.properties.owner == subject.name && resource.properties.a == resource.properties.b"
 	give(t, c, "everyone/*", rule)
-	require.True(t, allowed(t, c, "21"))
-	got := c.Post("/v1/auth-check?explain=true", reading("20")).Object()
-	require.Equal(t, false, got["allowed"])
-	require.Contains(t, got["nearest_miss"].(object)["text"], "there is no member properties")
-	denied := data("ledger", "read")
-	denied["condition"], denied["affect"] = "subject.properties.level == 4", "deny"
-	give(t, c, "everyone/*", denied, data("ledger", "read"))
-	require.False(t, allowed(t, c, "20"), "a deny that cannot be decided applies")
-	require.True(t, allowed(t, c, "21"))
+	body := reading("20")
+	body["context"] = object{"here": true}
+	got := c.Post("/v1/auth-check?explain=true", body).Object()
+	require.Equal(t, true, got["allowed"], got)
+	body["subject_properties"] = object{"level": 4}
+	require.Equal(t, false, c.Post("/v1/auth-check", body).Object()["allowed"])
+}
+
+// A user who is disabled may do nothing and is found by no search, whoever is granted something. A lock concerns
+// sign-in alone.
+func TestDisabledUsersMayDoNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	addResource(t, c, "ledger")
+	give(t, c, "everyone/*", data("ledger", "read"), object{"type": "app"})
+	give(t, c, "user/23", data("ledger", "read"))
+	reason := func(user, query string) any { return c.Post("/v1/auth-check"+query, reading(user)).Object()["reason"] }
+	require.Equal(t, "identity_disabled", reason("23", ""))
+	require.Equal(t, "identity_disabled", reason("23", "?explain=true"))
+	require.Equal(t, "granted", reason("24", ""), "a locked user")
+	require.Equal(t, 0, total(t, c, "/v1/auth-check/objects?identity_id=23&identity_type=user&application_id=9"+
+		"&object_type=data"))
+	require.Equal(t, 0, total(t, c, "/v1/authorized-applications?identity_id=23&identity_type=user"))
+	who := "/v1/auth-check/identities?application_id=9&object_type=data&object_code=ledger&action=read"
+	require.Equal(t, 3, total(t, c, who))
+	actions := evaluation("dave", "", "")
+	actions["resource"] = object{"type": "data", "id": "ledger", "properties": object{"application_id": "9"}}
+	require.Empty(t, c.Post("/access/v1/search/action", actions).Object()["results"])
+	tell(t, s, "user.updated", "24", "20", object{"record": object{"id": "24", "username": "erin", "status": "0"}})
+	tell(t, s, "user.updated", "23", "20", object{"record": object{"id": "23", "username": "dave", "status": "1"}})
+	eventually(t, true, func() bool {
+		return reason("24", "") == "identity_disabled" && reason("23", "") == "granted"
+	})
+}
+
+// What everyone is granted reaches the applications of the tenant too, and no others.
+func TestEveryoneReachesApplications(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	addResource(t, c, "ledger")
+	give(t, c, "everyone/*", data("ledger", "read"))
+	reason := func(id string) any {
+		body := reading(id)
+		body["identity_type"] = "application"
+		return c.Post("/v1/auth-check", body).Object()["reason"]
+	}
+	require.Equal(t, "granted", reason("2002"))
+	require.Equal(t, "unknown_identity", reason("2003"))
+	who := "/v1/auth-check/identities?application_id=9&object_type=data&object_code=ledger&action=read&identity_type="
+	require.Equal(t, []any{object{"identity_id": "2002", "identity_type": "application", "identity_name": "Shop"}},
+		c.Get(who + "application").Object()["items"])
+	give(t, c, "application/2002", data("ledger", "write"))
+	require.Equal(t, 1, total(t, c, who+"application"), "once, though it has a unit too")
+	tell(t, s, "application.created", "2003", "10", object{"record": object{"id": "2003", "name": "Bank"}})
+	eventually(t, true, func() bool { return reason("2003") == "granted" })
+	tell(t, s, "application.deleted", "2003", "20", object{})
+	eventually(t, true, func() bool { return reason("2003") == "unknown_identity" })
+}
+
+// An action that a resource does not list is refused, also where it lists none: in checks, rules and sets.
+func TestActionsThatAResourceDoesNotList(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	c.Post("/v1/resources", object{"application_id": "9", "type": "data", "code": "ledger"}).OK(nil)
+	grants := func(action string) *testkit.Answer {
+		return c.Post("/v1/batch/auth-unit-rules", object{
+			"identities": []object{{"identity_id": "20", "identity_type": "user"}},
+			"rules":      []object{{"application_id": "9", "type": "data", "code": "ledger", "actions": []string{action}}},
+		})
+	}
+	grants("fly").Problem(400, "invalid_parameters", "body.rules[0].actions[0]")
+	grants("*").OK(nil)
+	set := c.Post("/v1/resource-sets", object{"application_id": "9", "code": "books"}).ID()
+	c.Post("/v1/resource-sets/"+set+"/members", object{"resource_code": "ledger", "resource_type": "data",
+		"actions": []string{"fly"}}).Problem(400, "invalid_parameters", "body.actions[0]")
+	body := reading("20")
+	body["action"] = "fly"
+	require.Equal(t, "unknown_action", c.Post("/v1/auth-check", body).Object()["reason"])
+	require.Equal(t, 0, total(t, c, "/v1/auth-check/objects?identity_id=20&identity_type=user&application_id=9"+
+		"&object_type=data"))
 }
 
 // Decisions with and without an explanation are encoded by different code, and must agree.
@@ -262,8 +359,38 @@ func TestChecksSeeWrites(t *testing.T) {
 		require.Equal(t, false, there.With("X-Consistency-Token", token).Post("/v1/auth-check",
 			reading("21")).Object()["allowed"])
 	}
-	c.With("X-Consistency-Token", "?").Post("/v1/auth-check", reading("21")).Problem(400, "invalid_parameters",
-		"header.X-Consistency-Token")
 	require.Empty(t, c.Post("/v1/auth-units?dry_run=true", object{"identity_id": "21",
 		"identity_type": "user"}).OK(nil).Header.Get("X-Consistency-Token"))
+}
+
+// However a client writes a path, the resource that the path leads to decides. What programs read in different ways
+// is not allowed.
+func TestCheckNormalisesURIs(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	get := []object{{"code": "GET"}}
+	for code, uri := range map[string]string{"files": "/files/**", "admin": "/admin", "secret": "/files/secret"} {
+		c.Post("/v1/resources", object{"application_id": "9", "type": "api", "code": code, "uri": uri,
+			"actions": get}).OK(nil)
+	}
+	give(t, c, "user/20", object{"type": "api", "code": "files", "actions": []string{"GET"}},
+		object{"type": "api", "code": "secret", "actions": []string{"GET"}, "affect": "deny"})
+	for uri, want := range map[string]string{
+		"/files/a": "granted", "/files/a%20b?c=/../d#e": "granted", "/x/../files/./a": "granted", "/%66iles/a": "granted",
+		"/files/../admin": "not_granted", "/files/%2e%2E/admin": "not_granted", "/admin?a": "not_granted",
+		"/files/%73ecret": "denied", "/files/secret#": "denied", "/files/secret/": "unknown_object",
+		"/files//secret": "invalid_uri", "/files/..%2fadmin": "invalid_uri", `/files/..\admin`: "invalid_uri",
+		"/files/%5c": "invalid_uri", "/files/..;/admin": "invalid_uri", "/files/secret;a": "invalid_uri",
+		"/files/%c0%ae": "invalid_uri", "/files/a%0": "invalid_uri", "files/a": "invalid_uri",
+	} {
+		body := object{"identity_id": "20", "identity_type": "user", "application_id": "9", "object_type": "api",
+			"uri": uri, "method": "GET"}
+		for _, query := range []string{"", "?explain=true"} {
+			got := c.Post("/v1/auth-check"+query, body).Object()
+			require.Equal(t, want, got["reason"], uri)
+			require.Equal(t, want == "granted", got["allowed"], uri)
+		}
+	}
+	c.Post("/v1/resources", object{"application_id": "9", "type": "api", "code": "x", "uri": "/a/../b"}).Problem(400,
+		"invalid_parameters", "body.uri")
 }

@@ -5,8 +5,8 @@ package permissions
 import (
 	"context"
 	"errors"
+	"time"
 
-	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
@@ -16,21 +16,32 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// Spec describes the service.
-func Spec() service.Spec {
-	return service.Spec{Name: "permissions", Collections: grant.Collections(), New: newApp}
+// Config holds the service's own settings.
+type Config struct {
+	MaxStaleness time.Duration `mapstructure:"max_staleness" doc:"How long a replica may hear nothing from NATS before it is not ready and answers checks with 503; 0: without limit"`
 }
 
-func newApp(_ context.Context, d service.Deps) (service.App, error) {
-	x := index.New(index.Deps{Store: d.Store, Bus: d.Bus, Log: d.Log, Metrics: d.Metrics})
+// DefaultConfig is what the contract says.
+func DefaultConfig() Config { return Config{MaxStaleness: 30 * time.Second} }
+
+// Spec describes the service.
+func Spec(c Config) service.Spec {
+	return service.Spec{Name: "permissions", Collections: grant.Collections(), New: c.newApp}
+}
+
+func (c Config) newApp(_ context.Context, d service.Deps) (service.App, error) {
+	if c.MaxStaleness < 0 {
+		return service.App{}, errors.New("permissions.max_staleness must not be negative")
+	}
+	x := index.New(index.Deps{Store: d.Store, Bus: d.Bus, Log: d.Log, Metrics: d.Metrics, MaxAge: c.MaxStaleness})
 	grants := grant.New(grant.Deps{
-		Store: d.Store, OnChange: x.Apply,
+		Store: d.Store, Writing: x.Writing, BeforeCommit: index.Name, OnChange: x.Apply,
 		Conditions: func(ctx context.Context, texts ...string) int { return x.State(ctx).Conditions(texts...) },
 	})
 	server := d.Server("permissions")
 	httpapi.Register(server, grants, x, d.Clock)
 	return service.App{
-		Handler:   index.TellTokens(server),
+		Handler:   server,
 		Warnings:  x.Warnings,
 		Followers: x.Followers(),
 		Answer:    func(b *bus.Bus) error { return answer(b, grants, x) },
@@ -55,7 +66,12 @@ func answer(b *bus.Bus, grants *grant.Grants, x *index.Index) error {
 		}),
 		questions.GrantsOfApplication.Answer(b, func(ctx context.Context, q questions.ApplicationID) (questions.Count,
 			error) {
-			n, err := grants.CountByOthers(ctx, q.ID)
+			if err := x.Ready(); err != nil {
+				return questions.Count{}, err
+			}
+			work := engine.NewWork(nil)
+			defer work.Done()
+			n, err := x.State(ctx).GrantedByOthers(ctx, q.ID, work)
 			return questions.Count{Count: n}, err
 		}),
 	)
@@ -63,8 +79,8 @@ func answer(b *bus.Bus, grants *grant.Grants, x *index.Index) error {
 
 // grantsOfNode counts the rules of a node; for a root also those of its tree.
 func grantsOfNode(ctx context.Context, grants *grant.Grants, x *index.Index, q questions.GrantedNode) (int64, error) {
-	if !x.Loaded() {
-		return 0, apperr.New(apperr.Unavailable, "the index of permissions is still being built")
+	if err := x.Ready(); err != nil {
+		return 0, err
 	}
 	n, err := grants.CountOf(ctx, engine.Node, q.NodeID)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/permissions"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -26,6 +27,7 @@ type company struct {
 	objects     []questions.CoreObject
 	nodes       []questions.Node
 	memberships []questions.Membership
+	callers     []questions.Application
 	page        int          // records per page; 0 means one
 	fail        func() error // the answer to a question for memberships, if not nil
 }
@@ -36,6 +38,8 @@ var acme = company{
 		{"id": "20", "username": "alice", "status": "1", "free_ext_props": object{"level": 3}},
 		{"id": "21", "username": "bob", "status": "1", "free_ext_props": object{}},
 		{"id": "22", "username": "carol", "status": "resigned"},
+		{"id": "23", "username": "dave", "status": "0", "locked": true},
+		{"id": "24", "username": "erin", "status": "1", "locked": true},
 	},
 	objects: []questions.CoreObject{{ID: "1", Code: "company", Name: "Company", Sequence: 10}},
 	nodes: []questions.Node{
@@ -44,9 +48,10 @@ var acme = company{
 		{ID: "12", Name: "Payroll", ParentID: "11", ObjectCode: "company", Sequence: 10},
 	},
 	memberships: []questions.Membership{{ID: "30", NodeID: "12", UserID: "20", Sequence: 10}},
+	callers:     []questions.Application{{ID: "2002", Name: "Shop", Sequence: 10}},
 }
 
-// answer answers for the two services with the company that now returns, which is in the tenant acme.
+// answer answers for the three services with the company that now returns, which is in the tenant acme.
 func answer(t testing.TB, s *testkit.Service, now func() company) {
 	b := s.Deps.Bus
 	next := func(ctx context.Context, q questions.TenantName) (questions.TenantName, error) {
@@ -55,6 +60,12 @@ func answer(t testing.TB, s *testkit.Service, now func() company) {
 	}
 	require.NoError(t, testkit.AnswerFor(b, "users", "next-tenant", next))
 	require.NoError(t, testkit.AnswerFor(b, "organization", "next-tenant", next))
+	require.NoError(t, testkit.AnswerFor(b, "applications", "next-tenant", next))
+	require.NoError(t, testkit.AnswerFor(b, "applications", "records",
+		func(_ context.Context, q questions.RecordsPage) (questions.Applications, error) {
+			page, after := pageOf(now().page, now().callers, q)
+			return questions.Applications{Applications: page, Next: after}, nil
+		}))
 	require.NoError(t, testkit.AnswerFor(b, "users", "records",
 		func(_ context.Context, q questions.RecordsPage) (questions.Records, error) {
 			page, after := pageOf(now().page, now().users, q)
@@ -103,7 +114,7 @@ func pageOf[T any](size int, all []T, q questions.RecordsPage) (page []T, next s
 // start runs the service beside users and organization services that have acme's people, and waits until its index is
 // complete.
 func start(t testing.TB) *testkit.Service {
-	s := testkit.Start(t, permissions.Spec())
+	s := testkit.Start(t, permissions.Spec(permissions.DefaultConfig()))
 	answer(t, s, func() company { return acme })
 	ready(t, s)
 	return s
@@ -113,9 +124,9 @@ func start(t testing.TB) *testkit.Service {
 func ready(t testing.TB, s *testkit.Service) {
 	t.Helper()
 	c := in(s, "acme")
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		return c.Post("/v1/auth-check", reading("20")).Status == 200
-	}, waitFor, tick)
+	})
 }
 
 // in is a client of a tenant with all scopes and headers that the operations of this service require.

@@ -2,6 +2,7 @@ package permissions_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -48,7 +49,49 @@ func TestPrivileges(t *testing.T) {
 	require.Equal(t, []string{"node res_set books *"}, lines("&identity_type=node"))
 	require.Len(t, lines("&object_code=ledger"), 2)
 	c.Get("/v1/privileges").Problem(400, "invalid_parameters", "query.application_id")
-	c.Get("/v1/privileges?application_id=9&identity_id=20").Problem(400, "invalid_parameters", "query.identity_type")
+	require.Equal(t, []string{"user data ledger write", "user res_set books * inherited"}, lines("&identity_id=20"))
+	require.Equal(t, []string{"user data ledger write"}, lines("&identity_name=alice"))
+	require.Equal(t, []string{"node res_set books *"}, lines("&identity_name=Finance"))
+	require.Equal(t, []string{"node res_set books *", "user data ledger write", "user data ledger read"},
+		lines("&page_sort=identity_type,affect"))
+	for _, member := range []string{"identity_id", "identity_type", "identity_name", "application_id", "object_type",
+		"object_id", "object_code", "object_name", "affect", "rule_id", "auth_unit_id", "inherited_from"} {
+		require.Len(t, lines("&page_sort="+member+"[desc]"), 3, member)
+	}
+	token := c.Get("/v1/privileges?application_id=9&page_size=1").Object()["next_page_token"].(string)
+	c.Get("/v1/privileges?application_id=9&page_size=1&page_sort=affect&page_token="+token).Problem(400,
+		"invalid_parameters", "query.page_token")
+	c.Get("/v1/privileges?application_id=9&page_sort=actions").Problem(400, "invalid_parameters", "query.page_sort")
+}
+
+// Privileges are what holds now.
+func TestPrivilegesHoldNow(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	addResource(t, c, "ledger")
+	for action, at := range map[string][2]any{"read": {nil, s.Clock.Now().Add(20 * time.Minute)},
+		"write": {s.Clock.Now().Add(40 * time.Minute), nil}} {
+		rule := data("ledger", action)
+		rule["valid_from"], rule["valid_to"] = at[0], at[1]
+		give(t, c, "user/20", rule)
+	}
+	listed := func() (actions []any) {
+		for _, query := range []string{"", "&identity_id=20", "&object_code=ledger", "&page_sort=object_id"} {
+			actions = nil
+			page := c.Get("/v1/privileges?application_id=9" + query).Object()
+			for _, item := range page["items"].([]any) {
+				actions = append(actions, item.(object)["actions"].([]any)...)
+			}
+			require.EqualValues(t, len(actions), page["total"])
+		}
+		return actions
+	}
+	require.Equal(t, []any{"read"}, listed())
+	s.Clock.Advance(20 * time.Minute)
+	require.Empty(t, listed())
+	s.Clock.Advance(20 * time.Minute)
+	require.Equal(t, []any{"write"}, listed())
 }
 
 func TestApplicationAuthorizations(t *testing.T) {

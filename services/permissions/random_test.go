@@ -12,10 +12,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 	"github.com/idplatform/idplatform/services/permissions/internal/naive"
@@ -356,9 +356,7 @@ func (l *life) agree(s *testkit.Service, n int) (allowed int) {
 		}
 		return differs == ""
 	}
-	if !assert.Eventually(l.t, agrees, waitFor, 20*tick) {
-		l.t.Fatal(differs)
-	}
+	wait.Until(l.t, agrees, "%s", &differs)
 	return allowed
 }
 

@@ -75,6 +75,9 @@ func TestGoldenQuestions(t *testing.T) {
 	add(of(questions.GrantsOfApplication, questions.ApplicationID{ID: "1048577"}, questions.Count{Count: 2}))
 	add(of(questions.ExistingConnections, questions.ConnectionIDs{IDs: []string{"31", "32"}},
 		questions.Connections{Connections: []questions.Connection{{ID: "31", ProviderCode: "wechat_scan_qr"}}}))
+	add(of(questions.NextApplicationsTenant, questions.TenantName{}, questions.TenantName{Tenant: "acme"}))
+	add(of(questions.ApplicationRecords, questions.RecordsPage{Limit: 500},
+		questions.Applications{Applications: []questions.Application{{ID: "2001", Name: "Shop", Sequence: 10}}}))
 	add(of(questions.ApplicationsOfConnection, questions.ConnectionID{ID: "1048577"}, questions.Count{Count: 3}))
 	add(of(questions.IsSubscriber, questions.Subscriber{ID: "1048577", Password: "whsec_bm90IGEgc2VjcmV0"},
 		questions.Admission{Admitted: true}))

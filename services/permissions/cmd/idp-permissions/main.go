@@ -6,7 +6,12 @@ import (
 	"github.com/idplatform/idplatform/services/permissions"
 )
 
+type settings struct {
+	service.Config `mapstructure:",squash"`
+	Permissions    permissions.Config `mapstructure:"permissions"`
+}
+
 func main() {
-	config := service.DefaultConfig("permissions", 8085)
-	service.Main("permissions", &config, &config, permissions.Spec)
+	s := settings{service.DefaultConfig("permissions", 8085), permissions.DefaultConfig()}
+	service.Main("permissions", &s, &s.Config, func() service.Spec { return permissions.Spec(s.Permissions) })
 }

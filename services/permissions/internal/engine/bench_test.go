@@ -207,6 +207,32 @@ func BenchmarkCheck(b *testing.B) {
 }
 
 // BenchmarkCheckBesideWrites measures checks of users of two nodes, first alone, then beside 500 changes a second.
+// BenchmarkPrivileges reads pages of 20 of all that is granted in an application.
+func BenchmarkPrivileges(b *testing.B) {
+	s := large(size()).State()
+	f := PrivilegeFilter{ApplicationID: "9", Now: 1000}
+	for name, page := range map[string]PrivilegePage{
+		"first page":        {Limit: 20, Count: true},
+		"page 400":          {Limit: 20, Offset: 8000, Count: true},
+		"last, descending":  {Limit: 20, Sort: []By{{"rule_id", true}}, Count: true},
+		"sorted by a name":  {Limit: 20, Sort: []By{{"identity_name", false}}, Count: true},
+		"what is of a user": {Limit: 20, Count: true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			f := f
+			if name == "what is of a user" {
+				f.Identity.ID = "6" + number(1)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				list, err := s.Privileges(b.Context(), f, page)
+				require.NoError(b, err)
+				require.NotEmpty(b, list.Lines)
+			}
+		})
+	}
+}
+
 func BenchmarkCheckBesideWrites(b *testing.B) {
 	t := large(size())
 	latency := func() (p50, p99 time.Duration) {
@@ -266,14 +292,14 @@ func BenchmarkCheckBesideWrites(b *testing.B) {
 // BenchmarkMemory measures the memory for a rule and a membership, including their shares of units, users and nodes.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
-		before := heap()
+		before := heapInUse()
 		t := large(size())
-		b.ReportMetric(float64(heap()-before)/float64(size()), "B/rule+membership")
+		b.ReportMetric(float64(heapInUse()-before)/float64(size()), "B/rule+membership")
 		runtime.KeepAlive(t)
 	}
 }
 
-func heap() uint64 {
+func heapInUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 )
 
 // ErrReach says that an identity belongs to more than MaxReach others, so that no answer about it can be given.
@@ -14,9 +15,9 @@ type Question struct {
 	Identity      Identity
 	ApplicationID string
 	ObjectType    string // Data, API, UI or App
-	ObjectID      string // the object is named by its id, its code or, of an api resource, its path
+	ObjectID      string // the object is named by its id, its code or, of an api resource, a URI
 	ObjectCode    string
-	Path          string
+	URI           string
 	Action        string // ignored for App
 	Now           int64  // milliseconds since 1970
 
@@ -34,12 +35,14 @@ type Reason string
 
 // The reasons.
 const (
-	Granted         Reason = "granted"
-	Denied          Reason = "denied"
-	NotGranted      Reason = "not_granted"
-	UnknownIdentity Reason = "unknown_identity"
-	UnknownObject   Reason = "unknown_object"
-	UnknownAction   Reason = "unknown_action"
+	Granted          Reason = "granted"
+	Denied           Reason = "denied"
+	NotGranted       Reason = "not_granted"
+	UnknownIdentity  Reason = "unknown_identity"
+	UnknownObject    Reason = "unknown_object"
+	UnknownAction    Reason = "unknown_action"
+	IdentityDisabled Reason = "identity_disabled"
+	InvalidURI       Reason = "invalid_uri" // it has no normal form, see pathOf
 )
 
 // Decision answers a Question.
@@ -71,6 +74,9 @@ func (s *State) Check(ctx context.Context, q *Question) (Decision, error) {
 	r, known := q.Work.reached(s, q.Identity)
 	if !known {
 		return Decision{Reason: UnknownIdentity}, nil
+	}
+	if r.disabled {
+		return Decision{Reason: IdentityDisabled}, nil
 	}
 	if r.full {
 		return Decision{}, ErrReach
@@ -104,6 +110,9 @@ func (s *State) find(q *Question) Reason {
 		return ""
 	}
 	if q.resource = s.Resource(q); q.resource == nil {
+		if _, ok := pathOf(q.URI); q.URI != "" && !ok {
+			return InvalidURI
+		}
 		return UnknownObject
 	}
 	if !q.resource.knows(q.Action) {
@@ -113,9 +122,7 @@ func (s *State) find(q *Question) Reason {
 }
 
 // knows reports whether a resource has an action.
-func (r *Resource) knows(action string) bool {
-	return len(r.Actions) == 0 || includes(r.Actions, action)
-}
+func (r *Resource) knows(action string) bool { return slices.Contains(r.Actions, action) }
 
 // Resource finds the resource that a question names: one of its application, or a global one of the tenant. nil if
 // there is none.
@@ -136,8 +143,10 @@ func (s *State) Resource(q *Question) *Resource {
 				return s.resources.Get(id)
 			}
 		}
-	case q.Path != "" && q.ObjectType == API:
-		return s.byURI(q.ApplicationID, q.Path)
+	case q.URI != "" && q.ObjectType == API:
+		if path, ok := pathOf(q.URI); ok {
+			return s.byURI(q.ApplicationID, path)
+		}
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func (s *State) holds(ctx context.Context, q *Question, in *input, c *Condition)
 
 var errTooCostly = errors.New("the conditions of this check cost too much together")
 
-// values are the variables of conditions. Properties that are not kept are absent.
+// values are the variables of conditions.
 func (s *State) values(q *Question) (map[string]any, error) {
 	subject := map[string]any{"type": q.Identity.Type, "id": q.Identity.ID, "name": q.Identity.ID}
 	resource := map[string]any{"type": q.ObjectType, "code": "", "id": ""}
@@ -111,9 +111,6 @@ func (s *State) values(q *Question) (map[string]any, error) {
 		given  json.RawMessage
 	}{{subject, ofSubject, q.SubjectProperties}, {resource, ofResource, q.ResourceProperties},
 		{action, "", q.ActionProperties}} {
-		if part.stored == tooLarge {
-			continue
-		}
 		properties, err := overlay(string(part.stored), part.given)
 		if err != nil {
 			return nil, err

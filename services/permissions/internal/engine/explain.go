@@ -60,7 +60,7 @@ func (s *State) Explain(ctx context.Context, q *Question) (Explanation, error) {
 	if e.Decision, err = s.Check(ctx, q); err != nil {
 		return e, err
 	}
-	if e.Reason == UnknownIdentity || e.Reason == UnknownObject || e.Reason == UnknownAction {
+	if e.Rule == nil && e.Reason != NotGranted {
 		return e, nil
 	}
 	r, _ := q.Work.reached(s, q.Identity)
@@ -161,7 +161,7 @@ func (s *State) nearest(ctx context.Context, q *Question, r *reach, e *Explanati
 func (s *State) membership(ctx context.Context, q *Question, r *reach, asked string) (*Miss, error) {
 	var rules []*Rule
 	for _, aim := range s.targets(q, r) {
-		for _, rule := range s.granting.Get(aim.target).All() {
+		for rule := range s.granting.Get(aim.target).All() {
 			if err := q.Work.spend(ctx, 1); err != nil {
 				return nil, err
 			}
@@ -229,6 +229,9 @@ func (s *State) Label(who Identity) string {
 	}
 	if tree := s.trees.Get(who.ID); tree != nil && who.Type == CoreObject {
 		return tree.Name
+	}
+	if caller := s.callers.Get(who.ID); caller != nil && who.Type == Application {
+		return caller.Name
 	}
 	if unit := s.units.Get(s.unitOf.Get(who).unit); unit != nil {
 		return unit.Name

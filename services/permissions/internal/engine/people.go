@@ -27,6 +27,16 @@ func (c *Change) DropPerson(id string) {
 	}
 }
 
+// PutCaller adds or replaces an application.
+func (c *Change) PutCaller(a *Caller) {
+	if old := c.callers.Get(a.ID); old == nil || old.Sequence < a.Sequence {
+		c.callers.put(c.by, a.ID, a)
+	}
+}
+
+// DropCaller removes an application.
+func (c *Change) DropCaller(id string) { c.callers.drop(c.by, id) }
+
 // PutNode adds or replaces a node, and moves it if its parent has changed.
 func (c *Change) PutNode(n *TreeNode) {
 	old := c.node(n.ID)

@@ -101,7 +101,8 @@ func (s *simulation) identity() engine.Identity {
 	case 5:
 		return engine.Identity{engine.CoreObject, pick(s, s.world.Trees)}
 	case 6:
-		return one(s, []engine.Identity{{engine.Group, "g1"}, {engine.Group, "g2"}, {engine.Application, "7001"}})
+		return one(s, []engine.Identity{{engine.Group, "g1"}, {engine.Group, "g2"}, {engine.Application, "7001"},
+			{engine.Application, "7002"}})
 	}
 	return engine.Identity{engine.Everyone, engine.Any}
 }
@@ -110,7 +111,7 @@ func (s *simulation) identity() engine.Identity {
 func (s *simulation) step() {
 	s.sequence++
 	w, seq := s.world, s.sequence
-	switch s.IntN(14) {
+	switch s.IntN(15) {
 	case 0:
 		s.resource(seq)
 	case 1:
@@ -119,9 +120,13 @@ func (s *simulation) step() {
 			put(s, w.Members, id, &engine.Member{id, old.SetID, old.ResourceID, s.some(), seq},
 				(*engine.Change).PutMember)
 		} else {
-			set := one(s, []string{"s1", "s2", "s3"})
-			put(s, w.Members, id, &engine.Member{id, set, pick(s, w.Resources), s.some(), seq},
-				(*engine.Change).PutMember)
+			m := &engine.Member{id, one(s, []string{"s1", "s2", "s3"}), pick(s, w.Resources), s.some(), seq}
+			for _, other := range w.Members {
+				if other.SetID == m.SetID && other.ResourceID == m.ResourceID {
+					return // taken
+				}
+			}
+			put(s, w.Members, id, m, (*engine.Change).PutMember)
 		}
 	case 2, 3, 4:
 		s.rule(seq)
@@ -136,8 +141,8 @@ func (s *simulation) step() {
 		put(s, w.Units, id, &engine.Unit{id, who, "Unit " + id, seq}, (*engine.Change).PutUnit)
 	case 6:
 		id, there := id(s, w.People)
-		put(s, w.People, id, &engine.Person{ID: id, Username: fmt.Sprint("user", id, there), Sequence: seq},
-			(*engine.Change).PutPerson)
+		put(s, w.People, id, &engine.Person{ID: id, Username: fmt.Sprint("user", id, there), Disabled: s.IntN(8) == 0,
+			Sequence: seq}, (*engine.Change).PutPerson)
 	case 7:
 		s.node(seq)
 	case 8, 9:
@@ -150,6 +155,9 @@ func (s *simulation) step() {
 			(*engine.Change).PutGroupMember)
 	case 11, 12:
 		s.drop()
+	case 14:
+		id := one(s, []string{"7001", "7002"})
+		put(s, w.Callers, id, &engine.Caller{id, "Shop", seq}, (*engine.Change).PutCaller)
 	case 13:
 		if len(s.old) > 0 { // an event comes again
 			s.tenant.Change(one(s, s.old))
@@ -167,7 +175,7 @@ func (s *simulation) resource(seq int64) {
 		old := w.Resources[id]
 		r.ApplicationID, r.Type, r.Code, r.Global = old.ApplicationID, old.Type, old.Code, old.Global
 	}
-	if s.IntN(2) == 0 {
+	if s.IntN(8) > 0 {
 		r.Actions = actions[:1+s.IntN(3)]
 	}
 	for _, other := range w.Resources {
@@ -187,6 +195,9 @@ func (s *simulation) rule(seq int64) {
 	switch r.Type {
 	case engine.Data:
 		r.ResourceID = pick(s, w.Resources)
+		if about := w.Resources[r.ResourceID]; about != nil && !about.Global {
+			r.ApplicationID = about.ApplicationID
+		}
 	case engine.Wildcard:
 		r.Code = one(s, []string{"", "a*", "*b", "team/?", "*.*"})
 	case engine.ResourceSet:

@@ -44,7 +44,9 @@ type reach struct {
 	near  [few]step // most need no more
 	slots []int32   // of a hash table, beyond few: 1 + the index of a step, or 0
 	full  bool      // there are more than MaxReach
-	aims  []aim     // see targets
+	// disabled says that the identity may do nothing, whatever is granted to it.
+	disabled bool
+	aims     []aim // see targets
 }
 
 // few is how many steps are compared one by one; more go into a hash table.
@@ -110,12 +112,12 @@ func (r *reach) grow() {
 }
 
 // reach fills r with those whose grants reach an identity. It reports whether the identity is known: others have no
-// rights.
+// rights. An application that has a unit is known, whether the applications service knows it or not.
 func (s *State) reach(r *reach, who Identity) bool {
 	if r.steps == nil {
 		r.steps = r.near[:0]
 	}
-	r.steps, r.slots, r.full = r.steps[:0], r.slots[:0], false
+	r.steps, r.slots, r.full, r.disabled = r.steps[:0], r.slots[:0], false, false
 	if who.Type == Node {
 		if !s.climb(r, s.places.numbers.Get(who.ID), -1) {
 			return false
@@ -127,7 +129,7 @@ func (s *State) reach(r *reach, who Identity) bool {
 		case User:
 			person := s.people.Get(who.ID)
 			if ok = person != nil; ok {
-				first.Name = person.Username
+				first.Name, r.disabled = person.Username, person.Disabled
 			}
 		case CoreObject:
 			tree := s.trees.Get(who.ID)
@@ -135,7 +137,8 @@ func (s *State) reach(r *reach, who Identity) bool {
 				first.Name = tree.Name
 			}
 		default:
-			first.Name = s.unitName(own)
+			first.Name = s.Label(who)
+			ok = ok || who.Type == Application && s.callers.Get(who.ID) != nil
 		}
 		if !ok {
 			return false

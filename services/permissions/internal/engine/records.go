@@ -41,29 +41,16 @@ type Identity struct {
 // Properties are what conditions see of a user or a resource: a JSON object, or empty.
 type Properties string
 
-// MaxProperties is how many bytes of properties are kept in memory. A condition that looks at larger properties cannot
-// be decided.
-const MaxProperties = 8 << 10
-
-// tooLarge stands for properties that are not kept.
-const tooLarge = "-"
-
-// PropertiesOf makes properties of a JSON object.
-func PropertiesOf(object string) Properties {
-	if len(object) > MaxProperties {
-		return tooLarge
-	}
-	return Properties(object)
-}
-
 // Resource is what can be granted.
 type Resource struct {
 	ID, ApplicationID, Type, Code, Name, URI string
 
-	Actions    []string // codes; none means every action
+	Actions    []string // codes
 	Global     bool     // can be granted and grouped by every application of the tenant
 	Properties Properties
 	Sequence   int64
+
+	path []string // of an api resource: the segments of its URI, see patternOfURI; nil: no check can name it by URI
 }
 
 // Set groups resources.
@@ -114,8 +101,16 @@ type Rule struct {
 type Person struct {
 	ID, Username string
 
+	Disabled   bool // may do nothing
 	Properties Properties
 	Sequence   int64
+}
+
+// Caller is an application as an identity.
+type Caller struct {
+	ID, Name string
+
+	Sequence int64
 }
 
 // TreeNode is a node of a tree; a root has no parent.

@@ -31,7 +31,7 @@ func (s *State) Objects(ctx context.Context, q *Question) ([]Object, error) {
 		defer q.endWork()
 	}
 	r, known := q.Work.reached(s, q.Identity)
-	if !known {
+	if !known || r.disabled {
 		return nil, nil
 	}
 	if r.full {
@@ -185,7 +185,7 @@ func (s *State) Actions(ctx context.Context, q *Question) ([]string, error) {
 		defer q.endWork()
 	}
 	r, known := q.Work.reached(s, q.Identity)
-	if !known {
+	if !known || r.disabled {
 		return nil, nil
 	}
 	if r.full {
@@ -201,7 +201,7 @@ func (s *State) Actions(ctx context.Context, q *Question) ([]string, error) {
 func (s *State) actions(ctx context.Context, q *Question, r *reach) ([]string, error) {
 	var may []string
 	each := *q
-	for _, name := range s.possible(q, r) {
+	for _, name := range q.resource.Actions {
 		each.Action = name
 		ok, err := s.may(ctx, &each, r)
 		if err != nil {
@@ -221,27 +221,6 @@ func (s *State) may(ctx context.Context, q *Question, r *reach) (bool, error) {
 	}
 	found, denied, err := s.decide(ctx, q, r)
 	return found.rule != nil && !denied, err
-}
-
-// possible are the actions of the question's resource. If it has none, they are the actions in the rules that reach the
-// identity.
-func (s *State) possible(q *Question, r *reach) []string {
-	if len(q.resource.Actions) > 0 {
-		return q.resource.Actions
-	}
-	var names []string
-	for _, step := range r.steps {
-		grants := step.grants
-		for _, aim := range s.targets(q, r) {
-			for _, rule := range grants.Get(aim.target) {
-				if !rule.Deny {
-					names = append(names, rule.Actions...)
-				}
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // Identities finds the identities of a type that may do what a question asks about, in the order of ids. The question's
@@ -265,7 +244,7 @@ func (s *State) Identities(ctx context.Context, q *Question, kind string) ([]Ide
 		return look()
 	}
 	for _, aim := range s.targets(q, &reach{}) {
-		for _, rule := range s.granting.Get(aim.target).All() {
+		for rule := range s.granting.Get(aim.target).All() {
 			if err := look(); err != nil {
 				return nil, err
 			}
@@ -380,6 +359,13 @@ func (s *State) every(kind string, look func() error, add func(id string) error)
 				break
 			}
 		}
+	case Application:
+		for id := range s.callers.All() {
+			if !all(id) {
+				return err
+			}
+		}
+		fallthrough
 	default:
 		for who := range s.unitOf.All() {
 			if err = look(); err != nil || who.Type == kind && !all(who.ID) {

@@ -82,7 +82,9 @@ type State struct {
 	unitOf   Map[Identity, grantee]                 // what is granted to an identity, of the same contents as granted
 	rules    Map[string, *Rule]                     //
 	granted  Map[string, Grants]                    // unit → what it is granted
-	granting Map[target, Map[string, *Rule]]        // the rules about a target
+	granting Map[target, Rules]                     // the rules about a target
+	listed   Map[string, Map[listKey, Rules]]       // application → its rules
+	setCodes Map[string, Map[string, bool]]         // code → sets of any application
 	grouped  Map[string, *GroupMember]              // by the membership's id
 	groupsOf Map[string, []*GroupMember]            // user → the groups
 	inGroup  Map[string, Map[string, *GroupMember]] // group's unit → id
@@ -90,6 +92,7 @@ type State struct {
 
 	// Who belongs where.
 	people    Map[string, *Person]
+	callers   Map[string, *Caller]
 	usernames Map[string, string] // textindex.Key → user
 	places    places
 	children  Map[string, Map[string, *TreeNode]]
@@ -131,6 +134,9 @@ func (c *Change) PutResource(r *Resource) {
 		nested(c.by, &c.global, code, r.ID, true)
 	}
 	nested(c.by, &c.owned, r.ApplicationID, r.ID, r)
+	if r.Type == API {
+		r.path, _ = patternOfURI(r.URI)
+	}
 	if at, ok := routeOf(r); ok {
 		list := c.routes.Get(at)
 		c.routes.put(c.by, at, append(list[:len(list):len(list)], r))
@@ -161,12 +167,19 @@ func (c *Change) dropResource(old *Resource) {
 // PutSet adds or replaces a resource set.
 func (c *Change) PutSet(s *Set) {
 	if old := c.sets.Get(s.ID); old == nil || old.Sequence < s.Sequence {
+		c.DropSet(s.ID)
 		c.sets.put(c.by, s.ID, s)
+		nested(c.by, &c.setCodes, s.Code, s.ID, true)
 	}
 }
 
 // DropSet removes a resource set, not its members.
-func (c *Change) DropSet(id string) { c.sets.drop(c.by, id) }
+func (c *Change) DropSet(id string) {
+	if old := c.sets.Get(id); old != nil {
+		c.sets.drop(c.by, id)
+		without(c.by, &c.setCodes, old.Code, id)
+	}
+}
 
 // PutMember adds or replaces a member of a set.
 func (c *Change) PutMember(m *Member) {
@@ -193,21 +206,31 @@ func (c *Change) DropMember(id string) {
 
 // PutUnit adds or replaces an authorization unit.
 func (c *Change) PutUnit(u *Unit) {
-	if old := c.units.Get(u.ID); old == nil || old.Sequence < u.Sequence {
-		c.DropUnit(u.ID)
-		c.units.put(c.by, u.ID, u)
-		c.setGrantee(u.Identity, grantee{u.ID, c.granted.Get(u.ID)})
+	old := c.units.Get(u.ID)
+	if old != nil && old.Sequence >= u.Sequence {
+		return
+	}
+	same := old != nil && old.Identity.Type == u.Identity.Type // their rules are in the same lists
+	c.dropUnit(old, same)
+	c.units.put(c.by, u.ID, u)
+	c.setGrantee(u.Identity, grantee{u.ID, c.granted.Get(u.ID)})
+	if !same {
+		c.listAll(u, true)
 	}
 }
 
 // DropUnit removes an authorization unit, not its rules and members.
-func (c *Change) DropUnit(id string) {
-	old := c.units.Get(id)
+func (c *Change) DropUnit(id string) { c.dropUnit(c.units.Get(id), false) }
+
+func (c *Change) dropUnit(old *Unit, keepListed bool) {
 	if old == nil {
 		return
 	}
-	c.units.drop(c.by, id)
-	if c.unitOf.Get(old.Identity).unit == id {
+	if !keepListed {
+		c.listAll(old, false)
+	}
+	c.units.drop(c.by, old.ID)
+	if c.unitOf.Get(old.Identity).unit == old.ID {
 		c.unitOf.drop(c.by, old.Identity)
 		c.setPlace(old.Identity, Grants{})
 	}
@@ -240,67 +263,6 @@ func (c *Change) setGrants(unitID string, grants Grants) {
 	if unit := c.units.Get(unitID); unit != nil && c.unitOf.Get(unit.Identity).unit == unitID {
 		c.setGrantee(unit.Identity, grantee{unitID, grants})
 	}
-}
-
-// usedCondition is a condition that some rules have.
-type usedCondition struct {
-	condition *Condition
-	rules     int
-}
-
-// Conditions counts the different conditions of rules, and those of some texts that no rule has.
-func (s *State) Conditions(texts ...string) (n int) {
-	n = s.texts.Len()
-	fresh := map[string]bool{}
-	for _, text := range texts {
-		if _, known := s.texts.Lookup(text); !known && text != "" && !fresh[text] {
-			fresh[text] = true
-			n++
-		}
-	}
-	return n
-}
-
-// PutRule adds or replaces a rule. Its condition is replaced by an equal one of another rule, if there is one.
-func (c *Change) PutRule(r *Rule) {
-	if old := c.rules.Get(r.ID); old != nil && old.Sequence >= r.Sequence {
-		return
-	}
-	c.DropRule(r.ID)
-	if r.Condition != nil {
-		use := c.texts.Get(r.Condition.Text)
-		if use.condition != nil {
-			r.Condition = use.condition
-		}
-		c.texts.put(c.by, r.Condition.Text, usedCondition{r.Condition, use.rules + 1})
-	}
-	c.rules.put(c.by, r.ID, r)
-	about := r.target()
-	grants := c.granted.Get(r.UnitID)
-	list := grants.Get(about)
-	grants.put(c.by, about, append(list[:len(list):len(list)], r))
-	c.setGrants(r.UnitID, grants)
-	nested(c.by, &c.granting, about, r.ID, r)
-}
-
-// DropRule removes a rule.
-func (c *Change) DropRule(id string) {
-	old := c.rules.Get(id)
-	if old == nil {
-		return
-	}
-	c.rules.drop(c.by, id)
-	if old.Condition != nil {
-		if use := c.texts.Get(old.Condition.Text); use.rules > 1 {
-			c.texts.put(c.by, old.Condition.Text, usedCondition{use.condition, use.rules - 1})
-		} else {
-			c.texts.drop(c.by, old.Condition.Text)
-		}
-	}
-	about, grants := old.target(), c.granted.Get(old.UnitID)
-	removed(c.by, &grants, about, func(r *Rule) bool { return r.ID == id })
-	c.setGrants(old.UnitID, grants)
-	without(c.by, &c.granting, about, id)
 }
 
 // PutGroupMember adds a user to a group.

@@ -14,6 +14,7 @@ func (c *Change) SweepGrants(is func(entity, id string) bool) {
 // SweepPeople does the same for who belongs where.
 func (c *Change) SweepPeople(is func(entity, id string) bool) {
 	sweep(c.people, is, "user", c.DropPerson)
+	sweep(c.callers, is, "application", c.DropCaller)
 	sweep(c.places.numbers, is, "node", c.DropNode)
 	sweep(c.trees, is, "core_object", c.DropTree)
 	for node, members := range c.holding.All() {

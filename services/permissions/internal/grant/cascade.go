@@ -117,26 +117,3 @@ func (s *Grants) CountOf(ctx context.Context, kind, id string) (int64, error) {
 	}
 	return u.RuleCount, nil
 }
-
-// CountByOthers counts the rules of other applications that are about global resources or sets of an application.
-func (s *Grants) CountByOthers(ctx context.Context, applicationID string) (int64, error) {
-	var n int64
-	global := docstore.And(docstore.Eq(byApplication, docstore.Text(applicationID)),
-		docstore.Eq(byGlobal, docstore.Text(On)))
-	count := func(index, id string) error {
-		all, err := rules.Count(ctx, s.Store, docstore.Eq(index, docstore.Text(id)))
-		if err != nil || all == 0 {
-			return err
-		}
-		own, err := rules.Count(ctx, s.Store, docstore.And(docstore.Eq(index, docstore.Text(id)),
-			docstore.Eq(byApplication, docstore.Text(applicationID))))
-		n += all - own
-		return err
-	}
-	err := resources.Each(ctx, s.Store, global, func(doc ResourceDoc) error { return count(byResource, doc.ID) })
-	if err != nil {
-		return 0, err
-	}
-	err = sets.Each(ctx, s.Store, global, func(doc SetDoc) error { return count(bySet, doc.ID) })
-	return n, err
-}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -19,8 +20,9 @@ const (
 	Off = "0"
 )
 
-// Change is a record that a transaction has written or deleted.
+// Change is a record that a transaction has written or deleted, or, with Known, found to be as it was asked to be.
 type Change struct {
+	Known    bool
 	Value    any // the record, such as *Rule; nil if only Record is known
 	Entity   string
 	ID       string
@@ -32,6 +34,10 @@ type Change struct {
 // Deps are what Grants needs.
 type Deps struct {
 	Store *docstore.Store
+	// Writing is called before a transaction begins, and done once OnChange has returned or nothing was committed.
+	Writing func() (done func())
+	// BeforeCommit is called with the changes of a transaction before its commit, perhaps several times.
+	BeforeCommit func(ctx context.Context, changes []Change)
 	// OnChange is called with the changes of a transaction after its commit, and before the caller is answered.
 	OnChange func(ctx context.Context, changes []Change)
 	// Conditions returns how many different conditions the tenant's rules have, or would have with these texts.
@@ -67,15 +73,44 @@ type batch struct {
 
 // write runs fn in a transaction. When it returns, the index of this replica knows the changes.
 func write[R any](ctx context.Context, s *Grants, fn func(*batch) (R, error)) (R, error) {
+	defer s.Writing()()
 	var last *batch
+	dry := docstore.IsDryRun(ctx)
 	result, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
 		last = &batch{Tx: tx}
-		return fn(last)
+		result, err := fn(last)
+		if err == nil && !dry {
+			s.BeforeCommit(ctx, last.changes)
+		}
+		return result, err
 	})
-	if err == nil && !docstore.IsDryRun(ctx) {
+	if err == nil && !dry {
 		s.OnChange(ctx, last.changes)
 	}
 	return result, err
+}
+
+// found notes a record that was asked for and exists already. Counts raise the revision of a record without an event:
+// its version is what replicas know at least.
+func (b *batch) found(kind outbox.Kind, m *docstore.Meta) {
+	b.changes = append(b.changes, Change{Known: true, Entity: kind.Entity, ID: m.ID,
+		Sequence: docstore.FirstSequence(m.Version)})
+}
+
+// missing notes records that were to be deleted and do not exist.
+func (b *batch) missing(kind outbox.Kind, ids []string) {
+	for _, id := range ids {
+		b.changes = append(b.changes, Change{Known: true, Entity: kind.Entity, ID: id, Deleted: true})
+	}
+}
+
+// missing are the ids of records that were not found.
+func missing[T any](ids []string, found []*T, id func(*T) string) []string {
+	there := map[string]bool{}
+	for _, v := range found {
+		there[id(v)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return there[id] })
 }
 
 // tell notes that a record was written or deleted, and adds its event.
@@ -112,6 +147,10 @@ func insert[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kin
 func replace[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) (docstore.Doc[T],
 	error) {
 	doc, err := c.Replace(ctx, b.Tx, v)
+	if err == nil && !doc.Changed() {
+		b.changes = append(b.changes, Change{Known: true, Entity: kind.Entity, ID: doc.ID,
+			Sequence: docstore.FirstSequence(doc.Version)})
+	}
 	if err != nil || !doc.Changed() {
 		return doc, err
 	}

@@ -59,6 +59,7 @@ func (s *Grants) AddGroupMembers(ctx context.Context, unitID string, userIDs []s
 		known := map[string]bool{}
 		for _, m := range existing {
 			known[m.UserID] = true
+			b.found(groupMemberKind, &m.Meta)
 		}
 		added := []GroupMemberDoc{}
 		for i, user := range userIDs {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 )
 
 // Resource is what can be granted. Its JSON form is the API's, the events' and the store's.
@@ -96,8 +97,9 @@ func (p *ResourceProfile) check(faults *apperr.Faults) {
 	faults.Text("name", p.Name, maxName)
 	faults.Prose("description", p.Description, maxDescription)
 	faults.Text("uri", p.URI, maxURI)
-	faults.Check(p.URI == "" || validURI(p.URI), "uri",
-		"must be a path like /orders/{id}: a segment can be {name} or *, and the last one **")
+	faults.Check(p.URI == "" || engine.ValidURI(p.URI), "uri",
+		"must be a path like /orders/{id}: a segment can be {name} or *, and the last one **; it must have no empty "+
+			"segment, dot segment, parameter, backslash or coded slash")
 	faults.Check(len(p.Actions) <= maxActions, "actions", "must have at most %d actions", maxActions)
 	seen := map[string]bool{}
 	for i, action := range p.Actions {
@@ -114,31 +116,9 @@ func (p *ResourceProfile) check(faults *apperr.Faults) {
 	faults.Props("free_ext_props", &p.FreeExtProps)
 }
 
-// validURI reports whether a URI is a path, or a pattern of paths that the engine can match.
-func validURI(uri string) bool {
-	segments := strings.Split(uri, "/")
-	for i, segment := range segments {
-		name, named := strings.CutPrefix(segment, "{")
-		switch {
-		case segment == "**":
-			if i != len(segments)-1 {
-				return false
-			}
-		case segment == "*":
-		case named:
-			if name, named = strings.CutSuffix(name, "}"); !named || !validAction.MatchString(name) {
-				return false
-			}
-		case strings.ContainsAny(segment, "{}*?#"):
-			return false
-		}
-	}
-	return strings.HasPrefix(uri, "/") && len(segments) <= 64
-}
-
-// has reports whether the resource has an action. A resource without actions has every action.
+// has reports whether the resource has an action.
 func (r *Resource) has(code string) bool {
-	return code == all || len(r.Actions) == 0 || slices.ContainsFunc(r.Actions,
+	return code == all || slices.ContainsFunc(r.Actions,
 		func(a Action) bool { return a.Code == code })
 }
 
@@ -234,28 +214,12 @@ func actionInUse(ctx context.Context, tx *docstore.Tx, resourceID, code string) 
 		return err
 	}
 	bySets, err := members.Count(ctx, tx, docstore.Eq(byAction, docstore.Text(place(resourceID, code))))
-	if err != nil || byRules+bySets == 0 {
+	if err != nil {
 		return err
 	}
-	refusal := apperr.New(apperr.InUse,
-		"the action %s cannot be removed: %d rules and %d members of resource sets name it", code, byRules, bySets)
-	for _, use := range []struct {
-		what string
-		n    int64
-	}{{"auth_rules", byRules}, {"resource_set_members", bySets}} {
-		if use.n > 0 {
-			refusal.Faults = append(refusal.Faults, apperr.Fault{Location: use.what, Message: referring(use.n)})
-		}
-	}
-	return refusal
-}
-
-// referring says how many records refer to something.
-func referring(n int64) string {
-	if n == 1 {
-		return "1 record refers to it"
-	}
-	return fmt.Sprintf("%d records refer to it", n)
+	return apperr.InUseBy(fmt.Sprintf(
+		"the action %s cannot be removed: %d rules and %d members of resource sets name it", code, byRules, bySets),
+		apperr.Use{What: "auth_rules", Count: byRules}, apperr.Use{What: "resource_set_members", Count: bySets})
 }
 
 // DeleteResource removes a resource, with the rules and the members of sets that name it. apperr.NotFound,
@@ -284,6 +248,7 @@ func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Select
 		if err != nil {
 			return 0, err
 		}
+		b.missing(resourceKind, missing(ids, found, func(r *Resource) string { return r.Meta.ID }))
 		if len(named.Codes) > 0 {
 			var places []docstore.Value
 			for _, code := range named.Codes {

@@ -25,6 +25,9 @@ func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []Ru
 	if err != nil {
 		return err
 	}
+	if len(identities) == 1 { // all rules of a unit change its rule_count
+		ctx = docstore.InTurn(ctx, "unit "+identities[0].Type+"/"+identities[0].ID)
+	}
 	_, err = write(ctx, s, func(b *batch) (struct{}, error) {
 		next := ids
 		resolved := slices.Clone(profiles)
@@ -86,6 +89,7 @@ func unitsFor(ctx context.Context, b *batch, identities []Identity, ids []string
 	of := map[string]*Unit{}
 	for _, u := range existing {
 		of[place(u.Type, u.Identity.ID)] = u
+		b.found(unitKind, &u.Meta)
 	}
 	for i, who := range identities {
 		at := place(who.Type, who.ID)
@@ -123,6 +127,7 @@ func addRules(ctx context.Context, b *batch, of map[string]*Unit, profiles []Rul
 	}
 	for _, rule := range existing {
 		delete(fresh, rule.content())
+		b.found(ruleKind, &rule.Meta)
 	}
 	more := map[string]int64{}
 	for _, content := range contents {
@@ -235,6 +240,7 @@ func (s *Grants) Revoke(ctx context.Context, sel RuleSelection) error {
 		if err != nil {
 			return struct{}{}, err
 		}
+		b.missing(ruleKind, missing(sel.IDs, found, func(r *Rule) string { return r.Meta.ID }))
 		if sel.AuthUnitID != "" {
 			where := docstore.And(docstore.EqOrAll(byUnit, sel.AuthUnitID),
 				docstore.EqOrAll(byApplication, sel.ApplicationID), docstore.EqOrAll(byType, sel.Type))

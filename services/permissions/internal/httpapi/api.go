@@ -5,7 +5,6 @@ package httpapi
 import (
 	"context"
 
-	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/rest"
@@ -41,8 +40,8 @@ func Register(s *rest.Server, grants *grant.Grants, x *index.Index, clk clock.Cl
 // state returns the state of the caller's tenant. It waits for the write that a consistency token names; "" names none.
 // apperr.InvalidParameters, Unavailable.
 func (a *api) state(ctx context.Context, token string) (*engine.State, error) {
-	if !a.index.Loaded() {
-		return nil, apperr.New(apperr.Unavailable, "the index of permissions is still being built")
+	if err := a.index.Ready(); err != nil {
+		return nil, err
 	}
 	if err := a.index.Await(ctx, token); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,7 +27,8 @@ func (a *api) registerAuthZEN(s *rest.Server) {
 	rest.Handle(s, authZEN(rest.Op{
 		ID: "evaluate-accesses", Path: "/access/v1/evaluations", Summary: "Evaluate access many times (AuthZEN)",
 		Doc: "Members beside `evaluations` are defaults for each evaluation. `options.evaluations_semantic` is " +
-			"execute_all, deny_on_first_deny or permit_on_first_permit.",
+			"execute_all, deny_on_first_deny or permit_on_first_permit. An evaluation that lacks a member is denied, " +
+			"and `context` says what it lacks.",
 		Response: map[string]any{"evaluations": []any{map[string]any{"decision": true}}},
 	}), a.evaluateMany)
 	a.registerAuthZENSearches(s)
@@ -168,6 +170,7 @@ func objectOf(resource *entity) (kind, code string) {
 }
 
 type evaluateInput struct {
+	Consistency
 	Body rest.JSON[Evaluation]
 }
 
@@ -181,7 +184,7 @@ func (a *api) evaluate(ctx context.Context, in *evaluateInput) (AccessDecision, 
 	if err := faults.Err(); err != nil {
 		return AccessDecision{}, err
 	}
-	state, err := a.state(ctx, "")
+	state, err := a.state(ctx, in.Token)
 	if err != nil {
 		return AccessDecision{}, err
 	}
@@ -204,7 +207,23 @@ func (a *api) answer(ctx context.Context, s *engine.State, w *engine.Work, e eva
 	return AccessDecision{Context: map[string]any{"reason": d.Reason}}, nil
 }
 
+// answerOne evaluates one of many evaluations. One that lacks a member is denied, and the others are answered.
+func (a *api) answerOne(ctx context.Context, s *engine.State, w *engine.Work, e evaluation) (AccessDecision, error) {
+	var faults apperr.Faults
+	e.check(&faults, whole)
+	refusal, bad := errors.AsType[*apperr.Error](faults.Err())
+	if !bad {
+		return a.answer(ctx, s, w, e)
+	}
+	lacking := make([]map[string]any, len(refusal.Faults))
+	for i, fault := range refusal.Faults {
+		lacking[i] = map[string]any{"location": fault.Location, "message": fault.Message}
+	}
+	return AccessDecision{Context: map[string]any{"reason": "invalid_parameters", "errors": lacking}}, nil
+}
+
 type evaluateManyInput struct {
+	Consistency
 	Body rest.JSON[Evaluations]
 }
 
@@ -227,18 +246,14 @@ func (a *api) evaluateMany(ctx context.Context, in *evaluateManyInput) (AccessDe
 	if err := in.Body.Into(&body); err != nil {
 		return AccessDecisions{}, err
 	}
-	var faults apperr.Faults
-	for i := range body.Evaluations {
-		body.Evaluations[i] = body.Evaluations[i].withDefaults(body.evaluation)
-		body.Evaluations[i].check(faults.Within(apperr.Item("evaluations", i)), whole)
-	}
 	if len(body.Evaluations) == 0 {
+		var faults apperr.Faults
 		body.check(&faults, whole)
+		if err := faults.Err(); err != nil {
+			return AccessDecisions{}, err
+		}
 	}
-	if err := faults.Err(); err != nil {
-		return AccessDecisions{}, err
-	}
-	state, err := a.state(ctx, "")
+	state, err := a.state(ctx, in.Token)
 	if err != nil {
 		return AccessDecisions{}, err
 	}
@@ -250,7 +265,7 @@ func (a *api) evaluateMany(ctx context.Context, in *evaluateManyInput) (AccessDe
 	}
 	var answers AccessDecisions
 	for _, e := range body.Evaluations {
-		d, err := a.answer(ctx, state, work, e)
+		d, err := a.answerOne(ctx, state, work, e.withDefaults(body.evaluation))
 		if err != nil {
 			return AccessDecisions{}, err
 		}

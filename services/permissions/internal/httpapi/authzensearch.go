@@ -69,6 +69,7 @@ type Found struct {
 }
 
 type searchInput struct {
+	Consistency
 	Body rest.JSON[Search]
 }
 
@@ -97,7 +98,7 @@ func (a *api) search(
 			return SearchResults{}, apperr.Invalid("page.token", "%s", fault)
 		}
 	}
-	state, err := a.state(ctx, "")
+	state, err := a.state(ctx, in.Token)
 	if err != nil {
 		return SearchResults{}, err
 	}

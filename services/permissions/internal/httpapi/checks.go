@@ -29,8 +29,9 @@ func (a *api) registerChecks(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "check-auth-batch", Method: http.MethodPost, Path: "/v1/batch/auth-check", Scope: auth.PermissionsCheck,
 		Summary: "Check many things at once",
-		Doc:     "1…1000 checks, all answered from the same state; `results` are in the order of `checks`.",
-		Errors:  []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
+		Doc: "1…1000 checks, all answered from the same state; `results` are in the order of `checks`. With " +
+			"`explain=true` an answer of more than 8 MiB is refused: ask for fewer checks at once.",
+		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
 		Request:  map[string]any{"checks": []any{exampleCheck}},
 		Response: map[string]any{"results": []any{exampleDecision}},
 	}, a.checkBatch)
@@ -67,7 +68,7 @@ type Check struct {
 	ObjectType    string         `json:"object_type" enum:"data,api,ui,app"`
 	ObjectCode    string         `json:"object_code,omitempty" maxLength:"256" example:"orders"`
 	ObjectID      string         `json:"object_id,omitempty" maxLength:"64"`
-	URI           string         `json:"uri,omitempty" maxLength:"2048" doc:"Path of an api resource"`
+	URI           string         `json:"uri,omitempty" maxLength:"2048" doc:"Path of an api resource; it is normalised before it is matched, and a query or fragment cut off"`
 	Method        string         `json:"method,omitempty" maxLength:"64" doc:"The action, if uri is given"`
 	Action        string         `json:"action,omitempty" maxLength:"64" doc:"Not needed where object_type is app" example:"read"`
 	Context       map[string]any `json:"context,omitempty" doc:"The variable context of conditions"`
@@ -116,7 +117,7 @@ func (c *asked) check(faults *apperr.Faults) {
 func (c *asked) question(now int64, work *engine.Work) engine.Question {
 	return engine.Question{
 		Identity: engine.Identity{Type: c.IdentityType, ID: c.IdentityID}, ApplicationID: c.ApplicationID,
-		ObjectType: c.ObjectType, ObjectID: c.ObjectID, ObjectCode: c.ObjectCode, Path: c.URI,
+		ObjectType: c.ObjectType, ObjectID: c.ObjectID, ObjectCode: c.ObjectCode, URI: c.URI,
 		Action: cmp.Or(c.Action, c.Method), Now: now, Work: work,
 		Context: c.Context, SubjectProperties: c.Subject, ResourceProperties: c.Resource,
 		ActionProperties: c.ActionProps,
@@ -126,7 +127,12 @@ func (c *asked) question(now int64, work *engine.Work) engine.Question {
 // CheckOptions are the options of one check and of a batch.
 type CheckOptions struct {
 	Explain rest.Flag `query:"explain" doc:"true lists every rule considered"`
-	Token   string    `header:"X-Consistency-Token" maxLength:"512" doc:"Token of a write that the answer must take into account"`
+	Consistency
+}
+
+// Consistency is the token of a write.
+type Consistency struct {
+	Token string `header:"X-Consistency-Token" maxLength:"16384" doc:"Token of a write that the answer must take into account; after 5 s without it the answer is 503"`
 }
 
 type checkInput struct {
@@ -201,10 +207,20 @@ func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (rest.Raw[Dec
 			if err := to.answer(ctx, state, &q, in.Explain.Or(false)); err != nil {
 				return nil, err
 			}
+			if len(to.b) > maxExplained && i > 0 {
+				return nil, errExplained
+			}
 		}
 		return append(to.b, "]}"...), nil
 	})
 }
+
+// maxExplained bounds the answer to a batch, which is held until it is sent. A single explanation is always given, and
+// the results of a whole batch without explanations have less.
+const maxExplained = 8 << 20
+
+var errExplained = apperr.Invalid("explain", "makes an answer of more than %d MiB: ask for fewer checks at once",
+	maxExplained>>20)
 
 // batch is Checks as they are decoded. Its memory is reused.
 type batch struct {
@@ -240,7 +256,7 @@ type Decision struct {
 	Affect     string       `json:"affect" enum:"affect,deny," doc:"Effect of the rule that decided; empty if no rule did"`
 	RuleID     string       `json:"rule_id" example:"1048600"`
 	Via        []Party      `json:"via" doc:"The way from the identity asked about to the one that has the rule"`
-	Reason     string       `json:"reason" enum:"granted,denied,not_granted,unknown_identity,unknown_object,unknown_action"`
+	Reason     string       `json:"reason" enum:"granted,denied,not_granted,unknown_identity,unknown_object,unknown_action,identity_disabled,invalid_uri"`
 	Considered []Considered `json:"considered,omitempty" doc:"With explain: every rule about the object that reaches the identity"`
 	Nearest    *Miss        `json:"nearest_miss,omitempty" doc:"With explain, if it is not allowed: the smallest change that would allow it, or the rule that denies it"`
 }

@@ -2,12 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
@@ -17,9 +18,11 @@ func (a *api) registerPrivileges(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-privileges", Method: http.MethodGet, Path: "/v1/privileges", Scope: auth.PermissionsRead,
 		Summary: "List an application's grants",
-		Doc: "One item for each identity, object and rule. With `identity_id` and `identity_type` the list has what " +
-			"reaches this identity, also by inheritance; otherwise what is granted to each identity itself. " +
-			"`expand=true` shows the resources of resource sets instead of the sets.",
+		Doc: "One item for each identity, object and rule that is valid now. With `identity_id` the list has what " +
+			"reaches the identity with this id, also by inheritance (of `identity_type`, or of every type that has " +
+			"it); otherwise what is granted to each identity itself. `expand=true` shows the resources of resource " +
+			"sets instead of the sets. `page_sort` takes every member that is a text; the default is `rule_id`, " +
+			"whose pages cost the same however many rules there are.",
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
 		Response: map[string]any{"items": []any{map[string]any{
 			"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance", "application_id": "2001",
@@ -54,13 +57,17 @@ type listPrivilegesInput struct {
 	ObjectCode string    `query:"object_code" maxLength:"256"`
 	Affect     string    `query:"affect" enum:"affect,deny"`
 	Expand     rest.Flag `query:"expand" doc:"true: resource sets are shown as their resources"`
+	Consistency
 }
 
 func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest.List[Privilege], error) {
-	if in.IdentityID != "" && in.IdentityType == "" {
-		return rest.List[Privilege]{}, apperr.Invalid("identity_type", "must be given with identity_id")
+	query := []string{"privileges", in.ApplicationID, in.IdentityType, in.IdentityID, in.IdentityName, in.ObjectType,
+		in.ObjectCode, in.Affect, string(in.Expand), in.PageSort}
+	page, err := privilegePage(ctx, in.Paging, query)
+	if err != nil {
+		return rest.List[Privilege]{}, err
 	}
-	state, err := a.state(ctx, "")
+	state, err := a.state(ctx, in.Token)
 	if err != nil {
 		return rest.List[Privilege]{}, err
 	}
@@ -68,29 +75,56 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ApplicationID: in.ApplicationID,
 		Name:       in.IdentityName,
 		ObjectType: in.ObjectType, ObjectCode: in.ObjectCode, Affect: in.Affect, Expand: in.Expand.Or(false),
+		Now: a.clock.Now().Millis(),
 	}
 	var done func()
 	f.Work, done = a.work(ctx)
 	defer done()
-	found, err := state.Privileges(ctx, f)
+	found, err := state.Privileges(ctx, f, page)
 	if err != nil {
 		return rest.List[Privilege]{}, answerable(err)
 	}
-	return pageOf[Privilege](ctx, in.Paging, answerList[engine.Privilege]{
-		entries: found,
-		key:     func(p engine.Privilege) string { return idKey(p.Rule.ID) + "/" + idKey(p.ObjectID) },
-		append: func(b []byte, p engine.Privilege) []byte {
-			return appendEncoded(b, privilege(p, state.Label(p.Identity)))
-		},
-		query: []string{"privileges", in.ApplicationID, in.IdentityType, in.IdentityID, in.IdentityName, in.ObjectType,
-			in.ObjectCode, in.Affect, strconv.FormatBool(f.Expand)},
-	})
+	list := rest.List[Privilege]{Total: -1, Num: in.PageNum, Size: in.PageSize}
+	if page.Count {
+		list.Total, list.More = int64(found.Total), found.More
+	}
+	for i := range found.Lines {
+		list.Items = append(list.Items, appendEncoded(nil, privilege(&found.Lines[i])))
+	}
+	if found.Next {
+		last, _ := json.Marshal(found.Lines[len(found.Lines)-1].Key(page.Sort)) // texts always marshal
+		list.Next = writeToken(ctx, string(last), query)
+	}
+	return list, nil
+}
+
+// privilegePage is the requested page of a list that was asked for with query.
+func privilegePage(ctx context.Context, in rest.Paging, query []string) (engine.PrivilegePage, error) {
+	asked, err := in.Page().Query(docstore.Filter{}, engine.PrivilegeMembers...)
+	if err != nil {
+		return engine.PrivilegePage{}, err
+	}
+	page := engine.PrivilegePage{Offset: asked.Offset, Limit: asked.Limit, Count: asked.Count}
+	for _, order := range asked.Sort {
+		page.Sort = append(page.Sort, engine.By{Member: order.Index, Desc: order.Desc})
+	}
+	if in.PageToken == "" {
+		return page, nil
+	}
+	after, fault := readToken(ctx, in.PageToken, query)
+	if fault == "" && (json.Unmarshal([]byte(after), &page.After) != nil || !page.Follows()) {
+		fault = "is not a page token of this list"
+	}
+	if fault != "" {
+		return page, apperr.Invalid("page_token", "%s", fault)
+	}
+	return page, nil
 }
 
 // privilege converts a privilege.
-func privilege(p engine.Privilege, identityName string) Privilege {
+func privilege(p *engine.Privilege) Privilege {
 	wire := Privilege{
-		Identity:      Identity{p.Identity.ID, p.Identity.Type, identityName},
+		Identity:      Identity{p.Identity.ID, p.Identity.Type, p.Name},
 		ApplicationID: p.Rule.ApplicationID,
 		ObjectType:    p.ObjectType, ObjectID: p.ObjectID, ObjectCode: p.ObjectCode, ObjectName: p.ObjectName,
 		Actions: p.Actions, Affect: affect(p.Rule), RuleID: p.Rule.ID, AuthUnitID: p.Rule.UnitID,
@@ -139,11 +173,12 @@ type listApplicationsInput struct {
 	rest.Paging
 	IdentityID   string `query:"identity_id" required:"true" minLength:"1" maxLength:"64"`
 	IdentityType string `query:"identity_type" required:"true" enum:"user,node,core_object,application,group,everyone"`
+	Consistency
 }
 
 func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (rest.List[AuthorizedApplication],
 	error) {
-	state, err := a.state(ctx, "")
+	state, err := a.state(ctx, in.Token)
 	if err != nil {
 		return rest.List[AuthorizedApplication]{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -35,8 +36,11 @@ func (a *api) registerResources(s *rest.Server) {
 		ID: "replace-resource", Method: http.MethodPut, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,
 		Summary: "Replace a resource",
 		Doc:     "Use PATCH instead. `application_id`, `type`, `code` and `is_global` cannot be changed.",
-		Errors:  []apperr.Kind{apperr.InUse}, Deprecated: true, Request: map[string]any{"name": "Orders"},
+		Errors:  []apperr.Kind{apperr.InUse}, Request: map[string]any{"name": "Orders"},
 		Response: map[string]any{},
+		Deprecated: &rest.Deprecation{
+			Since: time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC), Successor: "/v1/resources/{id}",
+		},
 	}, a.replaceResource)
 	rest.Handle(s, rest.Op{
 		ID: "update-resource", Method: http.MethodPatch, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,

@@ -127,6 +127,7 @@ type listUnitRulesInput struct {
 	AllResources  rest.Flag `query:"resource_match_all_resources" doc:"Only with type res"`
 	AllActions    rest.Flag `query:"resource_match_all_actions" doc:"Only with type res"`
 	ResourceSetID string    `query:"resource_set_id" maxLength:"64" doc:"Only with type res_set"`
+	Consistency
 }
 
 // check refuses filters that rules of the type do not have.
@@ -160,7 +161,7 @@ func (a *api) listUnitRules(ctx context.Context, in *listUnitRulesInput) ([]rest
 	}
 	ids := []string{in.UnitID}
 	if !in.SelfOnly.Or(false) {
-		inherited, err := a.inherited(ctx, in.UnitID)
+		inherited, err := a.inherited(ctx, in.UnitID, in.Token)
 		if err != nil {
 			return nil, err
 		}
@@ -184,7 +185,7 @@ func (a *api) listUnitRules(ctx context.Context, in *listUnitRulesInput) ([]rest
 }
 
 // inherited are the other units whose rules reach a unit's identity.
-func (a *api) inherited(ctx context.Context, unitID string) ([]string, error) {
+func (a *api) inherited(ctx context.Context, unitID, token string) ([]string, error) {
 	doc, err := a.grants.Unit(ctx, unitID)
 	if err != nil {
 		return nil, err
@@ -193,7 +194,7 @@ func (a *api) inherited(ctx context.Context, unitID string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := a.state(ctx, "")
+	state, err := a.state(ctx, token)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ type listObjectsInput struct {
 	ApplicationID string `query:"application_id" maxLength:"64" doc:"Required unless object_type is app"`
 	ObjectType    string `query:"object_type" required:"true" enum:"data,api,ui,app"`
 	Action        string `query:"action" maxLength:"64" doc:"Absent: any action"`
-	Token         string `header:"X-Consistency-Token" maxLength:"512"`
+	Consistency
 }
 
 func (a *api) listObjects(ctx context.Context, in *listObjectsInput) (rest.List[Object], error) {
@@ -93,7 +93,7 @@ type listIdentitiesInput struct {
 	ObjectCode    string `query:"object_code" maxLength:"256"`
 	ObjectID      string `query:"object_id" maxLength:"64"`
 	Action        string `query:"action" maxLength:"64" doc:"Required unless object_type is app"`
-	Token         string `header:"X-Consistency-Token" maxLength:"512"`
+	Consistency
 }
 
 func (a *api) listIdentities(ctx context.Context, in *listIdentitiesInput) (rest.List[Identity], error) {

@@ -102,7 +102,7 @@ func (a *api) registerMembers(s *rest.Server) {
 			"actions": []string{"*"}}, Response: exampleMember,
 	}, a.addMembers)
 	rest.Handle(s, rest.Op{
-		ID: "list-resource-set-members", Method: http.MethodGet, Path: "/v1/resource-sets/{sid}/members",
+		ID: "list-resource-set-members", Method: http.MethodGet, Path: "/v1/resource-sets/{id}/members",
 		Scope:   auth.PermissionsRead,
 		Summary: "List the members of a resource set", Response: map[string]any{"items": []any{exampleMember},
 			"total": 1, "page_num": 1, "page_size": 20},
@@ -174,14 +174,14 @@ type MemberOfSet struct {
 }
 
 type listMembersInput struct {
-	OfSet
+	rest.ByID
 	rest.Paging
 	ResourceCode string `query:"resource_code" maxLength:"256"`
 	ResourceType string `query:"resource_type" enum:"data,api,ui"`
 }
 
 func (a *api) listMembers(ctx context.Context, in *listMembersInput) (rest.List[ResourceSetMember], error) {
-	page, err := a.grants.Members(ctx, in.SetID, in.ResourceCode, in.ResourceType, in.Page())
+	page, err := a.grants.Members(ctx, in.ID, in.ResourceCode, in.ResourceType, in.Page())
 	return rest.ListOf[ResourceSetMember](in.Paging, page, err)
 }
 

@@ -52,7 +52,7 @@ func (a *api) registerUnits(s *rest.Server) {
 		Response: map[string]any{"items": []any{exampleGroupMember}},
 	}, a.addGroupMembers)
 	rest.Handle(s, rest.Op{
-		ID: "list-auth-unit-members", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/members",
+		ID: "list-auth-unit-members", Method: http.MethodGet, Path: "/v1/auth-units/{id}/members",
 		Scope: auth.PermissionsRead, Summary: "List the members of a group",
 		Response: map[string]any{"items": []any{exampleGroupMember}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listGroupMembers)
@@ -108,12 +108,12 @@ type OfUnit struct {
 }
 
 type listGroupMembersInput struct {
-	OfUnit
+	rest.ByID
 	rest.Paging
 }
 
 func (a *api) listGroupMembers(ctx context.Context, in *listGroupMembersInput) (rest.List[GroupMember], error) {
-	page, err := a.grants.GroupMembers(ctx, in.UnitID, in.Page())
+	page, err := a.grants.GroupMembers(ctx, in.ID, in.Page())
 	return rest.ListOf[GroupMember](in.Paging, page, err)
 }
 

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -24,6 +26,7 @@ type Deps struct {
 	Bus     *bus.Bus
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+	MaxAge  time.Duration // how long NATS may be away before no answer is given; 0: without limit
 }
 
 // Index is the engine of this replica.
@@ -34,6 +37,9 @@ type Index struct {
 	people source
 
 	parked atomic.Int64
+
+	mu        sync.Mutex
+	followers []*bus.Follower
 }
 
 // source is one half of the index: this service's own records, or those of other services.
@@ -43,6 +49,7 @@ type source struct {
 	mu      sync.Mutex
 	begun   bool            // a snapshot has begun
 	deleted map[record]bool // records that this replica has deleted, until the events of the deletions arrive
+	writes  writes
 	recent  recent
 	heard   chan struct{}   // closed at the next change; nil while nobody waits
 	seen    map[record]bool // the records that exist, while a snapshot is taken again; nil otherwise
@@ -63,7 +70,7 @@ func New(d Deps) *Index {
 
 // Followers keep the index up to date.
 func (x *Index) Followers() []bus.FollowerConfig {
-	return []bus.FollowerConfig{
+	configs := []bus.FollowerConfig{
 		{
 			Name: "permissions-grants",
 			Subjects: []string{
@@ -76,25 +83,54 @@ func (x *Index) Followers() []bus.FollowerConfig {
 			Name: "permissions-people",
 			Subjects: []string{
 				"idp.events.*.user.*", "idp.events.*.core_object.*", "idp.events.*.node.*", "idp.events.*.membership.*",
+				"idp.events.*.application.*",
 			},
 			Snapshot: x.snapshotPeople, Handle: x.handlePeople,
 		},
 	}
+	for i := range configs {
+		configs[i].MaxAge = x.MaxAge
+		configs[i].Started = func(f *bus.Follower) {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.followers = append(x.followers, f)
+		}
+	}
+	return configs
 }
 
-// Loaded reports whether the first snapshots are complete. Until then answers would be wrong.
-func (x *Index) Loaded() bool { return x.grants.loaded.Load() && x.people.loaded.Load() }
+// Ready is an apperr.Unavailable until the first snapshots are complete, and when NATS has been away for too long:
+// answers could be wrong.
+func (x *Index) Ready() error {
+	if !x.grants.loaded.Load() || !x.people.loaded.Load() {
+		return apperr.New(apperr.Unavailable, "the index of permissions is still being built")
+	}
+	if x.MaxAge == 0 {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, f := range x.followers {
+		if f.Age() >= x.MaxAge {
+			return apperr.New(apperr.Unavailable, "this replica has heard nothing of changes for too long: try another")
+		}
+	}
+	return nil
+}
 
 // State is the present state of the context's tenant.
 func (x *Index) State(ctx context.Context) *engine.State {
 	return x.engine.Tenant(request.Tenant(ctx)).State()
 }
 
-// Apply adds the changes of this replica's own writes, and sets the consistency token of the answer; see TellTokens.
+// Apply adds the changes of this replica's own writes.
 func (x *Index) Apply(ctx context.Context, changes []grant.Change) {
 	tenant := request.Tenant(ctx)
 	updates := make([]update, 0, len(changes))
 	for _, c := range changes {
+		if c.Known {
+			continue
+		}
 		u, err := readGrant(c)
 		if err != nil { // no replica could read the record, at no start
 			x.park(tenant, c.Entity, c.ID, err)
@@ -103,8 +139,19 @@ func (x *Index) Apply(ctx context.Context, changes []grant.Change) {
 		updates = append(updates, u)
 	}
 	x.apply(&x.grants, tenant, fromWrite, updates...)
-	if len(changes) > 0 {
-		tell(ctx, changes[len(changes)-1])
+}
+
+// Writing notes that a write of this replica begins; done says that it has ended, and that Apply, if it was called, has
+// returned.
+func (x *Index) Writing() (done func()) {
+	s := &x.grants
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	number := s.writes.begin()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.writes.end(number)
 	}
 }
 
@@ -126,7 +173,8 @@ const (
 )
 
 // apply makes updates in the engine. A record that this replica has deleted stays deleted, although older events about
-// it arrive before the event of the deletion.
+// it arrive before the event of the deletion; and one that another replica has deleted, although this replica's own
+// older change of it comes after that event.
 func (x *Index) apply(s *source, tenant string, from origin, updates ...update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +186,8 @@ func (x *Index) apply(s *source, tenant string, from origin, updates ...update) 
 				s.expectDeletion(r)
 			case u.deleted:
 				delete(s.deleted, r)
-			case s.deleted[r]:
+				s.writes.ended(r)
+			case s.deleted[r], from == fromWrite && s.writes.gone[r] > 0:
 				continue
 			}
 			if s.seen != nil && !u.deleted {
@@ -158,7 +207,7 @@ func (x *Index) apply(s *source, tenant string, from origin, updates ...update) 
 
 // expectDeletion notes that this replica has deleted a record, unless the event of the deletion has arrived already.
 func (s *source) expectDeletion(r record) {
-	if s.recent.sequence(r) == deletedSequence {
+	if s.writes.gone[r] > 0 {
 		return
 	}
 	if s.deleted == nil {
@@ -197,7 +246,7 @@ func (x *Index) handleGrant(_ context.Context, e bus.Event) error {
 	return nil
 }
 
-// handlePeople handles an event of the users or the organization service.
+// handlePeople handles an event of another service.
 func (x *Index) handlePeople(_ context.Context, e bus.Event) error {
 	updates, err := readPeople(e)
 	if err != nil {

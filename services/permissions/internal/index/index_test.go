@@ -1,6 +1,12 @@
 package index
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,9 +37,112 @@ func TestDeletionsAreForgotten(t *testing.T) {
 		},
 	} {
 		x := New(Deps{Log: testkit.Log(t), Metrics: prometheus.NewRegistry()})
+		done := x.Writing()
 		for _, step := range order {
 			step(x)
 		}
+		done()
 		require.Empty(t, x.grants.deleted, name)
+		require.Empty(t, x.grants.writes.gone, name)
+		require.Empty(t, x.grants.writes.order, name)
+		require.Empty(t, x.grants.writes.running, name)
+	}
+}
+
+// replica is an index with what it has not yet been told: events, and its own committed writes.
+type replica struct {
+	*Index
+	events int // how many of the stream it has handled
+	late   []lateWrite
+}
+
+type lateWrite struct {
+	change grant.Change
+	done   func()
+}
+
+// Two replicas change, delete and make the same rules. Their own writes are applied late and in any order, events come
+// in their order and sometimes again. When all has arrived both know what a naive model knows; and what a replica has
+// done itself it knows as soon as its write is applied.
+func TestTwoReplicasEndAlike(t *testing.T) {
+	t.Parallel()
+	ctx := request.System(t.Context(), "acme")
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's
+		replicas := make([]*replica, 2)
+		for i := range replicas {
+			replicas[i] = &replica{Index: New(Deps{Log: testkit.Log(t), Metrics: prometheus.NewRegistry()})}
+		}
+		model := map[string]int64{} // rule → sequence
+		var stream []bus.Event
+		ids, sequence := 0, int64(0)
+		write := func(on *replica) {
+			sequence++
+			change := grant.Change{Entity: "auth_rule", Sequence: sequence}
+			action := "updated"
+			known := slices.Sorted(maps.Keys(model))
+			switch n := r.IntN(4); {
+			case n == 0 || len(known) == 0:
+				ids++
+				change.ID, action = strconv.Itoa(ids), "created"
+			case n == 1:
+				change.ID, change.Deleted, action = known[r.IntN(len(known))], true, "deleted"
+			default:
+				change.ID = known[r.IntN(len(known))]
+			}
+			record := fmt.Sprintf(`{"id":%q,"auth_unit_id":"1","application_id":"9","type":"app"}`, change.ID)
+			change.Record = json.RawMessage(record)
+			if model[change.ID] = sequence; change.Deleted {
+				delete(model, change.ID)
+			}
+			stream = append(stream, bus.Event{Type: "idp.auth_rule." + action, Subject: change.ID, Tenant: "acme",
+				Sequence: sequence, Data: json.RawMessage(`{"record":` + record + `}`)})
+			on.late = append(on.late, lateWrite{change, on.Writing()})
+		}
+		hear := func(on *replica) {
+			if on.events < len(stream) {
+				require.NoError(t, on.handleGrant(ctx, stream[on.events]))
+				on.events++
+			}
+		}
+		apply := func(on *replica) {
+			if len(on.late) == 0 {
+				return
+			}
+			at := r.IntN(len(on.late))
+			own := on.late[at]
+			on.late = slices.Delete(on.late, at, at+1)
+			on.Apply(ctx, []grant.Change{own.change})
+			own.done()
+			known := on.State(ctx).Sequence("auth_rule", own.change.ID)
+			require.True(t, own.change.Deleted == (known == 0) || model[own.change.ID] == 0 ||
+				known >= own.change.Sequence, "seed %d", seed)
+		}
+		for range 60 {
+			on := replicas[r.IntN(2)]
+			switch r.IntN(4) {
+			case 0:
+				write(on)
+			case 1:
+				apply(on)
+			default:
+				hear(on)
+			}
+		}
+		for _, on := range replicas {
+			for on.events < len(stream) || len(on.late) > 0 {
+				if r.IntN(2) == 0 {
+					hear(on)
+				} else {
+					apply(on)
+				}
+			}
+			for id := range ids {
+				id := strconv.Itoa(id + 1)
+				require.Equal(t, model[id], on.State(ctx).Sequence("auth_rule", id), "seed %d, rule %s", seed, id)
+			}
+			require.Empty(t, on.grants.deleted)
+			require.Empty(t, on.grants.writes.gone)
+		}
 	}
 }

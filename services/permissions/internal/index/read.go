@@ -100,7 +100,7 @@ func readResource(c grant.Change) (func(*engine.Change), error) {
 	resource := &engine.Resource{
 		ID: c.ID, ApplicationID: r.ApplicationID, Type: r.Type, Code: r.Code, Name: r.Name, URI: r.URI,
 		Global:     r.IsGlobal == grant.On,
-		Properties: engine.PropertiesOf(properties(r.SysExtProps, r.FreeExtProps)), Sequence: c.Sequence,
+		Properties: engine.Properties(properties(r.SysExtProps, r.FreeExtProps)), Sequence: c.Sequence,
 	}
 	for _, action := range r.Actions {
 		resource.Actions = append(resource.Actions, action.Code)
@@ -211,7 +211,7 @@ func readRule(c grant.Change) (func(*engine.Change), error) {
 	return func(to *engine.Change) { to.PutRule(rule) }, nil
 }
 
-// readPeople makes the updates of an event of the users or the organization service.
+// readPeople makes the updates of an event of another service.
 func readPeople(e bus.Event) ([]update, error) {
 	entity, action := kindOf(e)
 	if entity == "membership" && action == "deleted" {
@@ -230,6 +230,8 @@ func readPeople(e bus.Event) ([]update, error) {
 		u.apply, err = dropped(entity, e.Subject)
 	case entity == "user":
 		u, err = readUser(data.Record, e.Sequence, u)
+	case entity == "application":
+		u.apply, err = readCaller(data.Record, e)
 	case entity == "node":
 		u.apply, err = readNode(data.Record, e)
 	case entity == "core_object":
@@ -246,12 +248,24 @@ func readPeople(e bus.Event) ([]update, error) {
 func dropped(entity, id string) (func(*engine.Change), error) {
 	drop := map[string]func(*engine.Change, string){
 		"user": (*engine.Change).DropPerson, "node": (*engine.Change).DropNode,
-		"core_object": (*engine.Change).DropTree,
+		"core_object": (*engine.Change).DropTree, "application": (*engine.Change).DropCaller,
 	}[entity]
 	if drop == nil {
 		return nil, errUnknown
 	}
 	return func(to *engine.Change) { drop(to, id) }, nil
+}
+
+func readCaller(raw json.RawMessage, e bus.Event) (func(*engine.Change), error) {
+	var a questions.Application
+	err := json.Unmarshal(raw, &a)
+	a.ID, a.Sequence = e.Subject, e.Sequence
+	return putCaller(a), err
+}
+
+func putCaller(a questions.Application) func(*engine.Change) {
+	caller := engine.Caller(a)
+	return func(to *engine.Change) { to.PutCaller(&caller) }
 }
 
 func readNode(raw json.RawMessage, e bus.Event) (func(*engine.Change), error) {
@@ -314,7 +328,8 @@ func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 	}
 	u.id, u.deleted = user.ID, user.Status == "resigned"
 	person := &engine.Person{ID: user.ID, Username: user.Username,
-		Properties: engine.PropertiesOf(properties(nil, user.FreeExtProps)), Sequence: sequence}
+		Disabled:   user.Status == "0",
+		Properties: engine.Properties(properties(nil, user.FreeExtProps)), Sequence: sequence}
 	u.apply = func(to *engine.Change) { to.PutPerson(person) }
 	if u.deleted {
 		u.apply = func(to *engine.Change) { to.DropPerson(person.ID) }

@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -70,15 +71,25 @@ func (l *loader) put() {
 	}
 }
 
-// snapshot runs load. If a snapshot was begun before, whether it failed or not, sweep then removes the records from the
-// engine that load has not found.
-func (x *Index) snapshot(s *source, name string, load func(*loader) error,
-	sweep func(*engine.Change, func(entity, id string) bool)) error {
+// snapshot runs all loads at once. If a snapshot was begun before, whether it failed or not, sweep then removes the
+// records from the engine that no load has found.
+func (x *Index) snapshot(s *source, name string, sweep func(*engine.Change, func(entity, id string) bool),
+	loads ...func(*loader) error) error {
 	again := s.begin()
 	defer s.end()
-	l := &loader{x: x, to: s, name: name}
-	if err := l.run(load); err != nil {
+	errs, loaders := make([]error, len(loads)), make([]loader, len(loads))
+	var loading sync.WaitGroup
+	for i, load := range loads {
+		loaders[i] = loader{x: x, to: s, name: name}
+		loading.Go(func() { errs[i] = loaders[i].run(load) })
+	}
+	loading.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return err
+	}
+	n := 0
+	for i := range loaders {
+		n += loaders[i].n
 	}
 	if again {
 		s.mu.Lock()
@@ -90,7 +101,7 @@ func (x *Index) snapshot(s *source, name string, load func(*loader) error,
 		s.mu.Unlock()
 	}
 	s.loaded.Store(true)
-	x.Log.Info("a part of the index is complete", "of", name, "records", l.n)
+	x.Log.Info("a part of the index is complete", "of", name, "records", n)
 	return nil
 }
 
@@ -113,7 +124,7 @@ func (s *source) end() {
 
 // snapshotGrants reads all of this service's records.
 func (x *Index) snapshotGrants(ctx context.Context) error {
-	return x.snapshot(&x.grants, "grants", func(l *loader) error {
+	return x.snapshot(&x.grants, "grants", (*engine.Change).SweepGrants, func(l *loader) error {
 		return grant.Each(ctx, x.Store, func(tenant string, c grant.Change) error {
 			if tenant != l.tenant {
 				l.flush()
@@ -127,32 +138,51 @@ func (x *Index) snapshotGrants(ctx context.Context) error {
 			l.add(u)
 			return nil
 		}, l.flush)
-	}, (*engine.Change).SweepGrants)
+	})
 }
 
-// snapshotPeople asks the users and the organization service for all their records.
+// snapshotPeople asks the users, the organization and the applications service for their records, all at once.
 func (x *Index) snapshotPeople(ctx context.Context) error {
-	return x.snapshot(&x.people, "people", func(l *loader) error {
-		err := x.eachTenant(ctx, questions.NextUsersTenant, l, func(ctx context.Context) error {
-			return eachPage(500, func(q questions.RecordsPage) (string, error) {
-				page, err := questions.UserRecords.Ask(ctx, x.Bus, q)
-				for i, raw := range page.Users {
-					u, err := readUser(raw, page.Sequences[i], update{entity: "user"})
-					if err != nil {
-						x.park(l.tenant, "user", "", err)
-						continue
-					}
-					l.add(u)
-				}
-				return page.Next, err
-			})
-		})
-		if err != nil {
-			return err
+	each := func(next bus.Question[questions.TenantName, questions.TenantName],
+		fn func(context.Context, *loader) error) func(*loader) error {
+		return func(l *loader) error {
+			return x.eachTenant(ctx, next, l, func(ctx context.Context) error { return fn(ctx, l) })
 		}
-		return x.eachTenant(ctx, questions.NextOrganizationTenant, l,
-			func(ctx context.Context) error { return x.organization(ctx, l) })
-	}, (*engine.Change).SweepPeople)
+	}
+	return x.snapshot(&x.people, "people", (*engine.Change).SweepPeople,
+		each(questions.NextUsersTenant, x.users), each(questions.NextOrganizationTenant, x.organization),
+		each(questions.NextApplicationsTenant, x.applications))
+}
+
+// users asks for a tenant's users.
+func (x *Index) users(ctx context.Context, l *loader) error {
+	return eachPage(500, func(q questions.RecordsPage) (string, error) {
+		page, err := questions.UserRecords.Ask(ctx, x.Bus, q)
+		for i, raw := range page.Users {
+			sequence := int64(0) // a service of an older version leaves sequences out
+			if i < len(page.Sequences) {
+				sequence = page.Sequences[i]
+			}
+			u, err := readUser(raw, sequence, update{entity: "user"})
+			if err != nil {
+				x.park(l.tenant, "user", "", err)
+				continue
+			}
+			l.add(u)
+		}
+		return page.Next, err
+	})
+}
+
+// applications asks for a tenant's applications.
+func (x *Index) applications(ctx context.Context, l *loader) error {
+	return eachPage(500, func(q questions.RecordsPage) (string, error) {
+		page, err := questions.ApplicationRecords.Ask(ctx, x.Bus, q)
+		for _, a := range page.Applications {
+			l.add(update{entity: "application", id: a.ID, apply: putCaller(a)})
+		}
+		return page.Next, err
+	})
 }
 
 // organization asks for a tenant's core objects, nodes and memberships.

@@ -1,10 +1,17 @@
 package index
 
 import (
+	"bytes"
+	"cmp"
+	"compress/flate"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
-	"net/http"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -12,26 +19,135 @@ import (
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 )
 
-// TokenHeader is the header in which the answer to a write names the write, and a check names a write to wait for.
-const TokenHeader = "X-Consistency-Token"
-
 // patience is how long a check waits for the write that its token names.
 const patience = 5 * time.Second
 
-// token names a write by the last record that it has changed.
-type token struct {
-	Entity   string `json:"e"`
-	ID       string `json:"i"`
-	Sequence int64  `json:"s"` // deletedSequence if it has deleted the record
+// named is a record as a token names it.
+type named struct {
+	kind     int // an index of kinds
+	id       int64
+	sequence int64 // deletedSequence if it is deleted
 }
 
-func tokenOf(c grant.Change) string {
-	t := token{c.Entity, c.ID, c.Sequence}
-	if c.Deleted {
-		t.Sequence = deletedSequence
+// kinds are the entities in tokens. Numbers of kinds never change: replicas of different versions exchange tokens.
+var kinds = []string{"resource", "resource_set", "resource_set_member", "auth_unit", "auth_unit_member", "auth_rule"}
+
+// Limits of a token's content; a write names fewer.
+const (
+	maxNamed     = 20_000
+	maxTokenSize = 1 << 20
+	packFrom     = 128 // bytes; from here on a token is compressed: ids of one request often follow each other
+)
+
+// The first byte of a token says how the rest is written.
+const (
+	plain = iota
+	packed
+)
+
+// Name sets the consistency token in the answer to a request that makes changes.
+func Name(ctx context.Context, changes []grant.Change) {
+	request.SetConsistencyToken(ctx, tokenOf(changes))
+}
+
+// tokenOf names all records that a write has changed. What was deleted together with its unit or resource is left out:
+// without these it has no effect.
+func tokenOf(changes []grant.Change) string {
+	gone := map[string]bool{} // units and resources
+	for _, c := range changes {
+		gone[c.ID] = gone[c.ID] || c.Deleted && (c.Entity == "auth_unit" || c.Entity == "resource")
 	}
-	text, _ := json.Marshal(t) // texts and numbers always marshal
-	return base64.RawURLEncoding.EncodeToString(text)
+	var list []named
+	for _, c := range changes {
+		kind := slices.Index(kinds, c.Entity)
+		id, err := strconv.ParseInt(c.ID, 10, 64)
+		if kind < 0 || err != nil || c.Deleted && dependent(c, gone) {
+			continue
+		}
+		n := named{kind, id, c.Sequence}
+		if c.Deleted {
+			n.sequence = deletedSequence
+		}
+		list = append(list, n)
+	}
+	slices.SortFunc(list, func(a, b named) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id)) })
+	return written(list)
+}
+
+// written is the text of a token, in which a deleted record has the sequence 0.
+func written(list []named) string {
+	raw := []byte{plain}
+	last := named{}
+	for _, n := range list {
+		if n.kind != last.kind {
+			last = named{kind: last.kind}
+		}
+		sequence := n.sequence
+		if sequence == deletedSequence {
+			sequence = 0
+		}
+		raw = binary.AppendVarint(raw, int64(n.kind-last.kind))
+		raw = binary.AppendVarint(raw, n.id-last.id)
+		raw = binary.AppendVarint(raw, sequence)
+		last = n
+	}
+	if len(raw) >= packFrom {
+		small := bytes.NewBuffer([]byte{packed})
+		w, _ := flate.NewWriter(small, flate.BestSpeed) // the level exists
+		_, _ = w.Write(raw[1:])                         // a buffer takes all
+		_ = w.Close()
+		raw = small.Bytes()
+	}
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// dependent reports whether a deleted record has no effect without a unit or resource that is gone too.
+func dependent(c grant.Change, gone map[string]bool) bool {
+	var of struct {
+		Unit     string `json:"auth_unit_id"`
+		Resource string `json:"resource_id"`
+	}
+	return json.Unmarshal(c.Record, &of) == nil && (gone[of.Unit] || gone[of.Resource])
+}
+
+var errToken = errors.New("not a token")
+
+// readToken returns the records that a token names.
+func readToken(text string) ([]named, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) == 0 || raw[0] > packed {
+		return nil, errToken
+	}
+	form, raw := raw[0], raw[1:]
+	if form == packed {
+		if raw, err = io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(raw)), maxTokenSize)); err != nil {
+			return nil, err
+		}
+	}
+	var list []named
+	last := named{}
+	for len(raw) > 0 {
+		var numbers [3]int64
+		for i := range numbers {
+			value, n := binary.Varint(raw)
+			if n <= 0 {
+				return nil, errToken
+			}
+			numbers[i], raw = value, raw[n:]
+		}
+		if numbers[0] != 0 {
+			last = named{kind: last.kind + int(numbers[0])}
+		}
+		last.id += numbers[1]
+		if last.sequence = numbers[2]; last.sequence == 0 {
+			last.sequence = deletedSequence
+		}
+		if last.kind < 0 || last.kind >= len(kinds) || last.id <= 0 || len(list) == maxNamed {
+			return nil, errToken
+		}
+		list = append(list, last)
+	}
+	return list, nil
 }
 
 // Await waits until this replica knows the write that a token names; "" names none. apperr.InvalidParameters if the
@@ -40,19 +156,15 @@ func (x *Index) Await(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
 	}
-	var t token
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err == nil {
-		err = json.Unmarshal(raw, &t)
-	}
-	if err != nil || t.Entity == "" || t.ID == "" {
-		return apperr.Invalid("header."+TokenHeader, "is not a consistency token")
+	list, err := readToken(text)
+	if err != nil {
+		return apperr.Invalid("header."+request.ConsistencyToken, "is not a consistency token")
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		known, more := x.knows(request.Tenant(ctx), t)
-		if known {
+		var more <-chan struct{}
+		if list, more = x.unknown(request.Tenant(ctx), list); len(list) == 0 {
 			return nil
 		}
 		select {
@@ -64,69 +176,26 @@ func (x *Index) Await(ctx context.Context, text string) error {
 	}
 }
 
-// knows reports whether this replica knows a write. If not, more is closed at the next change.
-func (x *Index) knows(tenant string, t token) (known bool, more <-chan struct{}) {
+// unknown returns the list from the first record on that this replica does not know as the list names it. If there is
+// one, more is closed at the next change.
+func (x *Index) unknown(tenant string, list []named) (_ []named, more <-chan struct{}) {
 	s := &x.grants
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.recent.sequence(record{tenant, t.Entity, t.ID}) >= t.Sequence {
-		return true, nil
-	}
-	present := x.engine.Tenant(tenant).State().Sequence(t.Entity, t.ID)
-	if t.Sequence == deletedSequence && present == 0 || t.Sequence < deletedSequence && present >= t.Sequence {
-		return true, nil
-	}
-	if s.heard == nil {
-		s.heard = make(chan struct{})
-	}
-	return false, s.heard
-}
-
-// recent remembers the sequences of the records that changed last, for tokens that name records deleted since.
-type recent struct {
-	sequences map[record]int64
-	order     []record // a ring, in the order of first changes
-	next      int      // the place of the next record in a full ring
-}
-
-// remembered is how many records recent has at most.
-const remembered = 10_000
-
-func (r *recent) sequence(of record) int64 { return r.sequences[of] }
-
-func (r *recent) note(of record, sequence int64) {
-	if _, ok := r.sequences[of]; !ok {
-		if r.sequences == nil {
-			r.sequences = map[record]int64{}
+	state := x.engine.Tenant(tenant).State()
+	for i, n := range list {
+		r := record{tenant, kinds[n.kind], strconv.FormatInt(n.id, 10)}
+		if s.recent.sequence(r) >= n.sequence {
+			continue
 		}
-		if len(r.order) < remembered {
-			r.order = append(r.order, of)
-		} else {
-			delete(r.sequences, r.order[r.next])
-			r.order[r.next] = of
-			r.next = (r.next + 1) % remembered
+		present := state.Sequence(r.entity, r.id)
+		if n.sequence == deletedSequence && present == 0 || n.sequence < deletedSequence && present >= n.sequence {
+			continue
 		}
-	}
-	r.sequences[of] = max(sequence, r.sequences[of])
-}
-
-// headerKey is the key of the answer's header in the context of a request that may write.
-type headerKey struct{}
-
-// TellTokens lets Apply set the consistency token in the answers to writes.
-func TellTokens(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			next.ServeHTTP(w, r)
-			return
+		if s.heard == nil {
+			s.heard = make(chan struct{})
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), headerKey{}, w.Header())))
-	})
-}
-
-// tell sets the token in the answer to the request that made a change.
-func tell(ctx context.Context, c grant.Change) {
-	if header, ok := ctx.Value(headerKey{}).(http.Header); ok {
-		header.Set(TokenHeader, tokenOf(c))
+		return list[i:], s.heard
 	}
+	return nil, nil
 }

@@ -17,6 +17,7 @@ type World struct {
 	Groups      map[string]*engine.GroupMember
 	Rules       map[string]*engine.Rule
 	People      map[string]*engine.Person
+	Callers     map[string]*engine.Caller
 	Nodes       map[string]*engine.TreeNode
 	Trees       map[string]*engine.Tree
 	Memberships map[string]*engine.Membership
@@ -27,13 +28,14 @@ func NewWorld() *World {
 	return &World{
 		map[string]*engine.Resource{}, map[string]*engine.Set{}, map[string]*engine.Member{},
 		map[string]*engine.Unit{}, map[string]*engine.GroupMember{}, map[string]*engine.Rule{},
-		map[string]*engine.Person{}, map[string]*engine.TreeNode{}, map[string]*engine.Tree{},
+		map[string]*engine.Person{}, map[string]*engine.Caller{},
+		map[string]*engine.TreeNode{}, map[string]*engine.Tree{},
 		map[string]*engine.Membership{},
 	}
 }
 
-// reaches reports whether what is granted to unit reaches an identity.
-func (w *World) reaches(unit, who engine.Identity) bool {
+// Reaches reports whether what is granted to unit reaches an identity.
+func (w *World) Reaches(unit, who engine.Identity) bool {
 	if unit == who || unit.Type == engine.Everyone {
 		return true
 	}
@@ -47,7 +49,7 @@ func (w *World) reaches(unit, who engine.Identity) bool {
 		}
 		for _, m := range w.Memberships {
 			node := engine.Identity{Type: engine.Node, ID: m.NodeID}
-			if m.UserID == who.ID && w.Nodes[m.NodeID] != nil && w.reaches(unit, node) {
+			if m.UserID == who.ID && w.Nodes[m.NodeID] != nil && w.Reaches(unit, node) {
 				return true
 			}
 		}
@@ -55,14 +57,15 @@ func (w *World) reaches(unit, who engine.Identity) bool {
 		node := w.Nodes[who.ID]
 		if node.ParentID != "" {
 			parent := engine.Identity{Type: engine.Node, ID: node.ParentID}
-			return w.Nodes[node.ParentID] != nil && w.reaches(unit, parent)
+			return w.Nodes[node.ParentID] != nil && w.Reaches(unit, parent)
 		}
 		return unit.Type == engine.CoreObject && w.Trees[unit.ID] != nil && w.Trees[unit.ID].Code == node.ObjectCode
 	}
 	return false
 }
 
-func (w *World) known(who engine.Identity) bool {
+// Exists reports whether an identity is known.
+func (w *World) Exists(who engine.Identity) bool {
 	switch who.Type {
 	case engine.User:
 		return w.People[who.ID] != nil
@@ -76,7 +79,7 @@ func (w *World) known(who engine.Identity) bool {
 			return true
 		}
 	}
-	return false
+	return who.Type == engine.Application && w.Callers[who.ID] != nil
 }
 
 func (w *World) resource(q *engine.Question) *engine.Resource {
@@ -148,17 +151,17 @@ func meets(rule *engine.Rule, q *engine.Question) bool {
 
 // Check answers a question.
 func (w *World) Check(q *engine.Question) bool {
-	if !w.known(q.Identity) {
+	if !w.Exists(q.Identity) || q.Identity.Type == engine.User && w.People[q.Identity.ID].Disabled {
 		return false
 	}
 	r := w.resource(q)
-	if q.ObjectType != engine.App && (r == nil || len(r.Actions) > 0 && !slices.Contains(r.Actions, q.Action)) {
+	if q.ObjectType != engine.App && (r == nil || !slices.Contains(r.Actions, q.Action)) {
 		return false
 	}
 	allowed := false
 	for _, rule := range w.Rules {
 		unit := w.Units[rule.UnitID]
-		if unit == nil || !w.reaches(unit.Identity, q.Identity) || !w.about(rule, q, r) || !meets(rule, q) ||
+		if unit == nil || !w.Reaches(unit.Identity, q.Identity) || !w.about(rule, q, r) || !meets(rule, q) ||
 			q.Now < rule.From || rule.To != 0 && q.Now >= rule.To {
 			continue
 		}

@@ -1,0 +1,29 @@
+package index
+
+// recent remembers the sequences of the records that changed last, for tokens that name records deleted since.
+type recent struct {
+	sequences map[record]int64
+	order     []record // a ring, in the order of first changes
+	next      int      // the place of the next record in a full ring
+}
+
+// remembered is how many records recent has at most.
+const remembered = 10_000
+
+func (r *recent) sequence(of record) int64 { return r.sequences[of] }
+
+func (r *recent) note(of record, sequence int64) {
+	if _, ok := r.sequences[of]; !ok {
+		if r.sequences == nil {
+			r.sequences = map[record]int64{}
+		}
+		if len(r.order) < remembered {
+			r.order = append(r.order, of)
+		} else {
+			delete(r.sequences, r.order[r.next])
+			r.order[r.next] = of
+			r.next = (r.next + 1) % remembered
+		}
+	}
+	r.sequences[of] = max(sequence, r.sequences[of])
+}
