@@ -13,6 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/events"
 )
 
@@ -24,11 +25,11 @@ func spec() service.Spec { return events.Spec(events.DefaultConfig()) }
 func awaitEntries(t testing.TB, c *testkit.Client, query string, n int) []object {
 	t.Helper()
 	var page struct{ Items []object }
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		page.Items = nil
 		c.Get(auditPath + "?page_size=200&" + query).OK(&page)
 		return len(page.Items) >= n
-	}, patient, 5*time.Millisecond, "%s", query)
+	}, "%s", query)
 	require.Len(t, page.Items, n)
 	return page.Items
 }
@@ -156,7 +157,7 @@ func TestDeniedAttempts(t *testing.T) {
 	entries := awaitEntries(t, c, "outcome=denied", 2)
 	counts := map[string]float64{}
 	for _, entry := range entries {
-		require.Equal(t, []any{"access", "create-event-subscription", "tester", "192.0.2.1", ""},
+		require.Equal(t, []any{"access", "create-event-subscription", "test#tester", "192.0.2.1", ""},
 			[]any{entry["entity"], entry["action"], entry["actor"], entry["address"], entry["record"]})
 		counts[entry["reason"].(string)] = entry["count"].(float64)
 	}

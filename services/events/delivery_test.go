@@ -18,11 +18,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/events"
 )
 
 // patient is how long a test waits at most.
-const patient = 20 * time.Second
+const patient = wait.Long // how long a test waits for what must happen
 
 // receiver receives webhooks and records the requests.
 type receiver struct {
@@ -91,7 +92,7 @@ func (r *receiver) all() []received {
 // await waits for n requests.
 func (r *receiver) await(n int) []received {
 	r.t.Helper()
-	require.Eventually(r.t, func() bool { return len(r.all()) >= n }, patient, time.Millisecond)
+	wait.Until(r.t, func() bool { return len(r.all()) >= n })
 	return r.all()
 }
 
@@ -119,8 +120,7 @@ var onlyThings = object{"event_types": []any{"thing.*"}}
 func awaitRecord(t testing.TB, c *testkit.Client, path string, wanted func(object) bool) object {
 	t.Helper()
 	var last object
-	require.Eventually(t, func() bool { last = c.Get(path).Object(); return wanted(last) }, patient, 5*time.Millisecond,
-		"%v", last)
+	wait.Until(t, func() bool { last = c.Get(path).Object(); return wanted(last) }, "%v", last)
 	return last
 }
 
@@ -319,9 +319,9 @@ func TestResetReplays(t *testing.T) {
 // awaitFeed waits until the tenant's feed has n events.
 func awaitFeed(t testing.TB, c *testkit.Client, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		return len(c.Get("/v1/events?limit=1000").Object()["items"].([]any)) >= n
-	}, patient, time.Millisecond)
+	})
 }
 
 func subjects(list []received) (all []string) {

@@ -5,6 +5,7 @@ package events
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/events/internal/audit"
 	"github.com/idplatform/idplatform/services/events/internal/callout"
+	"github.com/idplatform/idplatform/services/events/internal/deadletter"
 	"github.com/idplatform/idplatform/services/events/internal/delivery"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/httpapi"
@@ -100,6 +102,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	httpapi.Register(server, httpapi.Parts{
 		Subscriptions: subs, Deliveries: &delivery.Log{Store: d.Store, Subs: subs},
 		Tester: &delivery.Tester{Store: d.Store, Subs: subs, Sender: sender}, Feed: events, Audit: log,
+		DeadLetters: &deadletter.Letters{Store: d.Store, Bus: d.Bus},
 	})
 	return service.App{
 		Handler: server,
@@ -128,10 +131,15 @@ func answer(b *bus.Bus, subs *subscription.Subscriptions, c CalloutConfig) error
 	if err != nil || c.Seed.IsZero() {
 		return err
 	}
-	return callout.Answer(b.JetStream().Conn(), c.Seed, c.Account, subs.IsPassword)
+	return callout.Answer(b.JetStream().Conn(), c.Seed, c.Account, callout.Session, subs.IsPassword)
 }
 
 // lasting is a task that runs until the service stops.
 func lasting(name string, run func(context.Context) error) service.Task {
 	return service.Task{Name: name, Every: soon, Do: func(ctx context.Context) (int, error) { return 0, run(ctx) }}
+}
+
+// DeadLetters is the command that shows, replays or removes dead letters on the machine.
+func DeadLetters(ctx context.Context, b *bus.Bus, words []string, out io.Writer) error {
+	return deadletter.Command(ctx, b, words, out)
 }

@@ -2,6 +2,7 @@ package events_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -52,6 +53,26 @@ func hook(name, url string, more ...object) object {
 	return body
 }
 
+// secrets describes the sealed members to testkit.Conventions.
+var secrets = map[string]testkit.Secret{"subscriptions": {
+	Make: func(c *testkit.Client) string {
+		return one(c.Post(subscriptionsPath, hook("Secret", "", object{"delivery": object{
+			"type": "webhook", "url": "https://hr.acme.test/events",
+			"headers": object{"Authorization": "Bearer sesame"},
+		}})).Object())
+	},
+	Reroutes: []testkit.Reroute{
+		{
+			Method: http.MethodPatch, Body: object{"delivery": object{"url": "https://evil.test"}},
+			Locations: []string{"body.delivery.headers.Authorization", "body.delivery.secret"},
+		},
+		{
+			Method: http.MethodPut, Body: hook("Secret", "https://evil.test"),
+			Locations: []string{"body.delivery.secret"},
+		},
+	},
+}}
+
 func TestConventions(t *testing.T) {
 	t.Parallel()
 	testkit.Conventions(t, start, testkit.Resource{
@@ -67,7 +88,7 @@ func TestConventions(t *testing.T) {
 		Change: object{"name": "Another name"},
 		Faulty: object{"name": " ", "event_types": []any{"no type"}, "delivery": object{"type": "webhook", "url": "x"}},
 		Faults: []string{"body.name", "body.event_types[0]", "body.delivery.url"}, Unique: []string{"name"},
-		Read: read, Write: write, Unrelated: auth.KVRead,
+		Read: read, Write: write, Unrelated: auth.KVRead, Secrets: secrets,
 	})
 }
 

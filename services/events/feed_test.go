@@ -1,16 +1,22 @@
 package events_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/schema"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 func TestFeed(t *testing.T) {
@@ -71,6 +77,50 @@ func TestFeedOfDroppedEvents(t *testing.T) {
 	awaitFeed(t, in(fresh, "acme"), 1)
 	require.Len(t, in(fresh, "acme").Get("/v1/events").Object()["items"], 1)
 	in(fresh, "acme").Get("/v1/events?after="+first).Problem(http.StatusConflict, "invalid_state")
+}
+
+// A page has at most 4 MiB of events, and says that there are more. Nothing is skipped or repeated, whether the events
+// are in memory, were read before or are read from JetStream.
+func TestFeedOfLargeEvents(t *testing.T) {
+	t.Parallel()
+	const many, size = 400, 60_000
+	s := start(t)
+	c := in(s, "acme")
+	for from := 0; from < many; from += 50 {
+		messages := make([]docstore.Message, 50)
+		for i := range messages {
+			messages[i] = event(from + i)
+			messages[i].Payload = bytes.Replace(messages[i].Payload, []byte(`"avatar_url":""`),
+				fmt.Appendf(nil, `"avatar_url":%q`, strings.Repeat("x", size)), 1)
+		}
+		require.NoError(t, errors.Join(s.Deps.Bus.Publish(t.Context(), messages)...))
+	}
+	wait.Until(t, func() bool { // all are there; only the newest are in memory
+		return len(c.Get("/v1/events?limit=1&after=now").Object()["items"].([]any)) == 0 &&
+			c.Get("/v1/audit-logs?page_size=1").Object()["total"].(float64) == many
+	})
+	for range 2 {
+		var walked []any
+		for path, more := "/v1/events?limit=1000", true; more; {
+			answer := c.Get(path)
+			require.Less(t, len(answer.Body), 4<<20+1000)
+			page := answer.Object()
+			require.NotEmpty(t, page["items"])
+			for _, item := range page["items"].([]any) {
+				walked = append(walked, item.(object)["subject"])
+			}
+			path, more = "/v1/events?limit=1000&after="+page["next"].(string), page["more"].(bool)
+		}
+		require.Len(t, walked, many)
+		for n, subject := range walked {
+			require.Equal(t, strconv.Itoa(1<<20+n), subject)
+		}
+	}
+	live := c.Events("/v1/events")
+	for n := range many {
+		require.Contains(t, string(live.Next().Data), fmt.Sprintf(`"subject":"%d"`, 1<<20+n))
+	}
+	live.Leave()
 }
 
 func TestFeedAsEventStream(t *testing.T) {

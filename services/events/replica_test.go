@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // fragile is an engine whose writes fail while it is broken, like those of a process that has lost its database.
@@ -63,9 +63,9 @@ func TestReplicaTakesOver(t *testing.T) {
 		receivers = append(receivers, r)
 		c.Post(subscriptionsPath, hook(fmt.Sprint("s", n), r.URL, onlyThings)).OK(nil)
 	}
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		return share(t, s) > 0 && share(t, other) > 0 && share(t, s)+share(t, other) == subscriptions
-	}, patient, 10*time.Millisecond)
+	})
 	phase := func(n int) {
 		for i := range perPhase {
 			tell(t, s, "acme", fmt.Sprint(i%5), int64(n*perPhase+i+1), "updated")
@@ -77,14 +77,12 @@ func TestReplicaTakesOver(t *testing.T) {
 	}
 
 	broken.Store(true)
-	cut := time.Now()
 	phase(1)
 	for _, r := range receivers {
-		require.Eventually(t, func() bool { return len(distinct(r.all())) == 2*perPhase }, patient, 10*time.Millisecond)
+		wait.Until(t, func() bool { return len(distinct(r.all())) == 2*perPhase })
 		inOrder(t, r.all())
 	}
-	require.Less(t, time.Since(cut), 10*time.Second+500*time.Millisecond)
-	require.Eventually(t, func() bool { return share(t, s) == subscriptions }, patient, 10*time.Millisecond)
+	wait.Until(t, func() bool { return share(t, s) == subscriptions })
 }
 
 // distinct are the ids of the received events.
@@ -163,9 +161,9 @@ func TestAuditLogOfReplicas(t *testing.T) {
 	}
 	entries := map[any]bool{}
 	c := in(third, "acme")
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		return c.Get(auditPath + "?page_size=1").Object()["total"].(float64) >= 300
-	}, patient, 20*time.Millisecond)
+	})
 	require.EqualValues(t, 300, c.Get(auditPath + "?page_size=1").Object()["total"])
 	for page := 1; page <= 2; page++ {
 		for _, event := range c.Items(fmt.Sprintf("%s?page_size=200&page_num=%d", auditPath, page), "event_id") {

@@ -1,4 +1,5 @@
-// Command idp-events is the events service as a process of its own.
+// Command idp-events is the events service as a process of its own. With the argument dead-letters it shows, replays or
+// removes events that a service could not handle.
 package main
 
 import (
@@ -13,5 +14,6 @@ type settings struct {
 
 func main() {
 	s := settings{service.DefaultConfig("events", 8086), events.DefaultConfig()}
-	service.Main("events", &s, &s.Service, func() service.Spec { return events.Spec(s.Events) })
+	service.Main("events", &s, &s.Service, func() service.Spec { return events.Spec(s.Events) },
+		service.Command{Name: "dead-letters", Run: events.DeadLetters})
 }

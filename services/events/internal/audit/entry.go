@@ -137,6 +137,7 @@ func (e *Entry) denied(data json.RawMessage) {
 	var told struct {
 		Record struct {
 			Operation string `json:"operation"`
+			Record    string `json:"record"` // "" in events of earlier versions
 			Actor     string `json:"actor"`
 			Address   string `json:"address"`
 			Reason    string `json:"reason"`
@@ -148,5 +149,5 @@ func (e *Entry) denied(data json.RawMessage) {
 	}
 	r := told.Record
 	e.Outcome, e.Reason, e.Actor, e.Address, e.Count = Denied, r.Reason, r.Actor, r.Address, r.Count
-	e.Action, e.Record = r.Operation, ""
+	e.Action, e.Record = r.Operation, r.Record
 }

@@ -97,8 +97,6 @@ func (l *Log) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.P
 // Get returns an entry; apperr.NotFound.
 func (l *Log) Get(ctx context.Context, id string) (Doc, error) { return entries.Find(ctx, l.Store, id) }
 
-const exportPage = 500
-
 // Export writes the selected entries as lines of JSON, the oldest first.
 func (l *Log) Export(ctx context.Context, f Filter, w io.Writer) error {
 	known, err := kindsOf(ctx, l.Store)
@@ -106,21 +104,25 @@ func (l *Log) Export(ctx context.Context, f Filter, w io.Writer) error {
 		return err
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
-	query := docstore.Query{Filter: f.where(known), Sort: []docstore.Order{{Index: byTime}}, Limit: exportPage}
-	for {
+	query := docstore.Query{Filter: f.where(known), Sort: []docstore.Order{{Index: byTime}}}
+	for stride := (docstore.Stride{}); ; {
+		query.Limit = stride.Next()
 		page, err := entries.Page(ctx, l.Store, query)
 		if err != nil {
 			return err
 		}
+		bytes := 0
 		for i := range page.Docs {
 			line, err := page.Docs[i].JSON()
 			if err != nil {
 				return err
 			}
+			bytes += len(line)
 			if _, err := out.Write(append(line[:len(line):len(line)], '\n')); err != nil {
 				return err
 			}
 		}
+		stride.Took(len(page.Docs), bytes)
 		if query.After = page.Next; query.After == "" {
 			return out.Flush()
 		}
@@ -130,7 +132,7 @@ func (l *Log) Export(ctx context.Context, f Filter, w io.Writer) error {
 const (
 	afterChange = 300 * time.Millisecond // by then an event usually has its entry
 	lookAgain   = 5 * time.Second
-	followPage  = 200
+	followShare = 4 // a reader of the stream gets this part of what is usually read at once
 )
 
 // End returns the id of the tenant's newest entry, for Follow; "0" if there is none.
@@ -149,31 +151,30 @@ func (l *Log) End(ctx context.Context) (string, error) {
 	return at.id(at.Place), nil
 }
 
-// Follow calls fn for the selected entries after the one with the id, in the order in which they were written, as they
-// come, until ctx ends or fn fails. apperr.InvalidParameters (not an id).
-func (l *Log) Follow(ctx context.Context, f Filter, after string, fn func(Doc) error) error {
+// Follow calls fn for the selected entries after the one with the id, in the order in which they were written, in
+// parts as they come, until ctx ends or fn fails. apperr.InvalidParameters (not an id).
+func (l *Log) Follow(ctx context.Context, f Filter, after string, fn func([]Doc) error) error {
 	switch n, err := strconv.ParseUint(after, 10, 53); {
 	case err != nil:
 		return apperr.Invalid("Last-Event-ID", "must be the id of an entry")
 	case n < firstID: // ids are compared as texts: "9" would come after all ids
 		after = "0"
 	}
-	for {
+	for stride := (docstore.Stride{}); ctx.Err() == nil; {
 		changed := l.Feed.Changed(request.Tenant(ctx))
-		page, err := entries.Page(ctx, l.Store, docstore.Query{AfterID: after, Limit: followPage})
+		page, err := entries.Page(ctx, l.Store, docstore.Query{AfterID: after, Limit: stride.Next()})
 		if err != nil {
 			return err
 		}
-		for _, doc := range page.Docs {
-			after = doc.ID
-			entry, err := doc.Value()
-			if err != nil {
-				return err
-			}
-			if !f.selects(entry) {
-				continue
-			}
-			if err := fn(doc); err != nil {
+		selected, bytes, err := f.among(page.Docs)
+		if err != nil {
+			return err
+		}
+		if stride.Took(len(page.Docs), followShare*bytes); len(page.Docs) > 0 {
+			after = page.Docs[len(page.Docs)-1].ID
+		}
+		if len(selected) > 0 {
+			if err := fn(selected); err != nil {
 				return err
 			}
 		}
@@ -188,11 +189,29 @@ func (l *Log) Follow(ctx context.Context, f Filter, after string, fn func(Doc) e
 		case <-ctx.Done():
 		}
 		look.Stop()
-		if ctx.Err() != nil {
-			return ctx.Err()
+	}
+	return ctx.Err()
+}
+
+// among returns the selected entries, and the size of all.
+func (f Filter) among(docs []Doc) (selected []Doc, bytes int, err error) {
+	for _, doc := range docs {
+		entry, err := doc.Value()
+		if err != nil {
+			return nil, 0, err
+		}
+		line, err := doc.JSON()
+		if err != nil {
+			return nil, 0, err
+		}
+		if bytes += len(line); f.selects(entry) {
+			selected = append(selected, doc)
 		}
 	}
+	return selected, bytes, nil
 }
+
+const forgetAtOnce = 500
 
 // Forget deletes a bounded number of entries that are older than Keep, of every tenant, and returns how many.
 func (l *Log) Forget(ctx context.Context) (n int, err error) {
@@ -202,7 +221,7 @@ func (l *Log) Forget(ctx context.Context) (n int, err error) {
 	old := docstore.Until(byTime, docstore.Moment(l.Store.Now().Add(-l.Keep)))
 	err = entries.EachTenant(ctx, l.Store, func(ctx context.Context) error {
 		deleted, err := docstore.Write(ctx, l.Store, func(tx *docstore.Tx) (int, error) {
-			list, err := entries.LoadWhere(ctx, tx, old, byTime, exportPage)
+			list, err := entries.LoadWhere(ctx, tx, old, byTime, forgetAtOnce)
 			if err != nil {
 				return 0, err
 			}

@@ -35,7 +35,8 @@ type place struct {
 	Owner         string `json:"owner"`
 	Epoch         string `json:"epoch"` // of the stream
 	Place         uint64 `json:"place"`
-	Base          int64  `json:"base"` // what is added to the places of this stream to make ids
+	Event         string `json:"event,omitempty"` // the id of the event at Place, if it is known
+	Base          int64  `json:"base"`            // what is added to the places of this stream to make ids
 }
 
 var places = docstore.Define(docstore.Schema[place]{Name: "audit_place", Noun: "place of the audit log", Part: true})
@@ -93,11 +94,15 @@ func (w *Writer) take(ctx context.Context) (place, error) {
 	if err := learnKinds(ctx, w.store); err != nil {
 		return place{}, err
 	}
-	end, epoch, err := w.feed.End()
+	_, epoch, err := w.feed.End()
 	if err != nil {
 		return place{}, err
 	}
 	oldest, err := w.feed.Oldest(ctx)
+	if err != nil {
+		return place{}, err
+	}
+	back, err := w.lost(ctx)
 	if err != nil {
 		return place{}, err
 	}
@@ -116,9 +121,11 @@ func (w *Writer) take(ctx context.Context) (place, error) {
 		if !w.group.MayTake(at.Owner) {
 			return place{}, errLost
 		}
-		if at.Epoch != epoch || at.Place > end { // a new stream: its ids follow those of the old one
-			at.Base += int64(at.Place) //nolint:gosec // a place is far below 2^53
-			at.Epoch, at.Place = epoch, oldest-1
+		if back != nil && back.Version != at.Version {
+			return place{}, errLost // another replica has written meanwhile
+		}
+		if back != nil {
+			at.moveBack(epoch, back.Place)
 		}
 		at.Place = max(at.Place, oldest-1)
 		at.Owner = w.group.ID
@@ -127,11 +134,45 @@ func (w *Writer) take(ctx context.Context) (place, error) {
 	})
 }
 
+// moveBack sets the place back. The entries from there on have greater ids than those that exist.
+func (p *place) moveBack(epoch string, to uint64) {
+	last := p.Base + int64(p.Place)      //nolint:gosec // a place is far below 2^53
+	p.Base = max(p.Base, last-int64(to)) //nolint:gosec // a place is far below 2^53
+	p.Epoch, p.Place, p.Event = epoch, to, ""
+}
+
+// lost returns the place from which the stream has to be read again, because it lost its newest events, in a power cut,
+// and has given their places to others; nil if it has lost none.
+func (w *Writer) lost(ctx context.Context) (*place, error) {
+	doc, err := places.Find(ctx, w.store, work)
+	if apperr.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	at, err := doc.Value()
+	if err != nil {
+		return nil, err
+	}
+	mark := feed.Mark{Epoch: at.Epoch, Place: at.Place, Event: at.Event, At: at.TimeModified.Std()}
+	back, err := w.feed.Back(ctx, mark)
+	if err != nil || back == at.Place {
+		return nil, err
+	}
+	at.Place = back
+	return at, nil
+}
+
 // write writes until ctx ends or the work is another replica's.
 func (w *Writer) write(ctx context.Context, at place) error {
 	defer w.release(ctx)
 	defer w.behind.Set(0)
+	turn := w.feed.Turn()
 	for w.group.Owns(work) {
+		if w.feed.Turn() != turn {
+			return errLost // take finds the place again
+		}
 		changed := w.feed.Changed("")
 		events, next, err := w.feed.Read(ctx, "", at.Place, batch)
 		if err != nil {
@@ -145,10 +186,11 @@ func (w *Writer) write(ctx context.Context, at place) error {
 			clock.Pause(ctx, time.Since(began)) // a writer that is far behind works half of the time
 		}
 		at.Place = next
-		if end, _, err := w.feed.End(); err == nil {
+		end, _, err := w.feed.End()
+		if err == nil {
 			w.behind.Set(float64(end) - float64(next))
 		}
-		if len(events) < batch {
+		if err != nil || next >= end { // a read is bounded in bytes, too: fewer events than batch may not be all
 			w.await(ctx, changed)
 		}
 		if ctx.Err() != nil {
@@ -192,7 +234,7 @@ func (w *Writer) add(ctx context.Context, from place, events []*feed.Event, next
 				return err
 			}
 		}
-		at.Place = next
+		at.Place, at.Event = next, w.feed.IDAt(next)
 		_, err = places.Replace(ctx, tx, at)
 		return err
 	})

@@ -24,23 +24,28 @@ const (
 	timeout = 2 * time.Second
 )
 
+// Session is how long an admitted user may stay connected. The client then connects again by itself, if its password
+// still holds: so rotation, deletion and a pause of its subscription end its connections on every server.
+const Session = 30 * time.Second
+
 // Check reports whether a text is the password of the NATS user of a subscription of the context's tenant.
 type Check func(ctx context.Context, id, password string) (bool, error)
 
 type responder struct {
 	key     nkeys.KeyPair
 	account string
+	session time.Duration
 	check   Check
 }
 
 // Answer answers all requests until the connection ends. seed is the seed of the server's auth_callout issuer, account
-// the NATS account of admitted users.
-func Answer(conn *nats.Conn, seed secret.String, account string, check Check) error {
+// the NATS account of admitted users, which may stay for session.
+func Answer(conn *nats.Conn, seed secret.String, account string, session time.Duration, check Check) error {
 	key, err := nkeys.FromSeed([]byte(seed.Reveal()))
 	if err != nil {
 		return errors.New("callout.seed is not the seed of an account key")
 	}
-	r := &responder{key, account, check}
+	r := &responder{key, account, session, check}
 	_, err = conn.QueueSubscribe(subject, queue, r.respond)
 	return err
 }
@@ -80,6 +85,7 @@ func (r *responder) admit(asked *jwt.AuthorizationRequestClaims) (string, error)
 	}
 	user := jwt.NewUserClaims(asked.UserNkey)
 	user.Name, user.Audience = given.Username, r.account
+	user.Expires = time.Now().Add(r.session).Unix()
 	publish, subscribe := bus.SubscriberPermissions(tenant, id)
 	user.Pub.Allow.Add(publish...)
 	user.Sub.Allow.Add(subscribe...)

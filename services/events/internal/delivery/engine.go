@@ -148,9 +148,11 @@ func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- docstor
 	}
 	for ctx.Err() == nil {
 		err := e.feed.Follow(request.System(ctx, ""), from, feed.Types{"event_subscription.*"},
-			func(_ string, event *feed.Event) error {
-				from = event.Place
-				report(docstore.Ref{Tenant: event.Tenant, ID: event.Subject})
+			func(_ string, events []*feed.Event) error {
+				for _, event := range events {
+					from = event.Place
+					report(docstore.Ref{Tenant: event.Tenant, ID: event.Subject})
+				}
 				return nil
 			})
 		if apperr.KindOf(err) == apperr.InvalidState { // the stream no longer has what follows
@@ -258,13 +260,15 @@ func (e *Engine) start(ctx context.Context, ref docstore.Ref) {
 
 // newWorker makes this replica the owner of a subscription and loads its state; nil if it is not active.
 func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, error) {
-	end, epoch, err := e.feed.End()
+	turn := e.feed.Turn()
+	_, epoch, err := e.feed.End()
 	if err != nil {
 		return nil, err
 	}
 	var (
 		sub      *subscription.Subscription
 		revision int64
+		reached  time.Time
 	)
 	p, err := docstore.Write(ctx, e.store, func(tx *docstore.Tx) (*subscription.Progress, error) {
 		var err error
@@ -278,7 +282,7 @@ func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, erro
 		if !e.group.MayTake(p.Owner) {
 			return nil, errTaken
 		}
-		p.Owner = e.group.ID
+		p.Owner, reached = e.group.ID, p.TimeModified.Std()
 		_, err = subscription.ProgressOf.Replace(ctx, tx, p)
 		return p, err
 	})
@@ -287,16 +291,14 @@ func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, erro
 	}
 	w := &worker{
 		Engine: e, sub: sub, revision: revision, types: sub.EventTypes,
-		generation: p.Generation, epoch: epoch, read: p.Place, saved: p.Place,
-		lanes: map[string]*lane{}, open: map[uint64]*item{}, waiting: map[uint64]*item{}, retries: map[uint64]*item{},
-		deleted: map[uint64]bool{}, results: make(chan tried, maxAtOnce),
+		generation: p.Generation, epoch: epoch, turn: turn, saved: p.Place,
+		lanes: map[string]*lane{}, open: map[string]*item{}, waiting: map[string]*item{}, retries: map[string]*item{},
+		deleted: map[string]bool{}, results: make(chan tried, maxAtOnce),
 		log: e.logger.With("tenant", ref.Tenant, "subscription", ref.ID),
 	}
-	if p.Epoch != epoch || p.Place > end { // the stream was lost, and this is a new one
-		w.read = 0
-		if oldest, err := e.feed.Oldest(ctx); err == nil {
-			w.read = oldest - 1
-		}
+	w.read, err = e.feed.Back(ctx, feed.Mark{Epoch: p.Epoch, Place: p.Place, Event: p.Event, At: reached})
+	if err != nil {
+		return nil, err
 	}
 	if sub.Filter != "" {
 		w.filter, err = subscription.Filters.Cached(sub.Filter)
@@ -325,7 +327,7 @@ func (w *worker) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		it := &item{Delivery: r.Delivery, record: r.Record, due: r.NextTry, stored: true}
+		it := &item{Delivery: r.Delivery, record: r.Record, row: r.ID, due: r.NextTry, stored: true}
 		if it.Status == Failed { // the subscription was resumed: the event gets all tries again
 			it.Status, it.Tries, it.due = Retrying, 0, w.clock.Now()
 		}

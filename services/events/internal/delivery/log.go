@@ -25,6 +25,9 @@ type Page struct {
 	Next       string
 }
 
+// maxLogged is more than the log of a subscription can have.
+const maxLogged = 1_000_000
+
 // List returns deliveries of a subscription, newest event first: all that wait, and the last thousand that have ended.
 // The error is apperr.NotFound or InvalidParameters (paging).
 func (l *Log) List(ctx context.Context, id, status string, p docstore.Paging) (Page, error) {
@@ -41,17 +44,20 @@ func (l *Log) List(ctx context.Context, id, status string, p docstore.Paging) (P
 	all = slices.DeleteFunc(all, func(d Delivery) bool { return status != "" && d.Status != status })
 	slices.SortStableFunc(all, func(a, b Delivery) int { return cmp.Compare(b.Place, a.Place) })
 	page := Page{Total: int64(len(all))}
-	from := len(all)
-	if p.Num <= len(all) { // a larger number is past the end, and the product could overflow
-		from = min(max(0, p.Num-1)*p.Size, len(all))
+	if p.Num > maxLogged {
+		return Page{}, apperr.Invalid("page_num", "is too far into the list")
 	}
+	from := min((p.Num-1)*p.Size, len(all))
 	if p.After != "" {
-		before, err := strconv.ParseUint(p.After, 10, 63)
+		after, err := docstore.ReadPageToken(ctx, p.After, "deliveries", id, status)
+		if err != nil {
+			return Page{}, err
+		}
+		before, err := strconv.ParseUint(after, 10, 63)
 		if err != nil {
 			return Page{}, apperr.Invalid("page_token", "is not a page token of this list")
 		}
-		from = slices.IndexFunc(all, func(d Delivery) bool { return d.Place < before })
-		if from < 0 {
+		if from = slices.IndexFunc(all, func(d Delivery) bool { return d.Place < before }); from < 0 {
 			from = len(all)
 		}
 	}
@@ -62,7 +68,7 @@ func (l *Log) List(ctx context.Context, id, status string, p docstore.Paging) (P
 	}
 	page.Deliveries = all[from:to]
 	if to < len(all) {
-		page.Next = strconv.FormatUint(all[to-1].Place, 10)
+		page.Next = docstore.PageToken(ctx, strconv.FormatUint(all[to-1].Place, 10), "deliveries", id, status)
 	}
 	return page, nil
 }
@@ -94,6 +100,9 @@ func (l *Log) Redeliver(ctx context.Context, id, eventID string) (Delivery, erro
 	if err != nil {
 		return Delivery{}, err
 	}
+	if err := docstore.CheckExpected(ctx, id, sub.Version); err != nil {
+		return Delivery{}, err
+	}
 	if sub.State != subscription.Active {
 		return Delivery{}, apperr.New(apperr.InvalidState, "the subscription is %s", sub.State)
 	}
@@ -105,7 +114,7 @@ func (l *Log) Redeliver(ctx context.Context, id, eventID string) (Delivery, erro
 	if i < 0 {
 		return Delivery{}, apperr.Missing("delivery")
 	}
-	event, err := l.Subs.Event(ctx, all[i].Place)
+	event, err := l.Subs.Event(ctx, all[i].Cursor, all[i].EventID)
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -123,12 +132,13 @@ func (l *Log) again(ctx context.Context, id, record string, d Delivery) (Deliver
 		}
 		again := d
 		again.Status, again.Tries, again.NextTry, again.Error, again.ResponseCode = Retrying, 0, tx.Now, "", 0
-		found, err := rows.LoadMany(ctx, tx, []string{rowID(id, d.Place)})
+		again.Again = doc.Revision()
+		found, err := rows.LoadMany(ctx, tx, []string{rowID(id, d.EventID), formerRowID(id, d.Place)})
 		if err != nil {
 			return Delivery{}, err
 		}
 		if len(found) == 0 {
-			r := &row{Meta: docstore.Meta{ID: rowID(id, d.Place)}, Subscription: id, Record: record, Delivery: again}
+			r := &row{Meta: docstore.Meta{ID: rowID(id, d.EventID)}, Subscription: id, Record: record, Delivery: again}
 			_, err = rows.Insert(ctx, tx, r)
 		} else {
 			found[0].Delivery = again

@@ -30,11 +30,12 @@ type Delivery struct {
 	Cursor       string     `json:"cursor"` // the event's place in the feed
 
 	Place uint64 `json:"place,omitzero"`
+	Again int64  `json:"again,omitzero"` // differs for each delivery on request; 0 for others
 }
 
 // Shown is the delivery as clients see it.
 func (d Delivery) Shown() Delivery {
-	d.Place = 0 // the cursor contains it
+	d.Place, d.Again = 0, 0 // the cursor contains the place
 	return d
 }
 
@@ -62,7 +63,11 @@ var rows = docstore.Define(docstore.Schema[row]{
 	},
 })
 
-func rowID(subscription string, place uint64) string {
+// rowID is the id of the row of an event.
+func rowID(subscription, event string) string { return subscription + "." + event }
+
+// formerRowID is the id that the row of an event has if an earlier version made it.
+func formerRowID(subscription string, place uint64) string {
 	return fmt.Sprintf("%s.%d", subscription, place)
 }
 

@@ -19,8 +19,8 @@ var errLost = errors.New("the subscription is delivered to by another worker now
 // place is the place up to which no event is open.
 func (w *worker) place() uint64 {
 	place := w.read
-	for open := range w.open {
-		place = min(place, open-1)
+	for _, it := range w.open {
+		place = min(place, it.Place-1)
 	}
 	return place
 }
@@ -42,7 +42,7 @@ func (w *worker) save(ctx context.Context, release bool) bool {
 	for _, it := range w.waiting {
 		it.dirty = false
 	}
-	w.saved, w.ended, w.deleted = w.place(), nil, map[uint64]bool{}
+	w.saved, w.ended, w.deleted = w.place(), nil, map[string]bool{}
 	w.delivered, w.failed, w.blocked = 0, 0, false
 	return true
 }
@@ -60,8 +60,8 @@ func (w *worker) hold() {
 			}
 			if it.dirty {
 				it.stored = true
-				delete(w.open, it.Place)
-				w.waiting[it.Place] = it
+				delete(w.open, it.EventID)
+				w.waiting[it.EventID] = it
 			}
 		}
 	}
@@ -84,6 +84,7 @@ func (w *worker) write(ctx context.Context, tx *docstore.Tx, release bool) error
 	}
 	p.Logged += int64(len(w.ended))
 	p.Epoch, p.Place, p.Pending = w.epoch, w.place(), int64(len(w.waiting))
+	p.Event = w.feed.IDAt(p.Place)
 	p.Delivered += w.delivered
 	p.Failed += w.failed
 	if w.lastError != "" {
@@ -102,14 +103,11 @@ func (w *worker) write(ctx context.Context, tx *docstore.Tx, release bool) error
 }
 
 func (w *worker) writeRows(ctx context.Context, tx *docstore.Tx) error {
-	var ids []string
-	for place, it := range w.waiting {
+	ids := slices.Collect(maps.Keys(w.deleted))
+	for _, it := range w.waiting {
 		if it.dirty {
-			ids = append(ids, rowID(w.sub.ID, place))
+			ids = append(ids, it.row)
 		}
-	}
-	for place := range w.deleted {
-		ids = append(ids, rowID(w.sub.ID, place))
 	}
 	if len(ids) == 0 {
 		return nil
@@ -118,28 +116,27 @@ func (w *worker) writeRows(ctx context.Context, tx *docstore.Tx) error {
 	if err != nil {
 		return err
 	}
-	stored := map[uint64]*row{}
+	stored := map[string]*row{}
 	for _, r := range found {
-		stored[r.Place] = r
+		stored[r.ID] = r
 	}
-	for place := range w.deleted {
-		if r := stored[place]; r != nil {
+	for id := range w.deleted {
+		if r := stored[id]; r != nil {
 			if _, err := rows.Delete(ctx, tx, r); err != nil {
 				return err
 			}
 		}
 	}
-	for _, place := range slices.Sorted(maps.Keys(w.waiting)) {
-		it := w.waiting[place]
+	for _, id := range slices.Sorted(maps.Keys(w.waiting)) {
+		it := w.waiting[id]
 		if !it.dirty {
 			continue
 		}
-		r := stored[place]
-		if r != nil {
+		if r := stored[it.row]; r != nil {
 			r.Delivery = it.Delivery
 			_, err = rows.Replace(ctx, tx, r)
 		} else {
-			_, err = rows.Insert(ctx, tx, &row{Meta: docstore.Meta{ID: rowID(w.sub.ID, place)}, Subscription: w.sub.ID,
+			_, err = rows.Insert(ctx, tx, &row{Meta: docstore.Meta{ID: it.row}, Subscription: w.sub.ID,
 				Record: it.record, Delivery: it.Delivery})
 		}
 		if err != nil {

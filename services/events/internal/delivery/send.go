@@ -28,12 +28,17 @@ type Message struct {
 	ID          string
 	TraceParent string
 	Payload     []byte
+
+	// Occasion tells a replay or another delivery on request from a repeated try.
+	Occasion string
 }
 
 // Result is the result of one try.
 type Result struct {
 	Delivered bool
 	Gone      bool   // the receiver wants no more events
+	Skipped   bool   // the subscription, which was changed, no longer selects the event
+	Lost      bool   // the stream no longer has the event
 	Away      bool   // the platform could not try; this does not count as a try
 	Code      int    // the status code of the receiver's answer; 0 without one
 	Error     string // why it was not delivered; without the URL, whose path may contain a secret
@@ -85,7 +90,7 @@ func (s *Sender) publish(ctx context.Context, to *subscription.Subscription, _ s
 	m Message) Result {
 	ctx, cancel := context.WithTimeout(ctx, natsTimeout)
 	defer cancel()
-	err := s.bus.PublishToQueue(ctx, to.TenantID, to.ID, m.ID, m.Payload)
+	err := s.bus.PublishToQueue(ctx, to.TenantID, to.ID, m.Occasion, m.ID, m.Payload)
 	if err != nil {
 		return Result{Away: true, Error: err.Error()}
 	}

@@ -30,6 +30,9 @@ type TestResult struct {
 // apperr.NotFound.
 func (t *Tester) Test(ctx context.Context, id string) (TestResult, error) {
 	sub, err := t.Subs.Find(ctx, id)
+	if err == nil {
+		err = docstore.CheckExpected(ctx, id, sub.Version)
+	}
 	if err != nil || docstore.IsDryRun(ctx) {
 		return TestResult{}, err
 	}

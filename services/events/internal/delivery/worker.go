@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -32,8 +33,13 @@ const (
 	lastProbe  = 5 * time.Minute
 
 	saveEvery = 200 * time.Millisecond // how often deliveries are saved
-	moveEvery = 15 * time.Second       // how often only the place is saved
-	saveAfter = 200                    // deliveries that are saved without waiting
+	lookEvery = 15 * time.Second       // how often an idle worker moves its place, in memory
+
+	// moveEvery is how often only the place is saved: others' events move it, too, and an idle subscription must cost
+	// nothing. It is far less than the stream keeps events. After a restart the tenant's events since then are read
+	// again.
+	moveEvery = time.Hour
+	saveAfter = 200 // deliveries that are saved without waiting
 	awayPause = time.Second
 )
 
@@ -41,6 +47,7 @@ const (
 type item struct {
 	Delivery
 	record string
+	row    string      // the id of its row, stored or not
 	event  *feed.Event // nil if it must be read from the stream again
 	due    clock.Time  // of the next try, if it waits for one
 	stored bool        // it has a row
@@ -67,13 +74,14 @@ type worker struct {
 
 	generation int64
 	epoch      string
+	turn       int    // of the feed
 	read       uint64 // the place up to which all events were read
 	saved      uint64 // the place in the store
 
 	lanes    map[string]*lane
-	open     map[uint64]*item // neither delivered nor stored
-	waiting  map[uint64]*item // stored
-	retries  map[uint64]*item // failed, and waiting for the next try
+	open     map[string]*item // by the event's id: neither delivered nor stored
+	waiting  map[string]*item // stored
+	retries  map[string]*item // failed, and waiting for the next try
 	ready    []*lane
 	sending  int
 	failures int           // in a row
@@ -81,15 +89,16 @@ type worker struct {
 	pace     time.Duration // how long tries take, as a moving average
 	results  chan tried
 
-	ended     []Delivery // not yet saved
-	blocked   bool       // events came behind one that waits for another try; they need rows
-	deleted   map[uint64]bool
+	ended     []Delivery      // not yet saved
+	blocked   bool            // events came behind one that waits for another try; they need rows
+	deleted   map[string]bool // ids of rows
 	delivered int64
 	failed    int64
 	lastError string
 	stopAs    string // the state in which the subscription stops; "" while it goes on
 	outdated  bool   // the next event is about a change of the subscription itself
 	lastSave  time.Time
+	moveAfter time.Duration // since lastSave
 }
 
 type tried struct {
@@ -100,6 +109,7 @@ type tried struct {
 // run delivers until ctx ends, or the subscription stops, changes or is taken by another replica.
 func (w *worker) run(ctx context.Context) {
 	w.lastSave = time.Now()
+	w.moveAfter = moveEvery/2 + rand.N(moveEvery/2) // those that start together do not save together
 	sending, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for {
@@ -144,7 +154,7 @@ func (w *worker) await() {
 
 // pause is how long the worker may sleep.
 func (w *worker) pause(problem bool) time.Duration {
-	pause := moveEvery
+	pause := lookEvery
 	if w.unsaved() {
 		pause = max(0, saveEvery-time.Since(w.lastSave))
 	}
@@ -172,12 +182,18 @@ func (w *worker) unsaved() bool {
 
 func (w *worker) mustSave() bool {
 	since := time.Since(w.lastSave)
-	return w.unsaved() && (since >= saveEvery || len(w.ended) >= saveAfter) || since >= moveEvery && w.place() > w.saved
+	if w.unsaved() && (since >= saveEvery || len(w.ended) >= saveAfter) {
+		return true
+	}
+	return since >= w.moveAfter && w.place() > w.saved
 }
 
 // takeIn reads events from the feed as long as there is room. It reports whether the stream could not be read.
 func (w *worker) takeIn(ctx context.Context) (problem bool) {
 	for limit := w.room(); limit > 0 && !w.outdated; limit = w.room() {
+		if w.outdated = w.feed.Turn() != w.turn; w.outdated {
+			return false
+		}
 		before := w.read
 		events, next, err := w.feed.Read(ctx, w.sub.TenantID, before, limit)
 		if gone := (*feed.GoneError)(nil); errors.As(err, &gone) {
@@ -194,17 +210,30 @@ func (w *worker) takeIn(ctx context.Context) (problem bool) {
 				return false
 			}
 			w.read = e.Place
-			if w.waiting[e.Place] == nil && w.selects(ctx, e) {
-				w.add(&item{Delivery: Delivery{
-					EventID: e.ID, EventType: e.Type, Place: e.Place, Cursor: feed.Cursor(w.epoch, e.Place),
-				}, record: e.Record(), event: e})
-			}
+			w.take(ctx, e)
 		}
 		if w.read = next; next == before {
 			return false
 		}
 	}
 	return false
+}
+
+// take adds an event of the stream, unless it is on its way already: the stream has it again if it had lost it.
+func (w *worker) take(ctx context.Context, e *feed.Event) {
+	cursor := feed.Cursor(w.epoch, e.Place)
+	if it := w.waiting[e.ID]; it != nil {
+		if it.Cursor != cursor {
+			it.Place, it.Cursor, it.dirty, w.blocked = e.Place, cursor, true, true
+		}
+		return
+	}
+	if w.open[e.ID] == nil && w.selects(ctx, e) {
+		w.add(&item{
+			Delivery: Delivery{EventID: e.ID, EventType: e.Type, Place: e.Place, Cursor: cursor},
+			record:   e.Record(), row: rowID(w.sub.ID, e.ID), event: e,
+		})
+	}
 }
 
 // isOutdatedBy reports whether an event is about a change of the subscription that the worker does not have. The change
@@ -250,9 +279,9 @@ func (w *worker) add(it *item) {
 	}
 	l.items = append(l.items, it)
 	if it.stored {
-		w.waiting[it.Place] = it
+		w.waiting[it.EventID] = it
 	} else {
-		w.open[it.Place] = it
+		w.open[it.EventID] = it
 		w.blocked = w.blocked || l.blocked()
 	}
 	if len(l.items) == 1 {
@@ -270,10 +299,10 @@ func (w *worker) enqueue(l *lane) {
 	}
 	first := l.items[0]
 	if first.Status == Retrying && first.due.After(w.clock.Now()) {
-		w.retries[first.Place] = first
+		w.retries[first.EventID] = first
 		return
 	}
-	delete(w.retries, first.Place)
+	delete(w.retries, first.EventID)
 	l.queued = true
 	w.ready = append(w.ready, l)
 }
@@ -309,92 +338,22 @@ func (w *worker) try(ctx context.Context, it *item) Result {
 	}
 	e := it.event
 	if e == nil {
-		if e, err = w.feed.Get(ctx, w.sub.TenantID, it.Place); err != nil {
+		if e, err = w.feed.Find(ctx, w.sub.TenantID, it.Cursor, it.EventID); err != nil {
 			return Result{Away: true}
 		}
 		if e == nil {
-			return Result{Error: "the event is no longer kept"}
+			return Result{Lost: true, Error: "the event is no longer kept"}
 		}
 	}
-	result := w.sender.Send(ctx, w.sub, w.secrets, Message{e.ID, e.TraceParent, e.Payload})
+	if it.stored && it.Again == 0 && !w.selects(ctx, e) {
+		return Result{Skipped: true}
+	}
+	result := w.sender.Send(ctx, w.sub, w.secrets, Message{
+		ID: e.ID, TraceParent: e.TraceParent, Payload: e.Payload,
+		Occasion: strconv.FormatInt(w.generation, 10) + "." + strconv.FormatInt(it.Again, 10),
+	})
 	if ctx.Err() != nil && !result.Delivered {
 		return Result{Away: true} // it was cancelled
 	}
 	return result
-}
-
-// settle records the result of a try.
-func (w *worker) settle(r tried) {
-	w.sending--
-	it, l := r.item, w.lanes[r.item.record]
-	l.queued = false
-	if r.Away {
-		it.due = w.clock.Now().Add(awayPause)
-		if it.Status == "" {
-			it.Status = Retrying
-		}
-		w.retries[it.Place] = it
-		return
-	}
-	w.pace = (7*w.pace + r.Took) / 8
-	it.Tries++
-	it.ResponseCode, it.Error, it.DurationMS, it.Time = r.Code, r.Error, r.Took.Milliseconds(), w.clock.Now()
-	it.NextTry = clock.Time{}
-	w.metrics.tries.WithLabelValues(w.sub.Delivery.Type, outcome(r.Delivered)).Inc()
-	if r.Delivered {
-		w.failures = 0
-		w.deliveredItem(it, l)
-		return
-	}
-	w.failures++
-	w.failed++
-	if w.failures >= stalled {
-		w.probe = w.clock.Now().Add(min(firstProbe<<min(w.failures-stalled, 6), lastProbe))
-	}
-	w.lastError = it.EventType + " " + it.EventID + ": " + r.Error
-	it.dirty, it.event = true, nil
-	switch {
-	case r.Gone:
-		it.Status, w.stopAs = Failed, subscription.Disabled
-	case it.Tries > len(w.schedule):
-		it.Status, w.stopAs = Failed, subscription.Failing
-	default:
-		it.Status = Retrying
-		it.NextTry = w.clock.Now().Add(jitter(w.schedule[it.Tries-1]))
-		it.due = it.NextTry
-		w.retries[it.Place] = it
-	}
-}
-
-func outcome(delivered bool) string {
-	if delivered {
-		return "delivered"
-	}
-	return "failed"
-}
-
-// jitter varies a pause by up to a tenth, so that retries do not come at the same moment.
-func jitter(d time.Duration) time.Duration {
-	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
-}
-
-func (w *worker) deliveredItem(it *item, l *lane) {
-	it.Status, it.event = Delivered, nil
-	w.delivered++
-	w.ended = append(w.ended, it.Delivery)
-	delete(w.open, it.Place)
-	delete(w.retries, it.Place)
-	if it.stored {
-		delete(w.waiting, it.Place)
-		w.deleted[it.Place] = true
-	}
-	if l.items = l.items[1:]; len(l.items) == 0 {
-		delete(w.lanes, l.record)
-		return
-	}
-	next := l.items[0]
-	if next.Status == Held {
-		next.Status = ""
-	}
-	w.enqueue(l)
 }

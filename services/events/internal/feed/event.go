@@ -50,6 +50,20 @@ func (t Types) Match(eventType string) bool {
 	return len(t) == 0
 }
 
+// among returns the events whose types are selected.
+func (t Types) among(events []*Event) []*Event {
+	if len(t) == 0 {
+		return events
+	}
+	var selected []*Event
+	for _, e := range events {
+		if t.Match(e.Type) {
+			selected = append(selected, e)
+		}
+	}
+	return selected
+}
+
 // ValidType reports whether a pattern of event types is well formed.
 func ValidType(pattern string) bool {
 	if pattern == "*" {

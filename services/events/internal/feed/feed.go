@@ -4,6 +4,7 @@
 package feed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/jetstreamext"
 
@@ -22,11 +24,11 @@ import (
 )
 
 const (
-	maxRecent      = 4096     // events in memory
-	maxRecentBytes = 16 << 20 // their size
-	maxBatchBytes  = 4 << 20  // of one read from JetStream
-	maxResets      = 3        // of the consumer, before Run looks up the stream again
+	maxRecent      = 4096      // events in memory
+	maxRecentBytes = 16 << 20  // their size
+	maxPart        = 256 << 10 // of one read
 	fetchAhead     = 512
+	keptIdle       = 30 * time.Second // how long JetStream keeps a consumer that nobody uses
 )
 
 // Feed gives readers the events of the stream. It is safe for concurrent use.
@@ -36,11 +38,14 @@ type Feed struct {
 
 	mu      sync.Mutex
 	epoch   string   // identifies the stream; "" before Run has found it
+	turn    int      // grows when the stream is another one, or has lost its newest events
 	recent  []*Event // the newest events, oldest first
 	bytes   int
 	first   uint64 // recent has every event whose place is at least this
 	last    uint64 // the newest place
 	changed map[string]chan struct{}
+
+	old chunks // what readers behind first have read
 }
 
 // New makes a feed. Run must run for it to have events.
@@ -57,23 +62,39 @@ func (e *GoneError) Error() string {
 
 // Run follows the end of the stream until ctx ends or the stream must be looked up again.
 func (f *Feed) Run(ctx context.Context) error {
+	ctx, end := f.whileConnected(ctx)
+	defer end()
+	err := f.follow(ctx)
+	if ctx.Err() != nil {
+		return nil // NATS is away, or the service stops
+	}
+	return err
+}
+
+func (f *Feed) follow(ctx context.Context) error {
 	stream, err := f.js.Stream(ctx, bus.EventStream)
 	if err != nil {
 		return fmt.Errorf("look up the stream: %w", err)
 	}
-	from := f.resume(stream.CachedInfo())
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, MaxResetAttempts: maxResets,
+	holds, err := f.holdsNewest(ctx, stream)
+	if err != nil {
+		return err
+	}
+	from := f.resume(stream.CachedInfo(), holds)
+	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, AckPolicy: jetstream.AckNonePolicy,
+		MemoryStorage: true, Replicas: 1, InactiveThreshold: keptIdle,
 	})
 	if err != nil {
 		return fmt.Errorf("make a consumer: %w", err)
 	}
+	defer f.forget(ctx, stream, consumer)
 	messages, err := consumer.Messages(jetstream.PullMaxMessages(fetchAhead))
 	if err != nil {
 		return fmt.Errorf("pull: %w", err)
 	}
 	defer messages.Stop()
-	for {
+	for last := uint64(0); ; last++ {
 		m, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			return fmt.Errorf("pull: %w", err)
@@ -82,20 +103,56 @@ func (f *Feed) Run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("message without metadata: %w", err)
 		}
+		if meta.Sequence.Consumer != last+1 {
+			return errors.New("a message was lost on the way")
+		}
 		f.add(meta.Sequence.Stream, m.Subject(), m.Data())
 	}
 }
 
+// forget removes the consumer if NATS is there; otherwise JetStream removes it after keptIdle.
+func (f *Feed) forget(ctx context.Context, stream jetstream.Stream, consumer jetstream.Consumer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if f.js.Conn().IsConnected() {
+		_ = stream.DeleteConsumer(ctx, consumer.CachedInfo().Name)
+	}
+}
+
+// holdsNewest reports whether the stream has the newest event in memory at its place. Otherwise it has lost events, and
+// may have given their places to others.
+func (f *Feed) holdsNewest(ctx context.Context, stream jetstream.Stream) (bool, error) {
+	f.mu.Lock()
+	var newest *Event
+	if len(f.recent) > 0 {
+		newest = f.recent[len(f.recent)-1]
+	}
+	f.mu.Unlock()
+	if newest == nil || newest.Place < stream.CachedInfo().State.FirstSeq {
+		return true, nil
+	}
+	m, err := stream.GetMsg(ctx, newest.Place)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return newest.Place <= stream.CachedInfo().State.LastSeq, nil // it was removed
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at the newest event: %w", err)
+	}
+	return m.Header.Get(nats.MsgIdHdr) == newest.ID || bytes.Equal(m.Data, newest.Payload), nil
+}
+
 // resume returns the place to follow the stream from: after the newest event in memory if the stream is the same, and
 // otherwise after the stream's end.
-func (f *Feed) resume(info *jetstream.StreamInfo) (from uint64) {
+func (f *Feed) resume(info *jetstream.StreamInfo, holds bool) (from uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	state := info.State
 	epoch := strconv.FormatInt(info.Created.Unix(), 36)
-	if f.epoch != epoch || state.FirstSeq > f.last+1 || state.LastSeq < f.last {
+	if !holds || f.epoch != epoch || state.FirstSeq > f.last+1 || state.LastSeq < f.last {
 		f.epoch, f.recent, f.bytes = epoch, nil, 0
+		f.turn++
 		f.first, f.last = state.LastSeq+1, state.LastSeq
+		f.old.clear()
 		f.wake("")
 	}
 	return f.last + 1
@@ -183,8 +240,8 @@ func (f *Feed) Oldest(ctx context.Context) (uint64, error) {
 }
 
 // Read returns the tenant's events after a place, or those of all tenants for "", in the order of the stream: at most
-// limit. Up to the place next there are no others. A *GoneError means that events after the place are no longer kept.
-// The error is apperr.Unavailable.
+// limit, and about maxPart bytes. Up to the place next there are no others. A *GoneError means that events after the
+// place are no longer kept. The error is apperr.Unavailable.
 func (f *Feed) Read(ctx context.Context, tenant string, after uint64, limit int) (events []*Event, next uint64,
 	err error) {
 	f.mu.Lock()
@@ -197,18 +254,41 @@ func (f *Feed) Read(ctx context.Context, tenant string, after uint64, limit int)
 		events, next = f.remembered(tenant, after, limit)
 		return events, next, nil
 	}
-	upTo := f.first - 1
+	upTo, turn := f.first-1, f.turn
 	f.mu.Unlock()
-	return f.stored(ctx, tenant, after, upTo, limit)
+	if known := f.old.find(tenant, after); known != nil {
+		events, next = known.from(after, limit)
+		return events, next, nil
+	}
+	ahead := limit
+	if limit >= fewEvents { // the reader will probably continue
+		ahead = max(limit, readAtOnce)
+	}
+	events, next, err = f.stored(ctx, tenant, after, upTo, ahead)
+	if err != nil || next <= after {
+		return events, next, err
+	}
+	read := &chunk{tenant, after, next, events}
+	f.mu.Lock()
+	if f.turn == turn && limit >= fewEvents {
+		f.old.add(read)
+	}
+	f.mu.Unlock()
+	events, next = read.from(after, limit)
+	return events, next, nil
 }
+
+const fewEvents = 10
 
 func (f *Feed) remembered(tenant string, after uint64, limit int) (events []*Event, next uint64) {
 	i := sort.Search(len(f.recent), func(i int) bool { return f.recent[i].Place > after })
+	size := 0
 	for _, e := range f.recent[i:] {
 		if tenant != "" && e.Tenant != tenant {
 			continue
 		}
-		if events = append(events, e); len(events) == limit {
+		size += len(e.Payload)
+		if events = append(events, e); len(events) == limit || size >= maxPart {
 			return events, e.Place
 		}
 	}
@@ -227,7 +307,7 @@ func (f *Feed) stored(ctx context.Context, tenant string, after, upTo uint64, li
 	}
 	// A batch of one has no end marker: the request would wait until its timeout.
 	batch, err := jetstreamext.GetBatch(ctx, f.js, bus.EventStream, max(2, limit), jetstreamext.GetBatchSeq(after+1),
-		jetstreamext.GetBatchSubject(subjects(tenant)), jetstreamext.GetBatchMaxBytes(maxBatchBytes))
+		jetstreamext.GetBatchSubject(subjects(tenant)), jetstreamext.GetBatchMaxBytes(maxPart))
 	if err != nil {
 		return nil, 0, apperr.Away("the event stream", err)
 	}
@@ -281,19 +361,6 @@ func subjects(tenant string) string {
 		return "idp.events.>"
 	}
 	return "idp.events." + tenant + ".>"
-}
-
-// Get returns the event at a place, nil if the stream no longer has it. The error is apperr.Unavailable.
-func (f *Feed) Get(ctx context.Context, tenant string, place uint64) (*Event, error) {
-	events, _, err := f.Read(ctx, tenant, place-1, 1)
-	gone := (*GoneError)(nil)
-	if errors.As(err, &gone) || err == nil && (len(events) == 0 || events[0].Place != place) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return events[0], nil
 }
 
 // At returns the place before the tenant's first event that the stream took at a time or later; the newest place if

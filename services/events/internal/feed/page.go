@@ -11,18 +11,12 @@ import (
 
 const (
 	readAtOnce = 500
-	maxScanned = 10_000 // the most events that are read for one page
+	maxScanned = 10_000  // the most events that are read for one page
+	maxPage    = 4 << 20 // bytes of the events of one page; a single event may have more
 
 	// moveOn is how often a reader without events moves to the newest place, so that its place stays in the stream.
 	moveOn = time.Minute
 )
-
-// Page is a part of a tenant's feed.
-type Page struct {
-	Events []*Event
-	Next   string // the cursor at which the next page starts
-	More   bool   // there are further events already
-}
 
 // Start returns the cursor's place: that of the oldest event that is kept for "", the newest one for "now". The error
 // is apperr.InvalidParameters (not a cursor), InvalidState (of another stream) or Unavailable.
@@ -57,63 +51,88 @@ func gone(epoch string, oldest uint64) error {
 		"events after this cursor are no longer kept; the feed can continue with after=%s", Cursor(epoch, oldest-1))
 }
 
-// Page returns the events of the context's tenant after a place whose types are selected, at most limit. It reads a
-// bounded number of events, so it may return fewer, or none, while More is true. The error is apperr.InvalidState
-// (events after the place are no longer kept) or Unavailable.
-func (f *Feed) Page(ctx context.Context, after uint64, types Types, limit int) (Page, error) {
+// Page calls fn with the events of the context's tenant after a place whose types are selected, in parts as they are
+// read: at most limit, and 4 MiB. It returns the cursor at which the next page starts, and whether there are further
+// events already. It reads a bounded number of events, so there may be fewer, or none, while there are more. The error
+// is that of fn, apperr.InvalidState (events after the place are no longer kept) or Unavailable.
+func (f *Feed) Page(ctx context.Context, after uint64, types Types, limit int,
+	fn func([]*Event) error) (next string, more bool, err error) {
 	end, epoch, err := f.End()
 	if err != nil {
-		return Page{}, err
+		return "", false, err
 	}
-	page := Page{Events: []*Event{}}
+	room := room{limit, maxPage}
 	for scanned := 0; ; {
-		events, next, err := f.Read(ctx, request.Tenant(ctx), after, readAtOnce)
-		if missing := (*GoneError)(nil); errors.As(err, &missing) {
-			return Page{}, gone(epoch, missing.First)
+		atOnce := readAtOnce
+		if len(types) == 0 {
+			atOnce = min(atOnce, room.events)
 		}
+		events, read, err := f.part(ctx, epoch, after, atOnce)
 		if err != nil {
-			return Page{}, err
+			return "", false, err
 		}
-		for _, e := range events {
-			if !types.Match(e.Type) {
-				continue
+		fit, full := room.take(types.among(events))
+		if len(fit) > 0 {
+			if err := fn(fit); err != nil {
+				return "", false, err
 			}
-			if page.Events = append(page.Events, e); len(page.Events) == limit {
-				page.Next, page.More = Cursor(epoch, e.Place), e.Place < end
-				return page, nil
-			}
+			after = fit[len(fit)-1].Place
+		}
+		if full {
+			return Cursor(epoch, after), after < end, nil
 		}
 		scanned += len(events)
-		after = next
-		if next >= end || scanned >= maxScanned {
-			page.Next, page.More = Cursor(epoch, next), next < end
-			return page, nil
+		after = read
+		if read >= end || scanned >= maxScanned {
+			return Cursor(epoch, read), read < end, nil
 		}
 	}
 }
 
-// Follow calls fn for the tenant's selected events after a place, as they come, until ctx ends or fn fails. The error
-// is apperr.InvalidState if events are no longer kept, or Unavailable.
-func (f *Feed) Follow(ctx context.Context, after uint64, types Types, fn func(cursor string, e *Event) error) error {
+// room is what a page has left.
+type room struct{ events, bytes int }
+
+// take returns the events that still fit, and whether the page is full then. The first event always fits.
+func (r *room) take(events []*Event) (fit []*Event, full bool) {
+	for i, e := range events {
+		if r.bytes -= len(e.Payload); r.bytes < 0 && r.bytes+len(e.Payload) < maxPage {
+			return events[:i], true
+		}
+		if r.events--; r.events == 0 {
+			return events[:i+1], true
+		}
+	}
+	return events, false
+}
+
+// part reads for the context's tenant, with GoneError as an error for clients.
+func (f *Feed) part(ctx context.Context, epoch string, after uint64, limit int) ([]*Event, uint64, error) {
+	events, next, err := f.Read(ctx, request.Tenant(ctx), after, limit)
+	if missing := (*GoneError)(nil); errors.As(err, &missing) {
+		return nil, 0, gone(epoch, missing.First)
+	}
+	return events, next, err
+}
+
+// Follow calls fn with the tenant's selected events after a place, in parts as they come, until ctx ends or fn fails.
+// cursor is the place up to which there are no others. Without events, fn is called from time to time. The error is
+// apperr.InvalidState if events are no longer kept, or Unavailable.
+func (f *Feed) Follow(ctx context.Context, after uint64, types Types,
+	fn func(cursor string, events []*Event) error) error {
 	tenant := request.Tenant(ctx)
-	for {
+	for ctx.Err() == nil {
 		changed := f.Changed(tenant)
 		_, epoch, err := f.End()
 		if err != nil {
 			return err
 		}
-		events, next, err := f.Read(ctx, tenant, after, readAtOnce)
-		if missing := (*GoneError)(nil); errors.As(err, &missing) {
-			return gone(epoch, missing.First)
-		}
+		events, next, err := f.part(ctx, epoch, after, readAtOnce)
 		if err != nil {
 			return err
 		}
-		for _, e := range events {
-			if types.Match(e.Type) {
-				if err := fn(Cursor(epoch, e.Place), e); err != nil {
-					return err
-				}
+		if selected := types.among(events); len(selected) > 0 || next > after {
+			if err := fn(Cursor(epoch, next), selected); err != nil {
+				return err
 			}
 		}
 		if after = next; len(events) > 0 {
@@ -126,7 +145,7 @@ func (f *Feed) Follow(ctx context.Context, after uint64, types Types, fn func(cu
 		case <-changed:
 		case <-time.After(moveOn):
 		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
+	return ctx.Err()
 }

@@ -5,6 +5,7 @@ package httpapi
 import (
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/events/internal/audit"
+	"github.com/idplatform/idplatform/services/events/internal/deadletter"
 	"github.com/idplatform/idplatform/services/events/internal/delivery"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
@@ -17,6 +18,7 @@ type Parts struct {
 	Tester        *delivery.Tester
 	Feed          *feed.Feed
 	Audit         *audit.Log
+	DeadLetters   *deadletter.Letters
 }
 
 type api struct{ Parts }
@@ -27,5 +29,6 @@ func Register(s *rest.Server, parts Parts) {
 	a.registerSubscriptions(s.Tagged("Event subscriptions", "Who gets which events, and where."))
 	a.registerDeliveries(s.Tagged("Event deliveries", "The deliveries of a subscription's events, and their results."))
 	a.registerEvents(s.Tagged("Events", "The feed of a tenant's events, and the event types."))
+	a.registerDeadLetters(s.Tagged("Dead letters", "Events that a service could not handle, for operators."))
 	a.registerAudit(s.Tagged("Audit log", "Every change and every denied attempt."))
 }

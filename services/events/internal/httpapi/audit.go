@@ -37,7 +37,7 @@ func (a *api) registerAudit(s *rest.Server) {
 
 // AuditFilter selects entries.
 type AuditFilter struct {
-	Actor    string `query:"actor" maxLength:"256" doc:"Who made the change"`
+	Actor    string `query:"actor" maxLength:"1024" doc:"Who made the change, as in an entry" example:"client:4f1c"`
 	Entity   string `query:"entity" maxLength:"64" example:"user"`
 	Record   string `query:"record" maxLength:"64" doc:"The record's id"`
 	Action   string `query:"action" maxLength:"64" example:"created"`
@@ -85,13 +85,17 @@ func (a *api) entryStream(ctx context.Context, filter audit.Filter, after string
 			return nil, err
 		}
 	}
-	return &rest.Events{Run: func(ctx context.Context, send func(rest.ServerEvent) error) error {
-		return a.Audit.Follow(ctx, filter, after, func(doc audit.Doc) error {
-			entry, err := doc.JSON()
-			if err != nil {
-				return err
+	return &rest.Events{Run: func(ctx context.Context, send func(...rest.ServerEvent) error) error {
+		return a.Audit.Follow(ctx, filter, after, func(docs []audit.Doc) error {
+			list := make([]rest.ServerEvent, len(docs))
+			for i := range docs {
+				entry, err := docs[i].JSON()
+				if err != nil {
+					return err
+				}
+				list[i] = rest.ServerEvent{ID: docs[i].ID, Name: "audit", Data: entry}
 			}
-			return send(rest.ServerEvent{ID: doc.ID, Name: "audit", Data: entry})
+			return send(list...)
 		})
 	}}, nil
 }
@@ -112,7 +116,7 @@ func (a *api) exportEntries(ctx context.Context, in *AuditFilter) (rest.Stream, 
 type AuditEntry struct {
 	rest.Meta
 	Time      time.Time `json:"time"`
-	Actor     string    `json:"actor" doc:"The token's subject; system for the platform's own work"`
+	Actor     string    `json:"actor" doc:"client:<client id>, user:<user id> or <issuer>#<sub>; system for the platform's own work; the token's subject alone in entries of earlier versions"`
 	RequestID string    `json:"request_id"`
 	Origin    string    `json:"origin" doc:"X-Payload-Origin"`
 	Entity    string    `json:"entity" example:"user"`

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -21,8 +23,9 @@ func (a *api) registerEvents(s *rest.Server) {
 		ContentTypes: []string{"application/json", request.EventStreamType}, Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "The tenant's events in the order of the stream, after the cursor `after`. Without `after` the feed " +
 			"starts with the oldest event that is kept, with `now` at its end. `next` is the cursor for the next " +
-			"request. 409 means that events after the cursor are no longer kept; its detail has the cursor to " +
-			"continue with.\n\nWith `Accept: text/event-stream` the events come as Server-Sent Events, without end: " +
+			"request. A page ends early at 4 MiB: `more` says whether there are further events. 409 means that " +
+			"events after the cursor are no longer kept; its detail has the cursor to continue with.\n\nWith " +
+			"`Accept: text/event-stream` the events come as Server-Sent Events, without end: " +
 			"`id` is the cursor, `event` the type, `data` the event; `Last-Event-ID` resumes.",
 		Response: map[string]any{"items": []any{exampleEvent}, "next": "tsp8xk.4711", "more": false},
 	}, a.listEvents)
@@ -42,14 +45,15 @@ type listEventsInput struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"Instead of after, in an event stream"`
 }
 
-func (a *api) listEvents(ctx context.Context, in *listEventsInput) (rest.OrEvents[EventPage], error) {
+func (a *api) listEvents(ctx context.Context, in *listEventsInput) (rest.OrEvents[rest.Pieces[EventPage]], error) {
+	var answer rest.OrEvents[rest.Pieces[EventPage]]
 	var types feed.Types
 	if in.Types != "" {
 		types = strings.Split(in.Types, ",")
 	}
 	for _, pattern := range types {
 		if !feed.ValidType(pattern) {
-			return rest.OrEvents[EventPage]{}, apperr.Invalid("types", "must be types or patterns, joined by commas")
+			return answer, apperr.Invalid("types", "must be types or patterns, joined by commas")
 		}
 	}
 	streams := request.WantsEvents(in.Accept)
@@ -59,26 +63,52 @@ func (a *api) listEvents(ctx context.Context, in *listEventsInput) (rest.OrEvent
 	}
 	after, err := a.Feed.Start(ctx, from)
 	if err != nil {
-		return rest.OrEvents[EventPage]{}, err
+		return answer, err
 	}
 	if streams {
-		return rest.OrEvents[EventPage]{Events: a.eventStream(after, types)}, nil
+		answer.Events = a.eventStream(after, types)
+		return answer, nil
 	}
-	page, err := a.Feed.Page(ctx, after, types, in.Limit)
+	answer.Body = rest.Pieces[EventPage]{Holds: rest.EventsAtOnce, Write: func(ctx context.Context, w io.Writer) error {
+		return a.writePage(ctx, w, after, types, in.Limit)
+	}}
+	return answer, nil
+}
+
+// writePage writes an EventPage. The events are JSON already.
+func (a *api) writePage(ctx context.Context, w io.Writer, after uint64, types feed.Types, limit int) error {
+	separator := `{"items":[`
+	next, more, err := a.Feed.Page(ctx, after, types, limit, func(events []*feed.Event) error {
+		for _, e := range events {
+			if _, err := io.WriteString(w, separator); err != nil {
+				return err
+			}
+			if _, err := w.Write(e.Payload); err != nil {
+				return err
+			}
+			separator = ","
+		}
+		return nil
+	})
 	if err != nil {
-		return rest.OrEvents[EventPage]{}, err
+		return err
 	}
-	body := EventPage{Items: make([]rest.Raw[Event], len(page.Events)), Next: page.Next, More: page.More}
-	for i, e := range page.Events {
-		body.Items[i].JSON = e.Payload
+	if separator == "," {
+		separator = ""
 	}
-	return rest.OrEvents[EventPage]{Body: body}, nil
+	_, err = fmt.Fprintf(w, `%s],"next":"%s","more":%t}`, separator, next, more)
+	return err
 }
 
 func (a *api) eventStream(after uint64, types feed.Types) *rest.Events {
-	return &rest.Events{Run: func(ctx context.Context, send func(rest.ServerEvent) error) error {
-		return a.Feed.Follow(ctx, after, types, func(cursor string, e *feed.Event) error {
-			return send(rest.ServerEvent{ID: cursor, Name: e.Type, Data: e.Payload})
+	return &rest.Events{Run: func(ctx context.Context, send func(...rest.ServerEvent) error) error {
+		return a.Feed.Follow(ctx, after, types, func(cursor string, events []*feed.Event) error {
+			epoch, _, _ := feed.ParseCursor(cursor)
+			list := make([]rest.ServerEvent, len(events), len(events)+1)
+			for i, e := range events {
+				list[i] = rest.ServerEvent{ID: feed.Cursor(epoch, e.Place), Name: e.Type, Data: e.Payload}
+			}
+			return send(append(list, rest.ServerEvent{ID: cursor})...)
 		})
 	}}
 }

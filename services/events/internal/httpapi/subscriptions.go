@@ -40,7 +40,8 @@ func (a *api) registerSubscriptions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "replace-event-subscription", Method: http.MethodPut, Path: oneSubscription, Scope: auth.EventsWrite,
 		Summary: "Replace a subscription", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
-		Doc:     "`******` in place of a secret keeps the secret; so does a missing `delivery.secret`.",
+		Doc: "`******` in place of a secret keeps the secret; so does a missing `delivery.secret`. With another URL " +
+			"all secrets must be given again.",
 		Request: exampleSubscriptionInput, Response: exampleSubscription,
 	}, a.replaceSubscription)
 	rest.Handle(s, rest.Op{
@@ -93,7 +94,7 @@ func (a *api) createSubscription(ctx context.Context,
 	in *struct {
 		Body rest.JSON[EventSubscriptionInput]
 	}) (rest.Record[EventSubscription], error) {
-	var draft subscription.Draft
+	var draft subscription.Profile
 	if err := in.Body.Into(&draft); err != nil {
 		return rest.Record[EventSubscription]{}, err
 	}
@@ -218,7 +219,7 @@ type EventSubscriptionInput struct {
 		Subject        string             `json:"subject,omitempty" readOnly:"true"`
 		User           string             `json:"user,omitempty" readOnly:"true"`
 	} `json:"delivery"`
-	Status string `json:"status,omitempty" doc:"0 creates it paused; later pause and resume change it" enum:"1,0"`
+	Status string `json:"status,omitempty" doc:"1 if it is missing. A change from 1 to 0 pauses it, one from 0 to 1 resumes it" enum:"1,0"`
 
 	State     string         `json:"state,omitempty" readOnly:"true"`
 	Cursor    string         `json:"cursor,omitempty" readOnly:"true"`

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/webhook"
@@ -50,6 +51,7 @@ func (p *Profile) check(faults *apperr.Faults, before *Profile) {
 		}
 	}
 	p.Delivery.check(faults.Within("delivery"), before)
+	faults.Switch("status", &p.Status, "1")
 }
 
 func (d *Delivery) check(faults *apperr.Faults, before *Profile) {
@@ -57,7 +59,11 @@ func (d *Delivery) check(faults *apperr.Faults, before *Profile) {
 	if before != nil {
 		kept = before.Delivery
 	}
-	d.PreviousSecret, d.PreviousUntil = kept.PreviousSecret, kept.PreviousUntil // only a reset changes them
+	if d.Type == kept.Type && d.URL == kept.URL { // another receiver does not get signatures with it
+		d.PreviousSecret, d.PreviousUntil = kept.PreviousSecret, kept.PreviousUntil // only a reset changes them
+	} else {
+		d.PreviousSecret, d.PreviousUntil = secret.Text{}, clock.Time{}
+	}
 	switch d.Type {
 	case Webhook:
 		d.Subject, d.User = "", ""

@@ -57,10 +57,11 @@ func Reveal(ctx context.Context, store *docstore.Store, s *Subscription) (Secret
 	return found, failed
 }
 
-// IsPassword reports whether a text is the password of the NATS user of a subscription of the context's tenant.
+// IsPassword reports whether a text is the password of the NATS user of a subscription of the context's tenant, which
+// may connect while the subscription is not paused.
 func (s *Subscriptions) IsPassword(ctx context.Context, id, password string) (bool, error) {
 	sub, err := s.Find(ctx, id)
-	if apperr.IsNotFound(err) || err == nil && sub.Delivery.Type != NATS {
+	if apperr.IsNotFound(err) || err == nil && (sub.Delivery.Type != NATS || sub.State == Paused) {
 		return false, nil
 	}
 	if err != nil {
@@ -70,9 +71,7 @@ func (s *Subscriptions) IsPassword(ctx context.Context, id, password string) (bo
 	if err != nil {
 		return false, err
 	}
-	is := secrets.Current != "" && secret.Equal(password, secrets.Current)
-	was := secrets.Previous != "" && secret.Equal(password, secrets.Previous)
-	return is || was && s.store.Now().Before(sub.Delivery.PreviousUntil), nil
+	return secrets.Current != "" && secret.Equal(password, secrets.Current), nil
 }
 
 // Stop ends the delivery to an active subscription, with the reason. p is its progress, which the transaction has
@@ -103,8 +102,8 @@ func Revise(ctx context.Context, tx *docstore.Tx, id string) (Doc, error) {
 	return subscriptions.Revise(ctx, tx, s)
 }
 
-// Event returns the event of the context's tenant at a place, nil if it is no longer kept. The error is
+// Event returns the event of the context's tenant with an id at a cursor, nil if it is no longer kept. The error is
 // apperr.Unavailable.
-func (s *Subscriptions) Event(ctx context.Context, place uint64) (*feed.Event, error) {
-	return s.feed.Get(ctx, request.Tenant(ctx), place)
+func (s *Subscriptions) Event(ctx context.Context, cursor, id string) (*feed.Event, error) {
+	return s.feed.Find(ctx, request.Tenant(ctx), cursor, id)
 }

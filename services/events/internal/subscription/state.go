@@ -81,12 +81,16 @@ func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (
 		fresh := ""
 		if rotate {
 			fresh = made
-			sub.Delivery.PreviousSecret = secret.NewText(former.Reveal())
-			sub.Delivery.PreviousUntil = tx.Now.Add(rotation)
+			sub.Delivery.PreviousSecret, sub.Delivery.PreviousUntil = secret.Text{}, clock.Time{}
+			if sub.Delivery.Type == Webhook { // a former password ends at once
+				sub.Delivery.PreviousSecret = secret.NewText(former.Reveal())
+				sub.Delivery.PreviousUntil = tx.Now.Add(rotation)
+			}
 			sub.Delivery.Secret = secret.NewText(made)
 		}
 		p.Generation++
 		p.Epoch, p.Place, p.Pending, p.LastError = epoch, place, 0, ""
+		p.Event = s.feed.IDAt(place)
 		if sub.State != Paused {
 			sub.enter(Active)
 		}

@@ -29,8 +29,7 @@ const (
 type Subscription struct {
 	docstore.Meta
 	Profile
-	Status string `json:"status"` // "1" while it is active
-	State  string `json:"state"`
+	State string `json:"state"`
 }
 
 // Profile holds the members that create and update may set.
@@ -39,6 +38,7 @@ type Profile struct {
 	EventTypes []string `json:"event_types"`
 	Filter     string   `json:"filter"`
 	Delivery   Delivery `json:"delivery"`
+	Status     string   `json:"status"` // "1" while it is active; the state follows where a client changes it
 }
 
 // Delivery says where events go.
@@ -71,10 +71,15 @@ var subscriptions = docstore.Define(docstore.Schema[Subscription]{
 		docstore.ByText(byState, func(s *Subscription) string { return s.State }),
 		docstore.ByNumber(byCreated, func(s *Subscription) docstore.Value { return docstore.Moment(s.TimeCreated) }),
 	},
-	Sealed: func(s *Subscription) map[string]*secret.Text {
-		members := map[string]*secret.Text{"secret": &s.Delivery.Secret, "previous_secret": &s.Delivery.PreviousSecret}
-		for name, value := range s.Delivery.Headers {
-			members[headerMember(name)] = value
+	Sealed: func(s *Subscription) []docstore.Sealed {
+		d := &s.Delivery
+		route := docstore.Route{"delivery.type": d.Type, "delivery.url": d.URL}
+		members := []docstore.Sealed{
+			docstore.Seal("secret", &d.Secret, route).At("delivery.secret"),
+			docstore.Seal("previous_secret", &d.PreviousSecret, route).At("delivery.secret"),
+		}
+		for name, value := range d.Headers {
+			members = append(members, docstore.Seal(headerMember(name), value, route).At("delivery.headers."+name))
 		}
 		return members
 	},
@@ -93,8 +98,10 @@ type Progress struct {
 	Generation int64 `json:"generation"`
 
 	// Epoch and Place: all events up to there are delivered, do not match, or have a row of their own.
+	// Event is the id of the event at Place, if it is known: the stream may lose its newest events in a power cut.
 	Epoch string `json:"epoch"`
 	Place uint64 `json:"place"`
+	Event string `json:"event,omitempty"`
 
 	Delivered int64  `json:"delivered"`
 	Failed    int64  `json:"failed"`  // attempts

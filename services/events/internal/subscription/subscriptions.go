@@ -47,18 +47,11 @@ func New(store *docstore.Store, f *feed.Feed, rows Rows) *Subscriptions {
 	return &Subscriptions{store, f, rows}
 }
 
-// Draft is a subscription to create.
-type Draft struct {
-	Profile
-	Status string `json:"status"`
-}
-
 // Create adds a subscription. It gets the events that are emitted from now on. Only this answer has the secret. The
 // error is apperr.InvalidParameters, AlreadyExists, InvalidState (the tenant's budget) or Unavailable.
-func (s *Subscriptions) Create(ctx context.Context, d Draft) (View, error) {
+func (s *Subscriptions) Create(ctx context.Context, d Profile) (View, error) {
 	var faults apperr.Faults
 	d.check(&faults, nil)
-	faults.Switch("status", &d.Status, "1")
 	if err := faults.Err(); err != nil {
 		return View{}, err
 	}
@@ -73,7 +66,7 @@ func (s *Subscriptions) Create(ctx context.Context, d Draft) (View, error) {
 	made := webhook.NewSecret()
 	ctx = docstore.InTurn(ctx, "subscriptions")
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (View, error) {
-		sub := &Subscription{Meta: docstore.Meta{ID: id}, Profile: d.Profile, Status: d.Status, State: Active}
+		sub := &Subscription{Meta: docstore.Meta{ID: id}, Profile: d, State: Active}
 		if d.Status == "0" {
 			sub.State = Paused
 		}
@@ -85,7 +78,7 @@ func (s *Subscriptions) Create(ctx context.Context, d Draft) (View, error) {
 		if err != nil {
 			return View{}, err
 		}
-		p := &Progress{Meta: docstore.Meta{ID: id}, Epoch: epoch, Place: place}
+		p := &Progress{Meta: docstore.Meta{ID: id}, Epoch: epoch, Place: place, Event: s.feed.IDAt(place)}
 		if _, err := ProgressOf.Insert(ctx, tx, p); err != nil {
 			return View{}, err
 		}
@@ -244,7 +237,7 @@ func (s *Subscriptions) List(ctx context.Context, f Filter, p docstore.Paging) (
 func (s *Subscriptions) Update(ctx context.Context, id string, change func(*Profile) error) (View, error) {
 	made := webhook.NewSecret()
 	ctx = docstore.InTurn(ctx, "subscriptions")
-	return s.change(ctx, id, "updated", func(tx *docstore.Tx, sub *Subscription, _ *Progress) (string, error) {
+	return s.change(ctx, id, "updated", func(tx *docstore.Tx, sub *Subscription, p *Progress) (string, error) {
 		before := sub.Profile
 		after := before.clone()
 		if err := change(&after); err != nil {
@@ -256,6 +249,14 @@ func (s *Subscriptions) Update(ctx context.Context, id string, change func(*Prof
 			return "", err
 		}
 		sub.Profile = after
+		switch {
+		case after.Status == before.Status: // it stays paused, failing or disabled
+		case after.Status == "1":
+			sub.enter(Active)
+			p.LastError = ""
+		default:
+			sub.enter(Paused)
+		}
 		fresh := sub.complete(request.Tenant(ctx), made)
 		return fresh, s.checkBudget(ctx, tx, sub)
 	})

@@ -1,0 +1,78 @@
+package feed
+
+import (
+	"slices"
+	"sort"
+	"sync"
+)
+
+// maxChunks is how many bytes of events are kept that readers behind the newest events have read.
+const maxChunks = 16 << 20
+
+// chunks are parts of the stream that were read lately. A reader continues in the one that it has begun, and often
+// others read the same.
+type chunks struct {
+	mu    sync.Mutex
+	list  []*chunk // the one that was used last is last
+	bytes int
+}
+
+// chunk has all events of a tenant after a place, up to the place next; those of all tenants if the tenant is "".
+type chunk struct {
+	tenant      string
+	after, next uint64
+	events      []*Event
+}
+
+// size includes what an event takes besides its payload.
+func (c *chunk) size() int {
+	const each = 1 << 10
+	return each + sizeOf(c.events) + each*len(c.events)
+}
+
+func sizeOf(events []*Event) (n int) {
+	for _, e := range events {
+		n += len(e.Payload)
+	}
+	return n
+}
+
+// from returns the events after a place, at most limit, and the place up to which there are no others.
+func (c *chunk) from(after uint64, limit int) (events []*Event, next uint64) {
+	i := sort.Search(len(c.events), func(i int) bool { return c.events[i].Place > after })
+	events = c.events[i:]
+	if len(events) > limit {
+		return events[:limit:limit], events[limit-1].Place
+	}
+	return events, c.next
+}
+
+// find returns the chunk that has what follows a place; nil if there is none.
+func (c *chunks) find(tenant string, after uint64) *chunk {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, one := range c.list {
+		if one.tenant == tenant && one.after <= after && after < one.next {
+			c.list = append(slices.Delete(c.list, i, i+1), one)
+			return one
+		}
+	}
+	return nil
+}
+
+func (c *chunks) add(one *chunk) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, one)
+	c.bytes += one.size()
+	for c.bytes > maxChunks && len(c.list) > 1 {
+		c.bytes -= c.list[0].size()
+		c.list = slices.Delete(c.list, 0, 1)
+	}
+}
+
+func (c *chunks) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list, c.bytes = nil, 0
+}

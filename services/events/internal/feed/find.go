@@ -1,0 +1,91 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"time"
+)
+
+// Find returns the event with an id at a cursor; nil if the stream no longer has it, or is another stream than the
+// cursor's. The error is apperr.Unavailable.
+func (f *Feed) Find(ctx context.Context, tenant, cursor, id string) (*Event, error) {
+	_, epoch, err := f.End()
+	if err != nil {
+		return nil, err
+	}
+	of, place, ok := ParseCursor(cursor)
+	if !ok || of != epoch || place == 0 {
+		return nil, nil
+	}
+	events, _, err := f.Read(ctx, tenant, place-1, 1)
+	if gone := (*GoneError)(nil); errors.As(err, &gone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(events) == 0 || events[0].Place != place || events[0].ID != id {
+		return nil, nil
+	}
+	return events[0], nil
+}
+
+// IDAt returns the id of the event at a place if it is one of the newest; otherwise "".
+func (f *Feed) IDAt(place uint64) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := sort.Search(len(f.recent), func(i int) bool { return f.recent[i].Place >= place })
+	if i < len(f.recent) && f.recent[i].Place == place {
+		return f.recent[i].ID
+	}
+	return ""
+}
+
+// Mark is a place with what it takes to recognize it again.
+type Mark struct {
+	Epoch string
+	Place uint64
+	Event string    // the id of the event at the place; "" if it is not known
+	At    time.Time // when the place was reached
+}
+
+// unsure is how much of the newest events a server may lose in a power cut, with the differences between clocks.
+const unsure = time.Minute
+
+// Back returns the place to continue from. It is the mark's own if its event is still there, or the stream no longer
+// keeps it. It is the place before the oldest event if the stream is another one, and that before the unsure events if
+// it has given the mark's place to another event. The error is apperr.Unavailable.
+func (f *Feed) Back(ctx context.Context, m Mark) (uint64, error) {
+	end, epoch, err := f.End()
+	if err != nil {
+		return 0, err
+	}
+	if m.Epoch != epoch || m.Place > end {
+		oldest, err := f.Oldest(ctx)
+		return oldest - 1, err
+	}
+	if m.Event == "" || m.Place == 0 {
+		return m.Place, nil
+	}
+	events, _, err := f.Read(ctx, "", m.Place-1, 1)
+	if gone := (*GoneError)(nil); errors.As(err, &gone) {
+		return m.Place, nil
+	}
+	if err != nil || len(events) > 0 && events[0].Place == m.Place && events[0].ID == m.Event {
+		return m.Place, err
+	}
+	if len(events) == 0 || events[0].Place != m.Place {
+		return m.Place, nil // the event was removed, not replaced
+	}
+	before, err := f.At(ctx, "", m.At.Add(-unsure))
+	return min(m.Place, before), err
+}
+
+// Turn is a number that grows when the stream is another one than before, or has lost its newest events: a reader must
+// then find its place again.
+func (f *Feed) Turn() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.turn
+}

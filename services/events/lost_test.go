@@ -1,0 +1,116 @@
+package events_test
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
+)
+
+// A delivery that waits is of one event. If the stream is made anew and has another event at its place, that one is not
+// taken for it, not even if its places start again.
+func TestWaitingDeliveriesOfALostStream(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	var fixed atomic.Bool
+	hooked := newReceiver(t, func(received) int {
+		if fixed.Load() {
+			return http.StatusOK
+		}
+		return http.StatusServiceUnavailable
+	})
+	js := s.Deps.Bus.JetStream()
+	stream, err := js.Stream(t.Context(), bus.EventStream)
+	require.NoError(t, err)
+	config := stream.CachedInfo().Config
+	made := c.Post(subscriptionsPath, hook("things", hooked.URL, onlyThings)).Object()
+	tell(t, s, "acme", "7", 1, "created")
+	lost := hooked.await(1)[0].Event.ID
+	awaitRecord(t, c, one(made), func(o object) bool { return o["counters"].(object)["pending"] == 1.0 })
+	list := c.Get(one(made) + "/events?status=retrying").Object()["items"].([]any)
+	require.Len(t, list, 1)
+
+	require.NoError(t, js.DeleteStream(t.Context(), bus.EventStream))
+	before := stream.CachedInfo().Created
+	wait.Until(t, func() bool { return time.Now().Unix() > before.Unix() }, "cursors tell streams apart by the second")
+	_, err = js.CreateStream(t.Context(), config)
+	require.NoError(t, err)
+	s.NATS.Stop()
+	s.NATS.Start()
+	fixed.Store(true)
+	for n := range 3 {
+		tell(t, s, "acme", "7", int64(n+2), "updated")
+		tell(t, s, "acme", "8", int64(n+1), "updated")
+	}
+	awaitRecord(t, c, one(made), func(o object) bool {
+		s.Clock.Advance(1e8) // what NATS's absence has postponed is due, too
+		return delivered(6)(o) && o["counters"].(object)["pending"] == 0.0
+	})
+	got := hooked.all()
+	require.Len(t, distinct(got), 7)
+	inOrder(t, got)
+	for _, r := range got[1:] {
+		require.NotEqual(t, lost, r.Event.ID)
+	}
+	failed := c.Get(one(made) + "/events?status=failed").Object()["items"].([]any)
+	require.Len(t, failed, 1)
+	require.Equal(t, []any{lost, "the event is no longer kept"},
+		[]any{failed[0].(object)["event_id"], failed[0].(object)["error"]})
+	require.Contains(t, c.Get(one(made)).Object()["last_error"], "no longer kept")
+}
+
+// A server that lost its newest events gives their places to others. Those are delivered, and have audit log entries.
+func TestEventsAtThePlacesOfLostOnes(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	hooked := newReceiver(t, nil)
+	made := c.Post(subscriptionsPath, hook("things", hooked.URL, onlyThings)).Object()
+	tell(t, s, "acme", "1", 1, "created")
+	awaitRecord(t, c, one(made), delivered(1))
+	before := s.NATS.Copy()
+	for _, record := range []string{"2", "3", "4"} {
+		tell(t, s, "acme", record, 1, "created")
+	}
+	awaitRecord(t, c, one(made), delivered(4))
+	audited := func(n float64) {
+		require.Eventually(t, func() bool {
+			return c.Get(auditPath + "?entity=thing").Object()["total"] == n
+		}, patient, 5e6)
+	}
+	audited(4)
+
+	s.NATS.Restore(before)
+	for _, record := range []string{"5", "6"} {
+		tell(t, s, "acme", record, 1, "created")
+	}
+	require.Eventually(t, func() bool { return len(distinct(hooked.all())) == 6 }, patient, 5e6)
+	audited(6)
+}
+
+// The places of a stream that is made anew are greater than those of the lost one.
+func TestPlacesNeverComeTwice(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	js := s.Deps.Bus.JetStream()
+	tell(t, s, "acme", "1", 1, "created")
+	s.Events(1)
+	for _, name := range []string{bus.EventStream, bus.SubscriptionStream, bus.DeadLetterStream} {
+		stream, err := js.Stream(t.Context(), name)
+		require.NoError(t, err)
+		last := stream.CachedInfo().State.LastSeq
+		require.NoError(t, js.DeleteStream(t.Context(), name))
+		s.NATS.Stop()
+		s.NATS.Start()
+		var again jetstream.Stream
+		wait.Until(t, func() bool { again, err = js.Stream(t.Context(), name); return err == nil })
+		require.Greater(t, again.CachedInfo().State.FirstSeq, last)
+	}
+}
