@@ -61,7 +61,9 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 		Workers: c.FunctionWorkers, Idle: c.FunctionIdle, Hosts: c.FunctionHosts, Client: d.Outbound, Log: d.Log,
 		Metrics: d.Metrics,
 	})
-	functions := function.New(function.Deps{Store: d.Store, Pool: pool, Log: d.Log, Jobs: job.CountFor})
+	functions := function.New(function.Deps{
+		Store: d.Store, Pool: pool, Stream: d.Bus, Log: d.Log, Jobs: job.CountFor,
+	})
 	jobs := job.New(job.Deps{
 		Store: d.Store, Keys: d.Keys, Functions: functions, Log: d.Log, Metrics: d.Metrics, PublicURL: d.PublicURL,
 		Lease: lease,

@@ -25,7 +25,7 @@ func TestCommands(t *testing.T) {
 		testkit.Commands{Operation: "get an object", Most: 1, Do: func(c *testkit.Client) *testkit.Answer {
 			return c.Get(at("k"))
 		}},
-		testkit.Commands{Operation: "create an object", Most: 6, Do: func(c *testkit.Client) *testkit.Answer {
+		testkit.Commands{Operation: "create an object", Most: 6, Older: 8, Do: func(c *testkit.Client) *testkit.Answer {
 			return put(c, at(fresh()), object{"value": 1})
 		}},
 		testkit.Commands{Operation: "change an object", Most: 6, Do: func(c *testkit.Client) *testkit.Answer {
@@ -33,11 +33,11 @@ func TestCommands(t *testing.T) {
 		}},
 		testkit.Commands{Operation: "a page of objects with their number", Most: 4,
 			Do: func(c *testkit.Client) *testkit.Answer { return c.Get(objectsPath) }},
-		testkit.Commands{Operation: "create a job", Most: 5, Do: func(c *testkit.Client) *testkit.Answer {
+		testkit.Commands{Operation: "create a job", Most: 5, Older: 9, Do: func(c *testkit.Client) *testkit.Answer {
 			return c.Post(jobsPath, object{"code": fresh(), "name": "Job", "schedule": object{"type": "manual"},
 				"target": object{"type": "nats", "subject": "x"}})
 		}},
-		testkit.Commands{Operation: "change a job", Most: 5, Do: func(c *testkit.Client) *testkit.Answer {
+		testkit.Commands{Operation: "change a job", Most: 5, Older: 7, Do: func(c *testkit.Client) *testkit.Answer {
 			return c.Patch(job, object{"name": fresh()})
 		}},
 	)

@@ -38,6 +38,7 @@ func TestComponentsKeepTheConventions(t *testing.T) {
 		Faulty:     object{"code": "a b", "name": " ", "type": "A"},
 		Faults:     []string{"body.code", "body.name", "body.type"}, Unique: []string{"code"},
 		Read: auth.FunctionsRead, Write: auth.FunctionsWrite, Unrelated: auth.UsersRead,
+		Secrets: secrets,
 	})
 }
 

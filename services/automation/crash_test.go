@@ -16,6 +16,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/automation"
 )
 
@@ -96,7 +97,7 @@ func TestCrashingProcess(t *testing.T) {
 	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), with.options())
 	startCrashWorkers(t, s, with.Hooks)
 	for _, tenant := range crashTenants {
-		c := jobsOf(s, tenant)
+		c := jobsOfFunctions(s, tenant)
 		for name, of := range crashRules {
 			target := crashTarget(t, s, tenant, of.target, with.Hooks[tenant+"/"+name])
 			for n := range of.jobs {
@@ -126,7 +127,7 @@ func TestCrash(t *testing.T) {
 	with := environment{File: t.TempDir() + "/crash.db", Key: secret.NewKey().Reveal(), Hooks: w.addresses()}
 	p := startProcess(t, "TestCrashingProcess", with)
 	p.await(t, "all runs are triggered")
-	require.Eventually(t, func() bool { return len(w.seen()) >= crashRuns }, 30*time.Second, time.Millisecond)
+	wait.Until(t, func() bool { return len(w.seen()) >= crashRuns })
 	p.kill(t)
 
 	w.recover()
@@ -235,7 +236,7 @@ func (w *workers) verify(t *testing.T, s *testkit.Service) {
 		states[name] = map[any]int{}
 	}
 	for _, tenant := range crashTenants {
-		c := jobsOf(s, tenant)
+		c := jobsOfFunctions(s, tenant)
 		for _, item := range c.Get(jobsPath + "?page_size=200").Object()["items"].([]any) {
 			job := item.(object)
 			name := job["name"].(string)

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/pkg/webhook"
 )
 
@@ -96,7 +95,7 @@ func storeFunctions(t *testing.T, s *testkit.Service) []stored {
 		}
 		return false
 	}
-	require.Eventually(t, waits, 20*time.Second, 5*time.Millisecond)
+	wait.Until(t, waits)
 	return []stored{
 		{"function", "functions", idIn(oneFunction(made))}, {"function_code", "function_codes", ""},
 		{"function_log", "function_logs", ""}, {"function_run", "function_runs", ""},

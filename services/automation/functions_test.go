@@ -13,6 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 const functionsPath = "/v1/functions"
@@ -50,6 +51,7 @@ func TestFunctionsKeepTheConventions(t *testing.T) {
 		Faults: []string{"body.code", "body.limits.memory_mb"},
 		Unique: []string{"code"},
 		Read:   auth.FunctionsRead, Write: auth.FunctionsWrite, Unrelated: auth.UsersRead,
+		Secrets: secrets,
 	})
 }
 
@@ -248,7 +250,7 @@ func TestMaxFunctions(t *testing.T) {
 func TestJobsRunFunctions(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	functions, jobs := functionsOf(s, "acme"), jobsOf(s, "acme")
+	functions, jobs := functionsOf(s, "acme"), jobsOfFunctions(s, "acme")
 	made := functions.Post(functionsPath, javascript(`function main(input) {
 		if (input.fail) throw new Error("asked to")
 		return {doubled: 2 * input.n}
@@ -269,10 +271,10 @@ func TestJobsRunFunctions(t *testing.T) {
 			}).Object()
 			path := jobsPath + "/" + job["id"].(string)
 			jobs.Post(path+"/trigger", nil).OK(nil)
-			require.Eventually(t, func() bool {
+			wait.Until(t, func() bool {
 				all := subJobs(jobs, path)
 				return len(all) == 1 && all[0]["state"] == row.state
-			}, 20*time.Second, 10*time.Millisecond)
+			})
 			require.Equal(t, row.want, subJobs(jobs, path)[0][row.member])
 		})
 	}
@@ -284,7 +286,7 @@ func TestJobsRunFunctions(t *testing.T) {
 func TestFunctionsThatJobsRun(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	functions, jobs := functionsOf(s, "acme"), jobsOf(s, "acme")
+	functions, jobs := functionsOf(s, "acme"), jobsOfFunctions(s, "acme")
 	made := functions.Post(functionsPath, javascript(`function main() {}`)).Object()
 	job := func(code string, function any) object {
 		return object{"code": code, "name": code, "schedule": object{"type": "manual"},
@@ -296,14 +298,14 @@ func TestFunctionsThatJobsRun(t *testing.T) {
 	}
 	problem := functions.Delete(oneFunction(made), nil)
 	problem.Problem(http.StatusConflict, "in_use", "jobs")
-	require.Contains(t, string(problem.Body), `"message":"2"`)
+	require.Contains(t, string(problem.Body), `"count":2`)
 	functions.Get(oneFunction(made)).OK(nil)
 	jobs.Delete(paths[0], nil).OK(nil)
 	functions.Delete(oneFunction(made), nil).Problem(http.StatusConflict, "in_use", "jobs")
 	jobs.Patch(paths[1], object{"target": object{"type": "nats", "subject": "x", "function_id": nil}}).OK(nil)
 	functions.Delete(oneFunction(made), nil).OK(nil)
 
-	for _, c := range []*testkit.Client{jobs, jobsOf(s, "globex")} {
+	for _, c := range []*testkit.Client{jobs, jobsOfFunctions(s, "globex")} {
 		c.Post(jobsPath, job("c", made["id"])).
 			Problem(http.StatusBadRequest, "invalid_parameters", "body.target.function_id")
 	}
@@ -315,7 +317,7 @@ func TestFunctionsThatJobsRun(t *testing.T) {
 func TestAFunctionIsDeletedWhileAJobIsCreated(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	functions, jobs := functionsOf(s, "acme"), jobsOf(s, "acme")
+	functions, jobs := functionsOf(s, "acme"), jobsOfFunctions(s, "acme")
 	for i := range 20 {
 		draft := javascript(`function main() {}`, object{"code": fmt.Sprint("f", i)})
 		made := functions.Post(functionsPath, draft).Object()
@@ -354,4 +356,34 @@ func BenchmarkInvoke(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 		})
 	}
+}
+
+// Who may write jobs, but not functions, does not set what a function is run with. Other changes of such a job are
+// possible, and so is a target of another type.
+func TestJobsOfFunctionsNeedTheirScope(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	made := functionsOf(s, "acme").Post(functionsPath, javascript("x", nil)).Object()
+	both := s.As("acme", auth.JobsRead, auth.JobsWrite, auth.FunctionsWrite)
+	c := s.As("acme", auth.JobsRead, auth.JobsWrite)
+	draft := func(code string, target object) object {
+		return object{"code": code, "name": "Job", "schedule": object{"type": "manual"}, "target": target}
+	}
+	target := object{"type": "function", "function_id": made["id"], "payload": object{"a": 1, "b": 2}}
+	elsewhere := object{"type": "nats", "subject": "x"}
+	c.Post(jobsPath, draft("refused", target)).Problem(http.StatusForbidden, "forbidden")
+	mine := jobsPath + "/" + both.Post(jobsPath, draft("mine", target)).ID()
+	other := jobsPath + "/" + c.Post(jobsPath, draft("other", elsewhere)).ID()
+
+	c.Do(http.MethodPut, other, draft("other", target)).Problem(http.StatusForbidden, "forbidden")
+	c.Patch(other, object{"target": object{"type": "function", "subject": nil, "function_id": made["id"]}}).
+		Problem(http.StatusForbidden, "forbidden")
+	c.Patch(mine, object{"target": object{"payload": object{"a": 2}}}).Problem(http.StatusForbidden, "forbidden")
+	c.Post(mine+"/trigger", object{"payload": object{"a": 2}}).Problem(http.StatusForbidden, "forbidden")
+
+	c.Post(mine+"/trigger", nil).OK(nil)
+	c.Do(http.MethodPut, mine, draft("renamed", object{"type": "function", "function_id": made["id"],
+		"payload": object{"b": 2, "a": 1}})).OK(nil)
+	both.Patch(mine, object{"target": object{"payload": object{"a": 2}}}).OK(nil)
+	c.Do(http.MethodPut, mine, draft("mine", elsewhere)).OK(nil)
 }

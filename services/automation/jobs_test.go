@@ -15,6 +15,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/automation"
 )
 
@@ -23,6 +24,11 @@ const jobsPath = "/v1/jobs"
 // jobsOf is a client of a tenant that may read and write jobs.
 func jobsOf(s *testkit.Service, tenant string) *testkit.Client {
 	return s.As(tenant, auth.JobsRead, auth.JobsWrite)
+}
+
+// jobsOfFunctions may also set functions as the targets of jobs.
+func jobsOfFunctions(s *testkit.Service, tenant string) *testkit.Client {
+	return s.As(tenant, auth.JobsRead, auth.JobsWrite, auth.FunctionsWrite)
 }
 
 func TestJobsKeepTheConventions(t *testing.T) {
@@ -46,6 +52,7 @@ func TestJobsKeepTheConventions(t *testing.T) {
 			"body.timeout_seconds",
 		},
 		Unique: []string{"code"}, Read: auth.JobsRead, Write: auth.JobsWrite, Unrelated: auth.UsersRead,
+		Secrets: secrets,
 	})
 }
 
@@ -449,7 +456,7 @@ func TestALateResultIsRefused(t *testing.T) {
 	s.Clock.Advance(30*time.Second - time.Millisecond)
 	require.Equal(t, 1.0, subJobs(c, path)[0]["attempt"])
 	s.Clock.Advance(time.Millisecond)
-	require.Eventually(t, func() bool { return states(c, path)[0] == "succeeded" }, 20*time.Second, 5*time.Millisecond)
+	wait.Until(t, func() bool { return states(c, path)[0] == "succeeded" })
 	before := subJobs(c, path)[0]
 	require.Equal(t, object{"attempt": 2.0}, before["result"])
 	close(release)

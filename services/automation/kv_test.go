@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -422,4 +423,18 @@ func TestKVKeepsTheConventions(t *testing.T) {
 		c.Post(objectsPath, object{"key": "k", "value": 2}).
 			Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
 	})
+}
+
+// Who orders the deletion of a bucket with its objects is told at once, because the platform does the rest.
+func TestWhoOrdersADeletionIsTold(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := kvOf(s, "acme")
+	put(c, at("k"), object{"value": 1}).OK(nil)
+	c.Delete(boxPath+"?force=true", nil).OK(nil)
+	all := s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.kv_bucket.deleted" })
+	ordered := slices.IndexFunc(all, func(e bus.Event) bool { return e.Type == "idp.kv_bucket.updated" })
+	require.GreaterOrEqual(t, ordered, 0)
+	require.Equal(t, "test#tester", all[ordered].Actor)
+	require.Contains(t, string(all[ordered].Data), `"deleting"`)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // running starts a run that its worker accepts, and returns the paths of the job and of the run.
@@ -271,7 +272,7 @@ func TestTenantsRunInTurn(t *testing.T) {
 	own := newJob(calm, quick, nil)
 	calm.Post(own+"/trigger", nil).OK(nil)
 	isDone := func() bool { return states(calm, own)[0] == "succeeded" }
-	require.Eventually(t, isDone, 20*time.Second, 5*time.Millisecond)
+	wait.Until(t, isDone)
 	require.NotEmpty(t, busy.Items(path+"/sub-jobs?state=pending&page_size=1", "id"))
 	close(release)
 }
@@ -295,7 +296,7 @@ func TestTenantsFireInTurn(t *testing.T) {
 	fired := func(c *testkit.Client) float64 {
 		return c.Get(jobsPath + "?state=finished&page_size=1").Object()["total"].(float64)
 	}
-	require.Eventually(t, func() bool { return fired(calm) == 1 }, 20*time.Second, 5*time.Millisecond)
+	wait.Until(t, func() bool { return fired(calm) == 1 })
 	require.Less(t, fired(busy), float64(many/2))
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/automation"
 )
 
@@ -35,7 +36,7 @@ func TestProcessToBeStopped(t *testing.T) {
 	}
 	s.Clock.Advance(10 * time.Second)
 	isOver := func() bool { return refused(t, s) == 2*stoppedJobs }
-	require.Eventually(t, isOver, time.Minute, 10*time.Millisecond)
+	wait.Until(t, isOver)
 	fmt.Println("all reports are refused")
 	select {}
 }
@@ -78,7 +79,7 @@ func TestReplicaThatStandsStill(t *testing.T) {
 	called := func(n int) {
 		t.Helper()
 		areCalled := func() bool { return len(hook.seen()) == n }
-		require.Eventually(t, areCalled, time.Minute, 5*time.Millisecond)
+		wait.Until(t, areCalled)
 	}
 	with := environment{
 		Database: testkit.NewDatabase(), Key: secret.NewKey().Reveal(), Hooks: map[string]string{"": hook.URL},

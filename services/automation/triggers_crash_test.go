@@ -16,6 +16,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/automation"
 )
 
@@ -44,7 +45,7 @@ func TestProcessWithTriggeredRuns(t *testing.T) {
 		}
 		return n == len(crashTenants)*crashEvents
 	}
-	require.Eventually(t, areStored, time.Minute, 10*time.Millisecond)
+	wait.Until(t, areStored)
 	fmt.Println("all runs are stored")
 	select {}
 }
@@ -63,9 +64,9 @@ func TestCrashWithTriggeredRuns(t *testing.T) {
 	p := startProcess(t, "TestProcessWithTriggeredRuns", with)
 	p.await(t, "all runs are stored")
 	slots := automation.DefaultConfig().FunctionWorkers
-	require.Eventually(t, func() bool { return hook.running() == slots }, time.Minute, 5*time.Millisecond)
+	wait.Until(t, func() bool { return hook.running() == slots })
 	p.kill(t)
-	require.Eventually(t, func() bool { return hook.running() == 0 }, time.Minute, 5*time.Millisecond)
+	wait.Until(t, func() bool { return hook.running() == 0 })
 	cut := hook.called()
 	require.Len(t, cut, slots)
 
@@ -77,12 +78,12 @@ func TestCrashWithTriggeredRuns(t *testing.T) {
 		}
 		return n
 	}
-	require.Eventually(t, func() bool { return left() == slots }, time.Minute, 5*time.Millisecond)
+	wait.Until(t, func() bool { return left() == slots })
 	for id := range cut {
 		require.Equal(t, 1, hook.called()[id], "the killed process still has the lease")
 	}
 	s.Clock.Advance(61 * time.Second)
-	require.Eventually(t, func() bool { return left() == 0 }, time.Minute, 5*time.Millisecond)
+	wait.Until(t, func() bool { return left() == 0 })
 	calls := hook.called()
 	require.Len(t, calls, len(crashTenants)*crashEvents)
 	for id := range cut {

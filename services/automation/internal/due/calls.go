@@ -7,23 +7,33 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Calls are the runs that a replica has in progress.
+// Calls are the runs that a replica has in progress. Each has a slot, until it is known that it only waits.
 type Calls struct {
-	// Ended gets a value after a run has ended.
+	// Ended gets a value after a run has ended or freed its slot.
 	Ended chan struct{}
 
-	most, mostOfTenant int
+	slots, all Room
 
 	mu       sync.Mutex
-	cancel   map[docstore.Ref]context.CancelFunc
-	byTenant map[string]int
+	calls    map[docstore.Ref]*call
+	active   int            // calls with a slot
+	ofTenant map[string]int // the same for each tenant
+	total    map[string]int // all calls of each tenant
 }
 
-// NewCalls returns room for most runs at a time, mostOfTenant of them of one tenant.
-func NewCalls(most, mostOfTenant int) *Calls {
+// Room is for how many runs there is room: of all tenants, and of one tenant.
+type Room struct{ Most, OfTenant int }
+
+type call struct {
+	cancel  context.CancelFunc
+	waiting bool
+}
+
+// NewCalls returns room for calls with a slot, and for all.
+func NewCalls(slots, all Room) *Calls {
 	return &Calls{
-		Ended: make(chan struct{}, 1), most: most, mostOfTenant: mostOfTenant,
-		cancel: map[docstore.Ref]context.CancelFunc{}, byTenant: map[string]int{},
+		Ended: make(chan struct{}, 1), slots: slots, all: all, calls: map[docstore.Ref]*call{},
+		ofTenant: map[string]int{}, total: map[string]int{},
 	}
 }
 
@@ -31,29 +41,59 @@ func NewCalls(most, mostOfTenant int) *Calls {
 func (c *Calls) Add(ref docstore.Ref, cancel context.CancelFunc) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, there := c.cancel[ref]
-	if there || len(c.cancel) == c.most || c.byTenant[ref.Tenant] == c.mostOfTenant {
+	if c.calls[ref] != nil || c.active == c.slots.Most || c.ofTenant[ref.Tenant] == c.slots.OfTenant ||
+		len(c.calls) == c.all.Most || c.total[ref.Tenant] == c.all.OfTenant {
 		return false
 	}
-	c.cancel[ref] = cancel
-	c.byTenant[ref.Tenant]++
+	c.calls[ref] = &call{cancel: cancel}
+	c.total[ref.Tenant]++
+	c.active++
+	c.ofTenant[ref.Tenant]++
 	return true
+}
+
+// Wait frees the slot of a run that only waits for an answer.
+func (c *Calls) Wait(ref docstore.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one := c.calls[ref]; one != nil && !one.waiting {
+		one.waiting = true
+		c.free(ref.Tenant)
+		c.tell()
+	}
+}
+
+func (c *Calls) free(tenant string) {
+	c.active--
+	less(c.ofTenant, tenant)
+}
+
+func less(counts map[string]int, key string) {
+	if counts[key]--; counts[key] == 0 {
+		delete(counts, key)
+	}
 }
 
 // Remove removes a run and cancels its context.
 func (c *Calls) Remove(ref docstore.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cancel[ref]()
-	delete(c.cancel, ref)
-	if c.byTenant[ref.Tenant]--; c.byTenant[ref.Tenant] == 0 {
-		delete(c.byTenant, ref.Tenant)
+	one := c.calls[ref]
+	one.cancel()
+	delete(c.calls, ref)
+	less(c.total, ref.Tenant)
+	if !one.waiting {
+		c.free(ref.Tenant)
 	}
 }
 
 // End removes a run that was worked on, so that another can take its place.
 func (c *Calls) End(ref docstore.Ref) {
 	c.Remove(ref)
+	c.tell()
+}
+
+func (c *Calls) tell() {
 	select {
 	case c.Ended <- struct{}{}:
 	default:
@@ -64,14 +104,14 @@ func (c *Calls) End(ref docstore.Ref) {
 func (c *Calls) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.cancel)
+	return len(c.calls)
 }
 
 // BreakOff ends the call of a run, if this replica makes one.
 func (c *Calls) BreakOff(ref docstore.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if cancel, ok := c.cancel[ref]; ok {
-		cancel()
+	if one := c.calls[ref]; one != nil {
+		one.cancel()
 	}
 }

@@ -85,7 +85,7 @@ func TestTurns(t *testing.T) {
 
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	calls := due.NewCalls(3, 2)
+	calls := due.NewCalls(due.Room{Most: 3, OfTenant: 2}, due.Room{Most: 5, OfTenant: 3})
 	ref := func(tenant, id string) docstore.Ref { return docstore.Ref{Tenant: tenant, ID: id} }
 	contexts := map[docstore.Ref]context.Context{}
 	add := func(r docstore.Ref) bool {
@@ -118,4 +118,32 @@ func TestCalls(t *testing.T) {
 	calls.Remove(ref("a", "3"))
 	require.Empty(t, calls.Ended)
 	require.Equal(t, 1, calls.Count())
+}
+
+// A run that only waits keeps no other from beginning, until its tenant has too many of them.
+func TestWaitingCalls(t *testing.T) {
+	t.Parallel()
+	calls := due.NewCalls(due.Room{Most: 3, OfTenant: 2}, due.Room{Most: 5, OfTenant: 3})
+	n := 0
+	add := func(tenant string) bool {
+		n++
+		return calls.Add(docstore.Ref{Tenant: tenant, ID: fmt.Sprint(n)}, func() {})
+	}
+	require.True(t, add("a"))
+	require.True(t, add("a"))
+	require.False(t, add("a"))
+	calls.Wait(docstore.Ref{Tenant: "a", ID: "1"})
+	calls.Wait(docstore.Ref{Tenant: "a", ID: "1"})
+	<-calls.Ended
+	require.True(t, add("a"))
+	calls.Wait(docstore.Ref{Tenant: "a", ID: "2"})
+	require.False(t, add("a"), "the tenant has three")
+	require.True(t, add("b"))
+	require.True(t, add("b"))
+	require.False(t, add("c"), "there are three with a slot, and five in all")
+	calls.End(docstore.Ref{Tenant: "a", ID: "1"})
+	require.False(t, add("c"), "its slot was free before")
+	calls.Wait(docstore.Ref{Tenant: "a", ID: "4"})
+	require.True(t, add("c"))
+	require.Equal(t, 5, calls.Count())
 }

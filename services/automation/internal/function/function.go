@@ -5,6 +5,7 @@ package function
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,10 +107,11 @@ var functions = docstore.Define(docstore.Schema[Function]{
 		docstore.ByNumber(byTimeCreated, func(f *Function) docstore.Value { return docstore.Moment(f.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(f *Function) docstore.Value { return docstore.Moment(f.TimeModified) }),
 	},
-	Sealed: func(f *Function) map[string]*secret.Text {
-		members := map[string]*secret.Text{}
+	Sealed: func(f *Function) (members []docstore.Sealed) {
+		// The code decides what it sends. Who may change the code may read the variables.
+		route := docstore.Route{"allowed_hosts": slices.Sorted(slices.Values(f.AllowedHosts))}
 		for name, value := range f.Env {
-			members[envMember+name] = value
+			members = append(members, docstore.Seal(envMember+name, value, route))
 		}
 		return members
 	},

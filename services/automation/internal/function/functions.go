@@ -3,9 +3,9 @@ package function
 import (
 	"context"
 	"log/slog"
-	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -18,6 +18,11 @@ type Deps struct {
 	Pool  *sandbox.Pool
 	Log   *slog.Logger
 
+	// Stream has the events of functions that are behind.
+	Stream interface {
+		Read(ctx context.Context, p bus.Pages) (bus.Page, error)
+	}
+
 	// Jobs counts the jobs of the context's tenant whose target is a function.
 	Jobs func(ctx context.Context, tx *docstore.Tx, functionID string) (int64, error)
 }
@@ -25,15 +30,18 @@ type Deps struct {
 // Functions are the use cases.
 type Functions struct {
 	Deps
-	wake chan struct{} // gets a value when an event has triggered a run
+	wake     chan struct{} // gets a value when an event has triggered a run
+	arrivals arrivals
 }
 
 // New makes the use cases.
-func New(d Deps) *Functions { return &Functions{d, make(chan struct{}, 1)} }
+func New(d Deps) *Functions {
+	return &Functions{Deps: d, wake: make(chan struct{}, 1), arrivals: arrivals{lanes: map[string]*lane{}}}
+}
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{functions.Def(), codes.Def(), logs.Def(), runs.Def()}
+	return []*docstore.Def{functions.Def(), codes.Def(), logs.Def(), runs.Def(), feeds.Def()}
 }
 
 // Doc is a function as read or written, without its code.
@@ -233,6 +241,9 @@ func (s *Functions) Delete(ctx context.Context, id string) (docstore.Deleted, er
 		if err := runs.DeleteWhere(ctx, tx, of, nil); err != nil {
 			return docstore.Deleted{}, err
 		}
+		if err := deleteFeed(ctx, tx, id); err != nil {
+			return docstore.Deleted{}, err
+		}
 		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
 	})
 }
@@ -241,11 +252,10 @@ func (s *Functions) Delete(ctx context.Context, id string) (docstore.Deleted, er
 // the function, so one of the two transactions runs again.
 func (s *Functions) unused(ctx context.Context, tx *docstore.Tx, id string) error {
 	n, err := s.Jobs(ctx, tx, id)
-	if err != nil || n == 0 {
+	if err != nil {
 		return err
 	}
-	return &apperr.Error{Kind: apperr.InUse, Detail: "jobs run the function",
-		Faults: []apperr.Fault{{Location: "jobs", Message: strconv.FormatInt(n, 10)}}}
+	return apperr.InUseBy("jobs run the function", apperr.Use{What: "jobs", Count: n})
 }
 
 // Exists reports whether the context's tenant has a function. The transaction depends on it.

@@ -36,6 +36,9 @@ const (
 // functions that is too long.
 func (s *Functions) Invoke(ctx context.Context, id string, input json.RawMessage) (Invocation, error) {
 	f, err := s.callable(ctx, id)
+	if err == nil {
+		err = docstore.CheckExpected(ctx, id, f.Version)
+	}
 	if err != nil {
 		return Invocation{}, err
 	}
@@ -92,8 +95,8 @@ func (s *Functions) callable(ctx context.Context, id string) (*Function, error) 
 	return f, nil
 }
 
-// call runs a function. It adds an entry to its logs if the call logged something, failed, or was triggered by an
-// event.
+// call runs a function. It adds an entry to its logs if the call logged something or failed; a run that an event has
+// triggered adds its own.
 func (s *Functions) call(ctx context.Context, f *Function, input json.RawMessage, e LogEntry) (Invocation, error) {
 	env, err := s.env(ctx, f)
 	if err != nil {
@@ -120,7 +123,7 @@ func (s *Functions) call(ctx context.Context, f *Function, input json.RawMessage
 	if v.Logs == nil {
 		v.Logs = []sandbox.Line{}
 	}
-	if len(v.Logs) > 0 || v.Outcome != sandbox.Succeeded || e.Cause == byTrigger {
+	if e.Cause != byTrigger && (len(v.Logs) > 0 || v.Outcome != sandbox.Succeeded) {
 		s.note(ctx, f, e.with(&v))
 	}
 	return v, nil
@@ -158,8 +161,10 @@ func origin(function string, depth int) string {
 }
 
 // depth is how many functions in a chain led to the context's request or event.
-func depth(ctx context.Context) int {
-	rest, ok := strings.CutPrefix(request.From(ctx).PayloadOrigin, originPrefix)
+func depth(ctx context.Context) int { return depthOf(request.From(ctx).PayloadOrigin) }
+
+func depthOf(payloadOrigin string) int {
+	rest, ok := strings.CutPrefix(payloadOrigin, originPrefix)
 	_, number, _ := strings.Cut(rest, "/")
 	n, err := strconv.Atoi(number)
 	if !ok || err != nil || n < 0 {

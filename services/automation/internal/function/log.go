@@ -55,42 +55,44 @@ func (s *Functions) note(ctx context.Context, f *Function, e LogEntry) {
 
 // noteFailure adds an entry about a run that failed without a call of the function.
 func (s *Functions) noteFailure(ctx context.Context, f *Function, e LogEntry, reason string) {
-	v := Invocation{Outcome: sandbox.Failed, Error: &sandbox.Fault{Message: reason}, Logs: []sandbox.Line{}}
-	s.note(ctx, f, e.with(&v))
+	s.note(ctx, f, e.failed(reason))
 }
 
-// addEntry adds an entry and deletes the oldest ones if there are too many.
+// failed returns the entry of a run that failed without a call of the function.
+func (e LogEntry) failed(reason string) LogEntry {
+	return e.with(&Invocation{Outcome: sandbox.Failed, Error: &sandbox.Fault{Message: reason}, Logs: []sandbox.Line{}})
+}
+
+// addEntry adds an entry to a function's logs.
 func (s *Functions) addEntry(ctx context.Context, f *Function, e LogEntry) error {
-	id, err := s.Store.NewID(ctx)
+	var err error
+	if e.ID, err = s.Store.NewID(ctx); err != nil {
+		return err
+	}
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		if _, err := functions.Find(ctx, tx.Peek(), f.ID); err != nil { // it was deleted meanwhile
+			return err
+		}
+		return insertEntry(ctx, tx, f, e)
+	})
+}
+
+// insertEntry adds an entry, which has an id, and deletes the oldest ones if there are too many. The transaction does
+// not depend on how many there are, because those of other calls would run again.
+func insertEntry(ctx context.Context, tx *docstore.Tx, f *Function, e LogEntry) error {
+	e.FunctionID, e.Revision, e.TimeEnd = f.ID, f.Revision, tx.Now.Add(keepFor)
+	of := docstore.Eq(byFunction, docstore.Text(f.ID))
+	n, err := logs.Count(ctx, tx.Peek(), of)
 	if err != nil {
 		return err
 	}
-	e.ID, e.FunctionID, e.Revision = id, f.ID, f.Revision
-	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		of := docstore.Eq(byFunction, docstore.Text(f.ID))
-		e.TimeEnd = tx.Now.Add(keepFor)
-		if _, err := functions.Find(ctx, tx, f.ID); err != nil { // it was deleted meanwhile
+	if n >= maxEntries {
+		if err := dropOldest(ctx, tx, of, int(n)-maxEntries+1); err != nil {
 			return err
 		}
-		n, err := logs.Count(ctx, tx, of)
-		if err != nil {
-			return err
-		}
-		if n >= maxEntries {
-			oldest, err := logs.LoadWhere(ctx, tx, of, byTimeCreated, int(n)-maxEntries+1)
-			if err != nil {
-				return err
-			}
-			for _, old := range oldest {
-				if _, err := logs.Delete(ctx, tx, old); err != nil {
-					return err
-				}
-			}
-		}
-		entry := e // fn may run again
-		_, err = logs.Insert(ctx, tx, &entry)
-		return err
-	})
+	}
+	_, err = logs.Insert(ctx, tx, &e)
+	return err
 }
 
 // Logs returns a page of a function's log entries. The error is apperr.NotFound.
@@ -116,4 +118,17 @@ func (s *Functions) ForgetLog(ctx context.Context, id string) error {
 		_, err = logs.Delete(ctx, tx, e)
 		return err
 	})
+}
+
+func dropOldest(ctx context.Context, tx *docstore.Tx, of docstore.Filter, n int) error {
+	oldest, err := logs.LoadWhere(ctx, tx, of, byTimeCreated, n)
+	if err != nil {
+		return err
+	}
+	for _, old := range oldest {
+		if _, err := logs.Delete(ctx, tx, old); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
@@ -25,11 +26,11 @@ func TestLeases(t *testing.T) {
 	clock := testkit.NewClock()
 	s := New(Deps{Store: testkit.Store(t, clock, Collections()...), Log: testkit.Log(t)})
 	ctx := request.System(t.Context(), "acme")
-	run := triggeredRun{Meta: docstore.Meta{ID: "e.f"}, FunctionID: "f", EventID: "e", Event: json.RawMessage(`{}`)}
+	run := docstore.Ref{ID: "e.f"}
+	e := event(1, 1)
+	e.ID = "e"
 	for range 2 {
-		refused, err := s.insertRun(ctx, run)
-		require.NoError(t, err)
-		require.Empty(t, refused, "an event that comes twice makes one run")
+		require.NoError(t, s.addRuns(ctx, &Function{Meta: docstore.Meta{ID: "f"}}, []bus.Event{e}))
 	}
 	due := func(want int) {
 		t.Helper()
@@ -49,14 +50,14 @@ func TestLeases(t *testing.T) {
 	second, err := s.claim(ctx, run.ID)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, second.Attempt)
-	require.NoError(t, s.settle(ctx, first, false, false))
+	require.NoError(t, s.settle(ctx, first, attempt{}))
 	due(0)
-	require.NoError(t, s.settle(ctx, second, false, true), "the replica is stopped")
+	require.NoError(t, s.settle(ctx, second, attempt{cut: true}), "the replica is stopped")
 	due(1)
 	third, err := s.claim(ctx, run.ID)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, third.Attempt, "an attempt that was cut short does not count")
-	require.NoError(t, s.settle(ctx, third, true, false))
+	require.NoError(t, s.settle(ctx, third, attempt{again: true}))
 	due(0)
 	clock.Advance(2*firstRetry - time.Millisecond)
 	due(0)
@@ -64,7 +65,7 @@ func TestLeases(t *testing.T) {
 	due(1)
 	fourth, err := s.claim(ctx, run.ID)
 	require.NoError(t, err)
-	require.NoError(t, s.settle(ctx, fourth, false, false))
+	require.NoError(t, s.settle(ctx, fourth, attempt{}))
 	clock.Advance(time.Hour)
 	due(0)
 }
@@ -82,6 +83,10 @@ func TestDepth(t *testing.T) {
 // Later versions must be able to read the stored forms.
 func TestStoredForms(t *testing.T) {
 	t.Parallel()
+	at, err := json.Marshal(feed{Stream: "s", Handled: 3, Done: []int64{4}, From: 5, UpTo: 6})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"stream":"s",
+		"handled":3,"done":[4],"from":5,"up_to":6,"next":null}`, string(at))
 	meta := `{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"function_id":"f",`
 	for form, value := range map[string]any{
 		`"event_id":"e","payload_origin":"o","request_id":"r","event":{},"attempt":1,"next":null}`: triggeredRun{
@@ -112,9 +117,9 @@ func TestAttemptsThatCallNothing(t *testing.T) {
 		})
 		return err
 	}))
-	run := triggeredRun{Meta: docstore.Meta{ID: "e.f"}, FunctionID: "f", EventID: "e", Event: json.RawMessage(`{}`)}
-	_, err := s.insertRun(ctx, run)
-	require.NoError(t, err)
+	f := &Function{Meta: docstore.Meta{ID: "f"}}
+	run := docstore.Ref{ID: "1.f"}
+	require.NoError(t, s.addRuns(ctx, f, []bus.Event{event(1, 1)}))
 	for range maxAttempts {
 		require.NoError(t, s.work(ctx, run.ID))
 		clock.Advance(time.Hour)
@@ -131,7 +136,7 @@ func TestAttemptsThatCallNothing(t *testing.T) {
 	}
 
 	s.Pool = nil
-	_, err = s.insertRun(ctx, run)
-	require.NoError(t, err)
+	require.NoError(t, s.addRuns(ctx, f, []bus.Event{event(2, 2)}))
+	run.ID = "2.f"
 	(&Runner{Functions: s}).run(ctx, run.ID)
 }

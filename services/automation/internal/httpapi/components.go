@@ -53,7 +53,7 @@ func (a *api) registerComponents(s *rest.Server) {
 	}, rest.One[Component](a.Components.Publish))
 	rest.Handle(s, rest.Op{
 		ID: "list-component-versions", Method: http.MethodGet, Path: oneComponent + "/versions",
-		Scope: auth.FunctionsRead, Record: "none", Summary: "List a component's published versions",
+		Scope: auth.FunctionsRead, Record: rest.NoRecord, Summary: "List a component's published versions",
 		Response: map[string]any{"items": []any{exampleComponentVersion}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listComponentVersions)
 	rest.Handle(s, rest.Op{

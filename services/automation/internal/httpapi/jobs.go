@@ -12,7 +12,10 @@ import (
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 )
 
-const oneJob = "/v1/jobs/{id}"
+const (
+	oneJob      = "/v1/jobs/{id}"
+	ofFunctions = "To set a target of the type `function`, or its payload, needs `functions:write`, too."
+)
 
 func (a *api) registerJobs(s *rest.Server) {
 	rest.Handle(s, rest.Op{
@@ -26,7 +29,7 @@ func (a *api) registerJobs(s *rest.Server) {
 		Doc: "`id` may be a pre-created id. Cron expressions have 5 fields, or 6 with seconds first, or are " +
 			"`@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. A time that a change of the clocks skips " +
 			"fires right after the change, and one that it repeats fires the first time. An expression whose hours " +
-			"begin with `*` fires by elapsed time.",
+			"begin with `*` fires by elapsed time. " + ofFunctions,
 	}, a.createJob)
 	rest.Handle(s, rest.Op{
 		ID: "get-job", Method: http.MethodGet, Path: oneJob, Scope: auth.JobsRead, Summary: "Get a job",
@@ -34,11 +37,12 @@ func (a *api) registerJobs(s *rest.Server) {
 	}, rest.One[Job](a.Jobs.Get))
 	rest.Handle(s, rest.Op{
 		ID: "replace-job", Method: http.MethodPut, Path: oneJob, Scope: auth.JobsWrite, Summary: "Replace a job",
+		Doc:    ofFunctions,
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleJobInput, Response: exampleJob,
 	}, rest.Replace[Job, JobInput](a.Jobs.Update))
 	rest.Handle(s, rest.Op{
 		ID: "update-job", Method: http.MethodPatch, Path: oneJob, Scope: auth.JobsWrite, Summary: "Change a job",
-		Doc: "JSON merge patch (RFC 7396).", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Doc: "JSON merge patch (RFC 7396). " + ofFunctions, Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"timeout_seconds": 30}, Response: exampleJob,
 	}, rest.Update[Job, JobInput](a.Jobs.Update))
 	rest.Handle(s, rest.Op{
@@ -62,7 +66,8 @@ func (a *api) registerJobActions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "trigger-job", Method: http.MethodPost, Path: oneJob + "/trigger", Scope: auth.JobsWrite,
 		Summary: "Run a job now", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc:     "The answer is the new run. A suspended job can be triggered, a disabled one cannot.",
+		Doc: "The answer is the new run. A suspended job can be triggered, a disabled one cannot. To give the run of " +
+			"a function a `payload` needs `functions:write`, too.",
 		Request: map[string]any{"payload": map[string]any{"full": true}}, Response: exampleSubJob,
 	}, a.triggerJob)
 	rest.Handle(s, rest.Op{
@@ -190,7 +195,7 @@ type JobTarget struct {
 	Subject    string `json:"subject,omitempty" doc:"For nats: runs go to idp.jobs.<tenant>.<subject>" example:"reports"`
 	FunctionID string `json:"function_id,omitempty" doc:"For function: its id; the function cannot be deleted while a job has it as its target"`
 	Payload    any    `json:"payload,omitempty" doc:"Up to 64 KiB"`
-	Secret     string `json:"secret,omitempty" doc:"For webhook: signs the requests (Standard Webhooks): whsec_ and the base64 of 24…64 bytes. Shown as ******, which keeps it if sent back"`
+	Secret     string `json:"secret,omitempty" doc:"For webhook: signs the requests (Standard Webhooks): whsec_ and the base64 of 24…64 bytes. Shown as ******, which keeps it if sent back with the same URL"`
 }
 
 // JobRetry says how often, and after which pauses, a failed run is tried again.

@@ -25,7 +25,7 @@ func (a *api) registerObjects(s *rest.Server) {
 		Response: map[string]any{"items": []any{exampleObject}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listObjects)
 	rest.Handle(s, rest.Op{
-		ID: "create-kv-object", Method: http.MethodPost, Path: allObjects, Scope: auth.KVWrite,
+		ID: "create-kv-object", Method: http.MethodPost, Path: allObjects, Record: rest.NoRecord, Scope: auth.KVWrite,
 		Summary: "Create an object", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Doc:     "A bucket that does not exist is created too, with the default settings.",
 		Request: exampleObjectInput, Response: exampleObject,

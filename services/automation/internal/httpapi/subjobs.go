@@ -24,13 +24,13 @@ const (
 
 func (a *api) registerSubJobs(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "list-sub-jobs", Method: http.MethodGet, Path: allSubJobs, Record: "sid", Scope: auth.JobsRead,
+		ID: "list-sub-jobs", Method: http.MethodGet, Path: allSubJobs, Record: rest.NoRecord, Scope: auth.JobsRead,
 		Summary:  "List a job's runs and their parts",
 		Doc:      "The last 100 finished runs of a job are kept, for a week.",
 		Response: map[string]any{"items": []any{exampleSubJob}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listSubJobs)
 	rest.Handle(s, rest.Op{
-		ID: "create-sub-job", Method: http.MethodPost, Path: allSubJobs, Record: "sid", Scope: auth.JobsWrite,
+		ID: "create-sub-job", Method: http.MethodPost, Path: allSubJobs, Record: rest.NoRecord, Scope: auth.JobsWrite,
 		Summary: "Split a part off a run", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "The platform does not run a part. Its worker reports progress and result, with a credential or with " +
 			"the `callback_token`, which is shown once. A part that is unfinished when its parent ends is cancelled. " +
@@ -73,7 +73,8 @@ func (a *api) registerSubJobs(s *rest.Server) {
 func (a *api) registerLogs(s *rest.Server) {
 	page := map[string]any{"items": []any{exampleLine}, "total": 1, "page_num": 1, "page_size": 20}
 	rest.Handle(s, rest.Op{
-		ID: "list-job-logs", Method: http.MethodGet, Path: oneJob + "/logs", Record: "sid", Scope: auth.JobsRead,
+		ID: "list-job-logs", Method: http.MethodGet, Path: oneJob + "/logs", Record: rest.NoRecord,
+		Scope:   auth.JobsRead,
 		Summary: "List the log lines of a job's runs", Response: page,
 	}, func(ctx context.Context, in *struct {
 		rest.ByID
@@ -83,7 +84,7 @@ func (a *api) registerLogs(s *rest.Server) {
 		return rest.ListOf[JobLine](in.Paging, list, err)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "list-sub-job-logs", Method: http.MethodGet, Path: oneSubJob + "/logs", Record: "none",
+		ID: "list-sub-job-logs", Method: http.MethodGet, Path: oneSubJob + "/logs", Record: rest.NoRecord,
 		Scope:   auth.JobsRead,
 		Summary: "List a sub-job's log lines", Response: page,
 	}, func(ctx context.Context, in *struct {
@@ -277,7 +278,7 @@ type JobLinesInput struct {
 var exampleSubJob = json.RawMessage(`{"id":"1048578","tenant_id":"acme","version":1,` +
 	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","job_id":"1048577",` +
 	`"parent_id":"","root_id":"1048578","name":"Nightly report","number":1,"state":"pending","attempt":0,` +
-	`"progress":0,"payload":{"full":true},"result":null,"error":"","time_scheduled":null,"time_started":null,` +
+	`"progress":0,"payload":{"full":true},"result":{"rows":0},"error":"","time_scheduled":null,"time_started":null,` +
 	`"time_finished":null}`)
 
 var exampleNewSubJob = json.RawMessage(strings.TrimSuffix(string(exampleSubJob), "}") +

@@ -12,7 +12,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// misfireAfter is how late a time may fire. A later one is missed, and the job's misfire setting says what happens.
+// misfireAfter is how late a time may fire if nobody was there to fire it. A later one is missed, and the job's misfire
+// setting says what happens. A time that is late because much is due is not missed.
 const misfireAfter = time.Minute
 
 const (
@@ -25,6 +26,9 @@ const (
 
 // DueJobs lists up to limit jobs that are due, and some of other tenants if one tenant has most of them.
 func (s *Jobs) DueJobs(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
+	if err := s.attend(ctx); err != nil {
+		return nil, err
+	}
 	groups, err := s.dueJobs.List(ctx, store, limit)
 	return slices.Concat(groups...), err
 }
@@ -42,6 +46,9 @@ func (s *Jobs) Fire(ctx context.Context, id string) error {
 // FireAll is Fire for up to FiresAtOnce jobs of a tenant, in one transaction. The error is also apperr.AlreadyExists.
 func (s *Jobs) FireAll(ctx context.Context, ids []string) error {
 	if err := s.fires.WaitN(ctx, len(ids)); err != nil {
+		return err
+	}
+	if err := s.attend(ctx); err != nil {
 		return err
 	}
 	runIDs, err := s.Store.NewIDs(ctx, len(ids))
@@ -66,7 +73,7 @@ func (s *Jobs) fire(ctx context.Context, ids, runIDs []string) error {
 			if runIDs != nil {
 				runID = runIDs[i]
 			}
-			if err := j.fire(ctx, tx, runID); err != nil {
+			if err := j.fire(ctx, tx, runID, s.presence.since()); err != nil {
 				return err
 			}
 		}
@@ -74,13 +81,14 @@ func (s *Jobs) fire(ctx context.Context, ids, runIDs []string) error {
 	})
 }
 
-// fire sets the next time of a loaded job and, if runID is not "", starts a run.
-func (j *Job) fire(ctx context.Context, tx *docstore.Tx, runID string) error {
+// fire sets the next time of a loaded job and, if runID is not "", starts a run. since is when replicas began to fire
+// jobs without a gap.
+func (j *Job) fire(ctx context.Context, tx *docstore.Tx, runID string, since clock.Time) error {
 	at := j.NextFireTime.time()
 	if at.IsZero() || at.After(tx.Now) { // another replica was first
 		return nil
 	}
-	missed := tx.Now.Sub(at) > misfireAfter
+	missed := tx.Now.Sub(at) > misfireAfter && since.Sub(at) > misfireAfter
 	if runID != "" && (!missed || j.Misfire == fireOnce) {
 		if _, _, err := start(ctx, tx, j, runID, j.Target.Payload, at); err != nil {
 			return err

@@ -1,10 +1,13 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"reflect"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
@@ -19,8 +22,24 @@ type Functions interface {
 	Exists(ctx context.Context, tx *docstore.Tx, functionID string) (bool, error)
 }
 
-// checkFunction checks that the function of a new target exists. The error is apperr.InvalidParameters.
-func (s *Jobs) checkFunction(ctx context.Context, tx *docstore.Tx, t, before Target) error {
+// mayRun refuses a caller who sets what a function is run with, and may not write functions: a function can have rights
+// that the caller lacks. Work without a request may do so.
+func mayRun(ctx context.Context, t Target) error {
+	caller := auth.PrincipalFrom(ctx)
+	if t.Type != Function || caller == nil || caller.Has(auth.FunctionsWrite) {
+		return nil
+	}
+	return apperr.New(apperr.Forbidden, "to set what a function is run with needs the scope %s", auth.FunctionsWrite)
+}
+
+// checkTarget checks that the caller may set a target that has changed, and that its function exists. The error is
+// apperr.Forbidden or InvalidParameters.
+func (s *Jobs) checkTarget(ctx context.Context, tx *docstore.Tx, t, before Target) error {
+	if !t.equal(before) {
+		if err := mayRun(ctx, t); err != nil {
+			return err
+		}
+	}
 	if t.Type != Function || t.FunctionID == before.FunctionID {
 		return nil
 	}
@@ -29,6 +48,24 @@ func (s *Jobs) checkFunction(ctx context.Context, tx *docstore.Tx, t, before Tar
 		err = apperr.Invalid("target.function_id", "is not a function's id")
 	}
 	return err
+}
+
+// equal reports whether two targets do the same.
+func (t Target) equal(other Target) bool {
+	return t.Type == other.Type && t.URL == other.URL && t.Subject == other.Subject &&
+		t.FunctionID == other.FunctionID && sameJSON(t.Payload, other.Payload)
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var values [2]any
+	for i, text := range []json.RawMessage{a, b} {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		if err := d.Decode(&values[i]); err != nil { // absent
+			values[i] = nil
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
 }
 
 // CountFor counts the jobs of the context's tenant whose target is a function.

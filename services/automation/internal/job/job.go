@@ -173,7 +173,10 @@ var jobs = docstore.Define(docstore.Schema[Job]{
 	Counts: func(j *Job) []*int64 {
 		return []*int64{(*int64)(&j.NextFireTime), (*int64)(&j.LastSubJobID), &j.Fired}
 	},
-	Sealed: func(j *Job) map[string]*secret.Text { return map[string]*secret.Text{targetSecret: &j.Target.Secret} },
+	Sealed: func(j *Job) []docstore.Sealed {
+		route := docstore.Route{"target.type": j.Target.Type, "target.url": j.Target.URL}
+		return []docstore.Sealed{docstore.Seal(targetSecret, &j.Target.Secret, route)}
+	},
 })
 
 const targetSecret = "target.secret"

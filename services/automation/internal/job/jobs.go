@@ -33,11 +33,13 @@ type Deps struct {
 // Jobs are the use cases, and the work in the background.
 type Jobs struct {
 	Deps
-	calls   *due.Calls
-	reports reports
-	dueJobs due.Turns[Job]
-	dueRuns due.Turns[run]
+	calls     *due.Calls
+	waitAfter time.Duration
+	reports   reports
+	dueJobs   due.Turns[Job]
+	dueRuns   due.Turns[run]
 
+	presence      presence
 	fires, starts *rate.Limiter
 	attempts      *prometheus.CounterVec
 }
@@ -49,7 +51,7 @@ const perSecond = 200
 // New makes the use cases.
 func New(d Deps) *Jobs {
 	s := &Jobs{
-		Deps: d, calls: due.NewCalls(maxCalls, maxTenantCalls),
+		Deps: d, calls: due.NewCalls(slots, inProgress), waitAfter: waitAfter,
 		reports: reports{waiting: map[string]*batch{}},
 		dueJobs: due.Turns[Job]{Of: jobs, By: byNextFire, Group: FiresAtOnce, Others: 64},
 		dueRuns: due.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16},
@@ -82,7 +84,7 @@ func outcomeOf(o Outcome, failure, stored error) string {
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
 	return []*docstore.Def{
-		jobs.Def(), subJobs.Def(), runs.Def(), lines.Def(), reserved.Def(), leftovers.Def(),
+		jobs.Def(), subJobs.Def(), runs.Def(), lines.Def(), reserved.Def(), leftovers.Def(), watches.Def(),
 	}
 }
 
@@ -99,8 +101,8 @@ func (s *Jobs) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.
 // Get returns a job. The error is apperr.NotFound.
 func (s *Jobs) Get(ctx context.Context, id string) (Doc, error) { return jobs.Find(ctx, s.Store, id) }
 
-// Create adds a job. id is "" or an id that Reserve has returned. The error is apperr.InvalidParameters, AlreadyExists,
-// or InvalidState if the tenant has too many jobs.
+// Create adds a job. id is "" or an id that Reserve has returned. The error is apperr.InvalidParameters, Forbidden,
+// AlreadyExists, or InvalidState if the tenant has too many jobs.
 func (s *Jobs) Create(ctx context.Context, id string, p Profile) (Doc, error) {
 	if err := p.check(s.Store.Now(), Target{}); err != nil {
 		return Doc{}, err
@@ -116,7 +118,7 @@ func (s *Jobs) Create(ctx context.Context, id string, p Profile) (Doc, error) {
 			}
 			fresh = id
 		}
-		if err := s.checkFunction(ctx, tx, p.Target, Target{}); err != nil {
+		if err := s.checkTarget(ctx, tx, p.Target, Target{}); err != nil {
 			return Doc{}, err
 		}
 		n, err := jobs.Count(ctx, tx, docstore.Filter{})
@@ -151,7 +153,7 @@ func (s *Jobs) Update(ctx context.Context, id string, edit func(*Profile) error)
 		if err := j.Profile.check(tx.Now, before.Target); err != nil {
 			return Doc{}, err
 		}
-		if err := s.checkFunction(ctx, tx, j.Target, before.Target); err != nil {
+		if err := s.checkTarget(ctx, tx, j.Target, before.Target); err != nil {
 			return Doc{}, err
 		}
 		if j.Schedule != before.Schedule || j.Status != before.Status {
@@ -252,7 +254,7 @@ func (s *Jobs) FireTimes(ctx context.Context, id string, count int) ([]clock.Tim
 }
 
 // Trigger adds a run that is due now. Its payload is the job's if payload is nil. The error is apperr.NotFound,
-// InvalidParameters, or InvalidState if the job is disabled or its concurrency does not allow another run.
+// Forbidden, InvalidParameters, or InvalidState if the job is disabled or its concurrency does not allow another run.
 func (s *Jobs) Trigger(ctx context.Context, id string, payload json.RawMessage) (SubDoc, error) {
 	var faults apperr.Faults
 	checkPayload(&faults, "payload", payload)
@@ -270,6 +272,11 @@ func (s *Jobs) Trigger(ctx context.Context, id string, payload json.RawMessage) 
 		}
 		if j.Status != enabled {
 			return SubDoc{}, apperr.New(apperr.InvalidState, "the job is disabled")
+		}
+		if payload != nil {
+			if err := mayRun(ctx, j.Target); err != nil {
+				return SubDoc{}, err
+			}
 		}
 		given := payload // the transaction may run again, with another payload of the job
 		if given == nil {

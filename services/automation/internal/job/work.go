@@ -11,17 +11,23 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/automation/internal/due"
 )
 
 const (
 	duePage      = 500 // due runs that are listed at a time
 	claimsAtOnce = 8   // runs of a tenant that one transaction claims
 
-	maxCalls       = 128 // runs that a replica has in progress at a time
-	maxTenantCalls = 64  // runs of one tenant among them
+	// waitAfter is when a call to a webhook or worker only waits. Then it has no slot any more.
+	waitAfter = 2 * time.Second
 
 	listAgain     = 200 * time.Millisecond // while runs are in progress
 	reportTimeout = 5 * time.Second        // to store what became of a run when the process stops
+)
+
+var (
+	slots      = due.Room{Most: 128, OfTenant: 32}   // runs that a replica works on at a time
+	inProgress = due.Room{Most: 2048, OfTenant: 128} // with those that only wait for an answer
 )
 
 // Work works on due runs until none is due and none is in progress. Several replicas may do so at the same time.
@@ -29,12 +35,12 @@ func (s *Jobs) Work(ctx context.Context) (int, error) {
 	var working sync.WaitGroup
 	defer working.Wait()
 	for {
-		due, err := s.dueRuns.List(ctx, s.Store, duePage)
+		groups, err := s.dueRuns.List(ctx, s.Store, duePage)
 		if err != nil {
 			return 0, err
 		}
 		changed := 0
-		for _, group := range due {
+		for _, group := range groups {
 			n, err := s.startAll(ctx, group, &working)
 			if err != nil {
 				return 0, err
@@ -181,6 +187,12 @@ func (s *Jobs) call(ctx context.Context, call Call) (outcome Outcome, err error)
 			err = errors.New("an internal fault")
 		}
 	}()
+	if call.Target.Type != Function {
+		waits := time.AfterFunc(s.waitAfter, func() {
+			s.calls.Wait(docstore.Ref{Tenant: call.Tenant, ID: call.SubJobID})
+		})
+		defer waits.Stop()
+	}
 	outcome, err = runner.Run(timed, call)
 	switch {
 	case err == nil || ctx.Err() == nil && timed.Err() == nil:

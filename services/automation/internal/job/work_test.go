@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -245,4 +246,37 @@ func TestFinishedRunsAreForgottenBesideUnfinishedOnes(t *testing.T) {
 	n, err := subJobs.Count(ctx, s.Store, docstore.Eq(byState, docstore.Text(succeeded)))
 	require.NoError(t, err)
 	require.LessOrEqual(t, n, int64(keptRuns))
+}
+
+// Webhooks of two tenants never answer. That delays no run of a third one.
+func TestSlowWebhooksHoldNoSlots(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	quick := make(chan struct{})
+	s, _ := newJobs(t, func(ctx context.Context, c Call) (Outcome, error) {
+		if c.Tenant == "quick" {
+			close(quick)
+			return Outcome{}, nil
+		}
+		<-ctx.Done()
+		return Outcome{}, ctx.Err()
+	})
+	s.waitAfter = time.Millisecond
+	s.starts = rate.NewLimiter(rate.Inf, 1)
+	for _, tenant := range []string{"slow", "sluggish"} {
+		for i := range slots.Most/2 + 1 {
+			newRun(t, request.System(ctx, tenant), s, fmt.Sprint("j", i))
+		}
+	}
+	worked := make(chan error)
+	go func() { _, err := s.Work(ctx); worked <- err }()
+	require.Eventually(t, func() bool { return s.calls.Count() > slots.Most }, time.Minute, time.Millisecond)
+	newRun(t, request.System(ctx, "quick"), s, "j")
+	select {
+	case <-quick:
+	case <-time.After(time.Minute):
+		t.Error("the third tenant's run has not begun")
+	}
+	stop()
+	<-worked
 }

@@ -4,7 +4,6 @@ package kv
 import (
 	"context"
 	"regexp"
-	"strconv"
 
 	"github.com/maypok86/otter/v2"
 
@@ -207,7 +206,10 @@ func (s *KV) DeleteBucket(ctx context.Context, name string, force bool) (docstor
 			}
 		}
 		b.State, b.TimeDeleted = deleting, tx.Now
-		_, err = buckets.Replace(ctx, tx, b)
+		doc, err := buckets.Replace(ctx, tx, b)
+		if err == nil && force && doc.Changed() { // says who ordered it: the platform does the rest
+			err = emitBucket(ctx, tx, "updated", &doc)
+		}
 		return docstore.Deleted{ID: b.ID}, err
 	})
 	if err != nil || docstore.IsDryRun(ctx) {
@@ -225,15 +227,11 @@ func (s *KV) DeleteBucket(ctx context.Context, name string, force bool) (docstor
 // unused returns apperr.InUse if the bucket has objects.
 func unused(ctx context.Context, tx *docstore.Tx, bucket string) error {
 	page, err := objects.Page(ctx, tx, docstore.Query{Filter: alive(within(bucket, ""), tx.Now), Limit: 1, Count: true})
-	if err != nil || page.Total == 0 {
+	if err != nil {
 		return err
 	}
-	count := strconv.FormatInt(page.Total, 10)
-	if page.More {
-		count = "more than " + count
-	}
-	return &apperr.Error{Kind: apperr.InUse, Detail: "the bucket has objects",
-		Faults: []apperr.Fault{{Location: "objects", Message: count}}}
+	return apperr.InUseBy("the bucket has objects",
+		apperr.Use{What: "objects", Count: page.Total, AtLeast: page.More})
 }
 
 // DueBuckets lists buckets whose deletion has begun.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // Each attack ends its own call. Meanwhile calls of another tenant succeed, and the memory of this process does not
@@ -178,7 +179,7 @@ func TestCallsEnd(t *testing.T) {
 	p := newPool(t)
 	c := js(`function main() { console.log("begun"); for (;;) {} }`)
 	c.CPU = time.Minute
-	c.Timeout = 200 * time.Millisecond
+	c.Timeout = time.Second
 	r := run(t, p, c)
 	require.Equal(t, TimedOut, r.Outcome)
 	require.Len(t, r.Logs, 1)
@@ -191,8 +192,7 @@ func TestCallsEnd(t *testing.T) {
 			require.Error(t, err)
 		})
 	}
-	require.Eventually(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.all) > 0 && len(p.idle) == 0 },
-		10*time.Second, time.Millisecond)
+	wait.Until(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.all) > 0 && len(p.idle) == 0 })
 	p.Close()
 	calls.Wait()
 	_, err := p.Run(of(t, "acme"), c)
@@ -207,8 +207,7 @@ func TestIdleWorkersEnd(t *testing.T) {
 	for range 3 {
 		require.Equal(t, Succeeded, run(t, p, js(`function main() {}`)).Outcome)
 	}
-	require.Eventually(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.all) == 0 },
-		10*time.Second, time.Millisecond)
+	wait.Until(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.all) == 0 })
 }
 
 // The pipes to a worker are closed with it.
@@ -226,11 +225,11 @@ func TestPipesAreClosed(t *testing.T) {
 			run(t, p, js(`function main() {}`))
 			w := theWorker(t, p)
 			end(p, w)
-			require.Eventually(t, func() bool {
+			wait.Until(t, func() bool {
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				return len(p.all) == 0
-			}, 10*time.Second, time.Millisecond)
+			})
 			for _, end := range w.ends {
 				require.ErrorIs(t, end.Close(), os.ErrClosed)
 			}

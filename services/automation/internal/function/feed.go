@@ -1,0 +1,373 @@
+package function
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// feed is what a function has had of the stream of events; its id is the function's. So an event makes one run,
+// however often it is delivered, and of a function with too many waiting runs only a place in the stream is kept.
+//
+// The events after From and up to UpTo have no runs yet: the function is behind.
+type feed struct {
+	docstore.Meta
+	Stream  string     `json:"stream"`  // that the places are of
+	Handled int64      `json:"handled"` // no event before this place comes again, or makes a run
+	Done    []int64    `json:"done"`    // later places whose events have made runs
+	From    int64      `json:"from"`
+	UpTo    int64      `json:"up_to"`
+	Next    clock.Time `json:"next"` // when more events are read from the stream; zero if the function is not behind
+}
+
+var feeds = docstore.Define(docstore.Schema[feed]{
+	Name: "function_feeds", Noun: "feed", Part: true,
+	Indexes: []docstore.Index[feed]{
+		docstore.ByNumber(byNext, func(d *feed) docstore.Value { return docstore.Moment(d.Next) }),
+	},
+	Due: func(d *feed) clock.Time { return d.Next },
+})
+
+const (
+	// maxWaiting is about how many runs of a function wait. Then its events wait in the stream.
+	maxWaiting = 100
+	// fillAtOnce is how many events are read from the stream at a time.
+	fillAtOnce = 50
+	// maxDone is far more than the events that a consumer has in flight.
+	maxDone = 4096
+)
+
+// begin makes a feed of another stream one of this one.
+func (d *feed) begin(stream string) {
+	if d.Stream != stream {
+		*d = feed{Meta: d.Meta, Stream: stream}
+	}
+}
+
+func (d *feed) isBehind() bool { return d.From < d.UpTo }
+
+// has reports whether the event at a place has made a run, or never will.
+func (d *feed) has(place int64) bool {
+	return place < d.Handled || slices.Contains(d.Done, place)
+}
+
+// take selects those of the delivered events that make runs now: the first room of them that have made none. The
+// function falls behind with the others.
+func (d *feed) take(events []bus.Event, room int, now clock.Time) (selected []bus.Event) {
+	slices.SortFunc(events, func(a, b bus.Event) int { return cmp.Compare(a.Place.Number, b.Place.Number) })
+	for _, e := range events {
+		place := int64(e.Place.Number)
+		switch {
+		case place == 0: // it is replayed
+		case d.has(place):
+			continue
+		case d.isBehind() && place > d.From:
+			d.UpTo = max(d.UpTo, place)
+			continue
+		case room <= 0 && !d.isBehind():
+			d.From, d.UpTo, d.Next = place-1, place, now
+			continue
+		default:
+			d.Done = append(d.Done, place)
+		}
+		selected, room = append(selected, e), room-1
+	}
+	for _, e := range events {
+		d.Handled = max(d.Handled, int64(e.Place.Handled))
+	}
+	d.prune()
+	return selected
+}
+
+// prune forgets the places that need not be remembered.
+func (d *feed) prune() {
+	d.Done = slices.DeleteFunc(d.Done, func(place int64) bool {
+		return place < d.Handled && (!d.isBehind() || place <= d.From)
+	})
+	d.Done = d.Done[max(0, len(d.Done)-maxDone):]
+}
+
+// fill reports whether the event at a place, which was read from the stream, makes a run now.
+func (d *feed) fill(place int64) bool {
+	if slices.Contains(d.Done, place) {
+		return false
+	}
+	d.Done = append(d.Done, place)
+	return true
+}
+
+// read goes on to a place after events were read from the stream.
+func (d *feed) read(upTo int64, now clock.Time) {
+	d.From = upTo
+	if d.Next = now; !d.isBehind() {
+		d.UpTo, d.Next = d.From, clock.Time{}
+	}
+	d.prune()
+}
+
+// arrivals collects the events of a function that are delivered at the same time, so that one transaction stores their
+// runs.
+type arrivals struct {
+	mu    sync.Mutex
+	lanes map[string]*lane // by tenant and function
+}
+
+type lane struct {
+	users   int
+	waiting *arrived
+	turn    sync.Mutex
+}
+
+type arrived struct {
+	events []bus.Event
+	done   chan struct{}
+	err    error
+}
+
+// add adds an event of a function to those that wait. The caller that brings the first of them stores all, when those
+// before are stored.
+func (a *arrivals) add(key string, e bus.Event, store func([]bus.Event) error) error {
+	a.mu.Lock()
+	l := a.lanes[key]
+	if l == nil {
+		l = &lane{}
+		a.lanes[key] = l
+	}
+	l.users++
+	batch, first := l.waiting, l.waiting == nil
+	if first {
+		batch = &arrived{done: make(chan struct{})}
+		l.waiting = batch
+	}
+	batch.events = append(batch.events, e)
+	a.mu.Unlock()
+	defer a.leave(key, l)
+	if !first {
+		<-batch.done
+		return batch.err
+	}
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	a.mu.Lock()
+	l.waiting = nil
+	a.mu.Unlock()
+	defer close(batch.done)
+	batch.err = apperr.New(apperr.Internal, "the events were not stored") // after a panic
+	batch.err = store(batch.events)
+	return batch.err
+}
+
+func (a *arrivals) leave(key string, l *lane) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l.users--; l.users == 0 {
+		delete(a.lanes, key)
+	}
+}
+
+// addRuns stores the runs of events that are delivered to a function.
+func (s *Functions) addRuns(ctx context.Context, f *Function, events []bus.Event) error {
+	err := s.tryAddRuns(ctx, f, events, false)
+	if apperr.KindOf(err) == apperr.AlreadyExists { // a run that a replayed event has made, or an earlier version
+		err = s.tryAddRuns(ctx, f, events, true)
+	}
+	return err
+}
+
+// tryAddRuns stores the runs of events. With look, those that are there already stay.
+func (s *Functions) tryAddRuns(ctx context.Context, f *Function, events []bus.Event, look bool) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		d, err := loadFeed(ctx, tx, f.ID)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if e.Place.Number > 0 {
+				d.begin(e.Place.Stream)
+			}
+		}
+		waiting, err := runs.Count(ctx, tx.Peek(), docstore.Eq(byFunction, docstore.Text(f.ID)))
+		if err != nil {
+			return err
+		}
+		for _, e := range d.take(events, maxWaiting-int(waiting), tx.Now) {
+			if err := insertRun(ctx, tx, f.ID, &e, look); err != nil {
+				return err
+			}
+		}
+		return storeFeed(ctx, tx, d)
+	})
+}
+
+func loadFeed(ctx context.Context, tx *docstore.Tx, id string) (*feed, error) {
+	d, err := feeds.Load(ctx, tx, id)
+	if apperr.IsNotFound(err) {
+		return &feed{Meta: docstore.Meta{ID: id}}, nil
+	}
+	return d, err
+}
+
+func storeFeed(ctx context.Context, tx *docstore.Tx, d *feed) (err error) {
+	if d.Version == 0 {
+		_, err = feeds.Insert(ctx, tx, d)
+	} else {
+		_, err = feeds.Replace(ctx, tx, d)
+	}
+	return err
+}
+
+func deleteFeed(ctx context.Context, tx *docstore.Tx, id string) error {
+	d, err := feeds.Load(ctx, tx, id)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	_, err = feeds.Delete(ctx, tx, d)
+	return err
+}
+
+// catchUp reads events from the stream for functions that are behind, as many as there is room for. Other replicas may
+// do so at the same time.
+func (r *Runner) catchUp(ctx context.Context) error {
+	groups, err := r.behind.List(ctx, r.Store, duePage)
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		for _, ref := range group {
+			ctx := request.System(ctx, ref.Tenant)
+			if err := r.fill(ctx, ref.ID); err != nil && ctx.Err() == nil {
+				r.Log.WarnContext(ctx, "events of a function still wait", "function", ref.ID, "error", err)
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// fill makes runs of the next events that a function is behind with.
+func (s *Functions) fill(ctx context.Context, id string) error {
+	doc, err := feeds.Find(ctx, s.Store, id)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	d, err := doc.Value()
+	if err != nil {
+		return err
+	}
+	f, err := s.listener(ctx, id)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		return s.advance(ctx, d, nil, nil)
+	}
+	waiting, err := runs.Count(ctx, s.Store, docstore.Eq(byFunction, docstore.Text(id)))
+	if err != nil || waiting > maxWaiting-fillAtOnce {
+		return err
+	}
+	page, err := s.Stream.Read(ctx, bus.Pages{
+		Stream: d.Stream, Subjects: f.subjects(d.TenantID), After: uint64(d.From), UpTo: uint64(d.UpTo),
+		Limit: fillAtOnce,
+	})
+	if err != nil {
+		return err
+	}
+	if page.Lost {
+		s.noteFailure(ctx, f, LogEntry{Cause: byTrigger}, "the stream no longer has events that were to run")
+	}
+	return s.advance(ctx, d, s.runnable(ctx, f, page.Events), &page.Next)
+}
+
+// listener returns a function that listens to events, nil if it no longer does.
+func (s *Functions) listener(ctx context.Context, id string) (*Function, error) {
+	doc, err := functions.Find(ctx, s.Store, id)
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	f, err := doc.Value()
+	if err != nil || len(f.listensTo()) == 0 {
+		return nil, err
+	}
+	return f, nil
+}
+
+// runnable returns those of the events that the function runs for.
+func (s *Functions) runnable(ctx context.Context, f *Function, events []bus.Event) []bus.Event {
+	listens := f.listensTo()
+	return slices.DeleteFunc(events, func(e bus.Event) bool {
+		matches := slices.ContainsFunc(patterns(e.Type), func(p string) bool { return slices.Contains(listens, p) })
+		return !matches || s.refuse(ctx, f, &e)
+	})
+}
+
+// advance stores the runs of events that were read from the stream up to a place, unless another replica has done so.
+// Without a place it drops what the function is behind with.
+func (s *Functions) advance(ctx context.Context, before *feed, events []bus.Event, upTo *uint64) error {
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		d, err := feeds.Load(ctx, tx, before.ID)
+		if err != nil || d.Stream != before.Stream || d.From != before.From || !d.isBehind() {
+			return err
+		}
+		place := d.UpTo
+		if upTo != nil {
+			place = int64(*upTo)
+		}
+		for _, e := range events {
+			if !d.fill(int64(e.Place.Number)) {
+				continue
+			}
+			if err := insertRun(ctx, tx, d.ID, &e, false); err != nil {
+				return err
+			}
+		}
+		d.read(place, tx.Now)
+		_, err = feeds.Replace(ctx, tx, d)
+		return err
+	})
+	return ignoreMissing(err)
+}
+
+func ignoreMissing(err error) error {
+	if apperr.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// subjects returns the subjects of the events that a function listens to. JetStream refuses subjects of which one event
+// could match two; then they are those of all the tenant's events.
+func (f *Function) subjects(tenant string) (all []string) {
+	const most = 20
+	prefix := "idp.events." + tenant + "."
+	var names []string
+	for _, name := range f.listensTo() {
+		if name == "*" || name == "*.*" {
+			return []string{prefix + ">"}
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for i, name := range names {
+		if i == most || slices.ContainsFunc(names[:i], func(other string) bool { return overlap(name, other) }) {
+			return []string{prefix + ">"}
+		}
+		all = append(all, prefix+name)
+	}
+	return all
+}
+
+// overlap reports whether an event type could match both patterns.
+func overlap(a, b string) bool {
+	entityA, actionA, _ := strings.Cut(a, ".")
+	entityB, actionB, _ := strings.Cut(b, ".")
+	same := func(x, y string) bool { return x == y || x == "*" || y == "*" }
+	return same(entityA, entityB) && same(actionA, actionB)
+}

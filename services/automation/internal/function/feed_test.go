@@ -1,0 +1,219 @@
+package function
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// event is the event at a place, whose id is the place.
+func event(place, handled uint64) bus.Event {
+	return bus.Event{
+		ID: strconv.FormatUint(place, 10), Type: "idp.user.created", Tenant: "acme", JSON: json.RawMessage(`{}`),
+		Place: bus.Place{Stream: "s", Number: place, Handled: handled},
+	}
+}
+
+// Whatever order events come in, how often they come, and however much room there is: each makes one run, either when
+// it is delivered or when the stream is read.
+func TestEachEventMakesOneRun(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		const all = 60
+		made := map[uint64]int{}
+		d := &feed{}
+		d.begin("s")
+		acknowledged := map[uint64]bool{}
+		handled := func() uint64 {
+			for place := uint64(1); ; place++ {
+				if !acknowledged[place] {
+					return place
+				}
+			}
+		}
+		fill := func() {
+			room := rapid.IntRange(0, 5).Draw(t, "read")
+			for ; d.isBehind() && room > 0; room-- {
+				place := uint64(d.From) + 1
+				if d.fill(int64(place)) {
+					made[place]++
+				}
+				d.read(int64(place), clock.Time{})
+			}
+		}
+		for handled() <= all {
+			low := handled()
+			window := uint64(rapid.IntRange(0, 7).Draw(t, "window"))
+			from := min(all, low+window)
+			batch := []bus.Event{event(from, low)}
+			if other := min(all, from+uint64(rapid.IntRange(0, 2).Draw(t, "other"))); other != from {
+				batch = append(batch, event(other, low))
+			}
+			for _, e := range d.take(slices.Clone(batch), rapid.IntRange(0, 2).Draw(t, "room"), clock.Time{}) {
+				made[e.Place.Number]++
+			}
+			for _, e := range batch {
+				if rapid.IntRange(0, 3).Draw(t, "acknowledged") > 0 {
+					acknowledged[e.Place.Number] = true
+				}
+			}
+			fill()
+		}
+		for d.isBehind() {
+			fill()
+		}
+		for place := uint64(1); place <= all; place++ {
+			if made[place] != 1 {
+				t.Fatalf("the event at %d has made %d runs", place, made[place])
+			}
+		}
+	})
+}
+
+// A stream that is made anew counts from 1 again.
+func TestAnotherStream(t *testing.T) {
+	t.Parallel()
+	d := &feed{Stream: "before", Handled: 900, Done: []int64{901}, From: 910, UpTo: 950}
+	d.begin("s")
+	require.Len(t, d.take([]bus.Event{event(1, 1)}, 1, clock.Time{}), 1)
+}
+
+func TestSubjects(t *testing.T) {
+	t.Parallel()
+	all := []string{"idp.events.acme.>"}
+	for _, c := range []struct{ listens, want []string }{
+		{[]string{"user.created"}, []string{"idp.events.acme.user.created"}},
+		{[]string{"user.*", "*.deleted"}, all},
+		{[]string{"user.*", "job.*", "user.*"}, []string{"idp.events.acme.user.*", "idp.events.acme.job.*"}},
+		{[]string{"user.created", "*"}, all},
+		{[]string{"*.*"}, all},
+	} {
+		f := &Function{Profile: Profile{Status: Enabled, Triggers: []Trigger{{c.listens}}}}
+		require.Equal(t, c.want, f.subjects("acme"))
+	}
+}
+
+// A function whose runs do not end does not keep another one of the tenant waiting.
+func TestFunctionsTakeTurns(t *testing.T) {
+	t.Parallel()
+	r := &Runner{rounds: map[string]int{"busy": 7}, round: 7}
+	ref := func(n int, function string) docstore.Ref {
+		return docstore.Ref{Tenant: "acme", ID: fmt.Sprint("e", n, ".", function)}
+	}
+	other := docstore.Ref{Tenant: "globex", ID: "e.theirs"}
+	got := r.inTurn([]docstore.Ref{ref(1, "busy"), ref(2, "busy"), other, ref(3, "busy"), ref(1, "quiet")})
+	require.Equal(t, []docstore.Ref{ref(1, "quiet"), ref(1, "busy"), other, ref(2, "busy"), ref(3, "busy")}, got)
+}
+
+// pages is a stream that has events at all places up to a number.
+type pages struct{ upTo uint64 }
+
+func (p pages) Read(_ context.Context, want bus.Pages) (page bus.Page, _ error) {
+	for page.Next = want.After; page.Next < min(want.UpTo, p.upTo) && len(page.Events) < want.Limit; {
+		page.Next++
+		page.Events = append(page.Events, event(page.Next, 0))
+	}
+	return page, nil
+}
+
+// Many more events than may wait: the others wait in the stream, and each makes a run in the end. The events of a
+// function that was disabled meanwhile are dropped.
+func TestAFullFunctionIsBehind(t *testing.T) {
+	t.Parallel()
+	const all = 10 * maxWaiting
+	s := New(Deps{
+		Store: testkit.Store(t, testkit.NewClock(), Collections()...), Log: testkit.Log(t), Stream: pages{all},
+	})
+	ctx := request.System(t.Context(), "acme")
+	put := func(f Function) *Function {
+		require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+			_, err := functions.Insert(ctx, tx, &f)
+			return err
+		}))
+		return &f
+	}
+	profile := Profile{Code: "f", Status: Enabled, Triggers: []Trigger{{[]string{"user.created"}}}}
+	f := put(Function{Meta: docstore.Meta{ID: "f"}, Profile: profile})
+	profile.Code, profile.Status = "off", Disabled
+	off := put(Function{Meta: docstore.Meta{ID: "off"}, Profile: profile})
+	for place := uint64(1); place <= all; place++ {
+		require.NoError(t, s.addRuns(ctx, f, []bus.Event{event(place, place)}))
+		require.NoError(t, s.addRuns(ctx, off, []bus.Event{event(place, place)}))
+	}
+	ended := map[string]bool{}
+	end := func() {
+		refs, err := runs.Due(ctx, s.Store, 3*maxWaiting)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(refs), 2*maxWaiting)
+		for _, ref := range refs {
+			run, err := s.claim(ctx, ref.ID)
+			require.NoError(t, err)
+			require.NoError(t, s.settle(ctx, run, attempt{}))
+			require.False(t, ended[ref.ID])
+			ended[ref.ID] = true
+		}
+	}
+	for {
+		behind, err := feeds.Due(ctx, s.Store, 10)
+		require.NoError(t, err)
+		for _, ref := range behind {
+			require.NoError(t, s.fill(ctx, ref.ID))
+		}
+		if end(); len(behind) == 0 {
+			break
+		}
+	}
+	require.Len(t, ended, all+maxWaiting)
+	require.NoError(t, s.addRuns(ctx, f, []bus.Event{event(all/2, all)}))
+	end()
+	require.Len(t, ended, all+maxWaiting, "it is delivered again after its run is over")
+}
+
+func TestArrivals(t *testing.T) {
+	t.Parallel()
+	a := &arrivals{lanes: map[string]*lane{}}
+	first, goOn := make(chan struct{}), make(chan struct{})
+	results := make(chan error)
+	var sizes []int
+	go func() {
+		results <- a.add("f", event(1, 1), func(all []bus.Event) error {
+			sizes = append(sizes, len(all))
+			close(first)
+			<-goOn
+			return nil
+		})
+	}()
+	<-first
+	for place := uint64(2); place <= 5; place++ {
+		go func() {
+			results <- a.add("f", event(place, 1), func(all []bus.Event) error {
+				sizes = append(sizes, len(all))
+				return nil
+			})
+		}()
+	}
+	require.Eventually(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.lanes["f"].waiting != nil && len(a.lanes["f"].waiting.events) == 4
+	}, time.Minute, time.Millisecond)
+	close(goOn)
+	for range 5 {
+		require.NoError(t, <-results)
+	}
+	require.Equal(t, []int{1, 4}, sizes)
+	require.Empty(t, a.lanes)
+}
