@@ -6,6 +6,7 @@ package applications
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/picture"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/applications/internal/account"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
@@ -64,7 +66,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		OnDelete: func(ctx context.Context, tx *docstore.Tx, id string) error {
 			return errors.Join(account.DeleteOf(ctx, tx, id), token.Forget(ctx, tx, id))
 		},
-		HasSeveral: account.HasSeveral,
+		HaveSeveral: account.HaveSeveral,
 	})
 	server := d.Server("applications")
 	httpapi.Register(server, apps, accounts, catalogue)
@@ -73,6 +75,9 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		return service.App{}, err
 	}
 	httpapi.RegisterOAuth(server, tokens, keys)
+	if err := apps.ListAdministrators(request.System(ctx, request.Platform)); err != nil {
+		return service.App{}, fmt.Errorf("the list of administrators: %w", err)
+	}
 	if err := c.Bootstrap.make(ctx, d, apps); err != nil {
 		return service.App{}, err
 	}
@@ -88,7 +93,9 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		),
 		Answer: func(b *bus.Bus) error {
 			return errors.Join(ended.Answer(b, d.Store),
-				questions.ApplicationsOfConnection.Answer(b, apps.OfConnection))
+				questions.ApplicationsOfConnection.Answer(b, apps.OfConnection),
+				questions.NextApplicationsTenant.Answer(b, apps.NextTenant),
+				questions.ApplicationRecords.Answer(b, apps.Records))
 		},
 		Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store, func(ctx context.Context) error {
 			_, err := keys.Refresh(ctx)

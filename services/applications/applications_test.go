@@ -92,6 +92,9 @@ func TestConventions(t *testing.T) {
 		Read:   auth.ApplicationsRead, Write: auth.ApplicationsWrite, Unrelated: auth.KVRead,
 		Open: []string{"create-token", "revoke-token", "introspect-token", "get-jwks",
 			"get-authorization-server-metadata"},
+		Secrets: map[string]testkit.Secret{
+			"signing_keys": {NotSent: true}, "protocols": {NotSent: true}, "accounts": {NotSent: true},
+		},
 	})
 }
 

@@ -16,14 +16,11 @@ import (
 // Bootstrap is the credential of the platform's first administrator. It is an ordinary application once it is created.
 type Bootstrap struct {
 	ClientID     string        `mapstructure:"client_id" doc:"Client id of an administrator of the platform, which is created at the start if it does not exist"`
-	ClientSecret secret.String `mapstructure:"client_secret" doc:"Its secret, at least 16 characters: openssl rand -base64 32"`
+	ClientSecret secret.String `mapstructure:"client_secret" doc:"Its secret, at least 32 characters that cannot be guessed: openssl rand -base64 32"`
 	Tenant       string        `mapstructure:"tenant" doc:"Its tenant"`
 }
 
-const (
-	minSecret     = 16 // characters
-	defaultTenant = "default"
-)
+const defaultTenant = "default"
 
 var clientID = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,64}$`)
 
@@ -36,8 +33,10 @@ func (b Bootstrap) Validate() error {
 	if b.ClientID != "" && !clientID.MatchString(b.ClientID) {
 		faults = append(faults, errors.New("client_id must be 1…64 letters, digits and . _ ~ -"))
 	}
-	if !b.ClientSecret.IsZero() && len(b.ClientSecret.Reveal()) < minSecret {
-		faults = append(faults, fmt.Errorf("client_secret must have at least %d characters", minSecret))
+	if !b.ClientSecret.IsZero() {
+		if err := secret.CheckChosen(b.ClientSecret); err != nil {
+			faults = append(faults, fmt.Errorf("client_secret %w; make one with: openssl rand -base64 32", err))
+		}
 	}
 	if b.Tenant != "" && !auth.ValidTenant(b.Tenant) {
 		faults = append(faults, errors.New("tenant must be 1…63 of a-z, 0-9, _ and -"))

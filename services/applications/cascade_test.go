@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/applications"
 )
 
@@ -74,13 +75,8 @@ func (g *guided) tell(tenant, event, id string, sequence int) {
 		jetstream.WithMsgID(eventID))
 	require.NoError(g.t, err)
 	for {
-		select {
-		case heard := <-g.heard:
-			if heard == eventID {
-				return
-			}
-		case <-time.After(20 * time.Second):
-			require.Fail(g.t, "the event was not handled")
+		if wait.Receive(g.t, g.heard) == eventID {
+			return
 		}
 	}
 }

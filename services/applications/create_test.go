@@ -215,8 +215,9 @@ func TestScopesBeyondTheCallers(t *testing.T) {
 	}
 	c.Post(path(strong, "secrets"), nil).Problem(http.StatusForbidden, "forbidden")
 	c.Post(path(strong, "protocols/oidc/secret"), nil).Problem(http.StatusForbidden, "forbidden")
+	c.Patch(path(strong), object{"descr": "x"}).Problem(http.StatusForbidden, "forbidden")
 	unchanged(t, c, strong)
-	c.Patch(path(strong), object{"descr": "x"}).OK(nil)
+	addApp(t, admin, "another", object{"category": "4", "scopes": []any{"platform:admin"}})
 	admin.Patch(path(strong), object{"scopes": []any{"users:read"}}).OK(nil)
 }
 
@@ -268,7 +269,8 @@ func TestDelete(t *testing.T) {
 		}))
 	refusal := c.Delete(path(app), nil).Problem(http.StatusConflict, "in_use")
 	require.Len(t, refusal.Errors, 1)
-	assert.Contains(t, refusal.Errors[0].Message, "2")
+	assert.EqualValues(t, 2, refusal.Errors[0].Count)
+	assert.Equal(t, "auth_rules", refusal.Errors[0].Location)
 	unchanged(t, c, app)
 	c.With("If-Match", `"7"`).Delete(path(app), nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
 	count = 0

@@ -63,6 +63,7 @@ func (c Config) tokens(
 	return token.New(token.Deps{
 		Store: d.Store, Clients: clients, Signer: keys.Signer(), Verifier: d.Verifier, TTL: c.Tokens.TTL,
 		Keys:   token.NewClientKeys(d.Outbound, d.Clock, d.Log),
+		Chosen: func(clientID string) bool { return clientID == c.Bootstrap.ClientID },
 		Limits: token.Limits{TokensPerSecond: c.Tokens.PerSecond, FailuresPerMinute: c.Tokens.FailuresPerMinute},
 	}), keys, nil
 }

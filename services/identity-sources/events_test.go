@@ -40,14 +40,18 @@ func TestGoldenEvents(t *testing.T) {
 			c.Post(path+action, nil).OK(nil)
 		}
 	}
+	tick()
+	c.Post(one(made)+"/test?dry_run=true", nil).OK(nil)
+	c.Post(one(made)+"/test", nil).OK(nil)
 	for _, path := range []string{templatesPath + "/" + id(template), methodsPath + "/" + id(method), one(made)} {
 		tick()
 		c.Delete(path, nil).OK(nil)
 	}
-	events := s.Events(14) // events of different records come in any order
+	events := s.Events(15) // events of different records come in any order
 	slices.SortStableFunc(events, func(a, b bus.Event) int { return a.Time.Std().Compare(b.Time.Std()) })
 	testkit.GoldenEvents(t, began, events,
-		"connection.created", "connection.updated", "connection.enabled", "connection.disabled", "connection.deleted",
+		"connection.created", "connection.updated", "connection.enabled", "connection.disabled", "connection.tested",
+		"connection.deleted",
 		"auth_method.created", "auth_method.updated", "auth_method.enabled", "auth_method.disabled",
 		"auth_method.deleted",
 		"auth_template.created", "auth_template.updated", "auth_template.deleted",

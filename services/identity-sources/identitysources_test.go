@@ -2,6 +2,7 @@ package identitysources_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"testing"
 
@@ -31,6 +32,26 @@ func start(t testing.TB) *testkit.Service { return testkit.Start(t, identitysour
 // in returns a client of a tenant with all scopes of this service.
 func in(s *testkit.Service, tenant string) *testkit.Client { return s.As(tenant, read, write) }
 
+// secrets describes the sealed members to testkit.Conventions. TestSecretsStayOnTheirRoute has those of each provider.
+var secrets = map[string]testkit.Secret{"connections": {
+	Make: func(c *testkit.Client) string {
+		return one(c.Post(connectionsPath, ldap(nil)).Object())
+	},
+	Reroutes: []testkit.Reroute{{
+		Method: http.MethodPut, Body: ldap(object{"Url": "ldap://evil.test", "BindPassword": "******"}),
+		Locations: []string{"body.config_fields.BindPassword"},
+	}},
+}}
+
+// ldap is the body of a connection with a password, with changed config_fields.
+func ldap(changes object) object {
+	fields := object{
+		"Url": "ldap://ldap.acme.test", "BaseDn": "dc=acme,dc=test", "BindDn": "cn=reader", "BindPassword": "sesame",
+	}
+	maps.Copy(fields, changes)
+	return object{"provider_code": "ldap", "config_fields": fields}
+}
+
 func TestConventions(t *testing.T) {
 	t.Parallel()
 	testkit.Conventions(t, start, testkit.Resource{
@@ -41,7 +62,7 @@ func TestConventions(t *testing.T) {
 		Change: object{"name": "Another name"},
 		Faulty: object{"code": "a b", "name": " ", "type": "otp"},
 		Faults: []string{"body.code", "body.name"}, Unique: []string{"code"},
-		Read: read, Write: write, Unrelated: auth.KVRead,
+		Read: read, Write: write, Unrelated: auth.KVRead, Secrets: secrets,
 	})
 }
 
@@ -68,6 +89,7 @@ func TestTemplatesKeepTheConventions(t *testing.T) {
 		Faulty: object{"code": "a b", "name": " ", "steps": []any{object{"methods": []any{"none"}, "required": true}}},
 		Faults: []string{"body.code", "body.name"}, Unique: []string{"code"},
 		Read: read, Write: write, Unrelated: auth.KVRead, Seeds: 2,
+		Secrets: secrets,
 	})
 }
 

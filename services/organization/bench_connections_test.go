@@ -2,64 +2,41 @@ package organization_test
 
 import (
 	"fmt"
-	"net/http"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// BenchmarkConnections adds members to nodes of one tree, and nodes to it, by 1, 4 and 16 clients at once. Where
-// clients wait for each other shows when each command takes some time: on MongoDB, or on the simulated replica set with
-// a delay.
-//
-//	with-mongo -simulated -delay 4ms go test -run '^$' -bench Connections -benchtime 1x ./services/organization
+// BenchmarkConnections changes members and nodes of one tree, by 1, 4 and 16 clients at once.
 func BenchmarkConnections(b *testing.B) {
-	const most, people = 16, 50_000
-	_, c, _ := withPeople(b, people)
-	addObject(b, c, "company")
-	top := addNode(b, c, "company", "", "top")
-	var teams [most]object
-	for i := range teams {
-		teams[i] = addNode(b, c, "company", id(addNode(b, c, "company", id(top), fmt.Sprint("unit", i))), "team")
+	const people = 50_000
+	s, c, _ := withPeople(b, people)
+	s.ByConnections(b, c, changesOfTree(b, c, people)...)
+}
+
+// changesOfTree are the changes that several clients make in one tree.
+func changesOfTree(t testing.TB, c *testkit.Client, people int) []testkit.Change {
+	t.Helper()
+	addObject(t, c, "company")
+	top := addNode(t, c, "company", "", "top")
+	all := addNode(t, c, "company", "", "all")
+	var teams []object
+	for i := range 16 {
+		unit := addNode(t, c, "company", id(top), fmt.Sprint("unit", i))
+		teams = append(teams, addNode(t, c, "company", id(unit), "team"))
 	}
-	var serial atomic.Int64
-	for _, change := range []struct {
-		name string
-		body func(team object, n int64) (path string, body object)
-	}{
-		{"members", func(team object, n int64) (string, object) {
-			return "/v1/tree-users", object{"node_id": team["id"], "user_id": fmt.Sprint(n)}
+	join := func(c *testkit.Client, node object, n int) *testkit.Answer {
+		return c.Post("/v1/tree-users", object{"node_id": id(node), "user_id": fmt.Sprint(n%people + 1)})
+	}
+	return []testkit.Change{
+		{Name: "members of a node each", Do: func(c *testkit.Client, i, n int) *testkit.Answer {
+			return join(c, teams[i], n)
 		}},
-		{"nodes", func(team object, n int64) (string, object) {
-			return "/v1/tree-nodes", object{
-				"object_code": "company", "parent_id": team["id"], "name": fmt.Sprint("n", n),
-			}
-		}},
-	} {
-		for _, clients := range []int{1, 4, most} {
-			b.Run(fmt.Sprintf("%s, %d clients", change.name, clients), func(b *testing.B) {
-				var done atomic.Int64
-				var all sync.WaitGroup
-				begin := time.Now()
-				for i := range clients {
-					all.Go(func() {
-						for time.Since(begin) < 2*time.Second {
-							n := serial.Add(1)
-							path, body := change.body(teams[i], n%people+1)
-							if answer := c.Post(path, body); answer.Status == http.StatusOK {
-								done.Add(1)
-							}
-						}
-					})
-				}
-				all.Wait()
-				require.Positive(b, done.Load())
-				b.ReportMetric(float64(done.Load())/time.Since(begin).Seconds(), "changes/s")
-				b.ReportMetric(0, "ns/op")
+		{Name: "members of one node", Do: func(c *testkit.Client, _, n int) *testkit.Answer { return join(c, all, n) }},
+		{Name: "nodes of one tree", Do: func(c *testkit.Client, i, n int) *testkit.Answer {
+			return c.Post("/v1/tree-nodes", object{
+				"object_code": "company", "parent_id": id(teams[i]), "name": fmt.Sprint("n", n),
 			})
-		}
+		}},
 	}
 }

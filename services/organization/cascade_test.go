@@ -18,6 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/organization"
 )
 
@@ -110,7 +111,7 @@ func (g *guided) hear(ids ...string) {
 	for _, id := range ids {
 		missing[id] = true
 	}
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(wait.Long)
 	for len(missing) > 0 {
 		select {
 		case e := <-g.heard:
@@ -174,7 +175,7 @@ func (g *guided) usersOf(n object, query string) []string {
 // published are the events of this service so far. There must be n, unless that is negative.
 func (g *guided) published(n int) (told []string) {
 	g.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(wait.Long)
 	// events of different records may come in another order, so the arrival of the last one proves nothing
 	for backlog := int64(1); backlog > 0; {
 		var err error

@@ -14,7 +14,7 @@ import (
 // TestCommands: the commands that operations send to MongoDB.
 func TestCommands(t *testing.T) {
 	t.Parallel()
-	s, c, _ := withPeople(t, 20)
+	s, c, _ := withPeople(t, 4000)
 	addObject(t, c, "company")
 	top := addNode(t, c, "company", "", "top")
 	other := addNode(t, c, "company", "", "other")
@@ -30,27 +30,58 @@ func TestCommands(t *testing.T) {
 	for range 10 {
 		c.Post(nodesBatch, nodes(id(large), 1000)).OK(nil)
 	}
-	user, moves := 0, 0
+	member := c.Post("/v1/tree-users", object{"node_id": id(top), "user_id": "4000"}).Object()
+	user, moves, title := 0, 0, 0
 	s.CountCommands("organization", c,
 		testkit.Commands{Operation: "get a node", Most: 1, Do: func(c *testkit.Client) *testkit.Answer {
 			return c.Get(node(deep))
 		}},
-		testkit.Commands{Operation: "create a node", Most: 6, Do: func(c *testkit.Client) *testkit.Answer {
+		testkit.Commands{Operation: "create a node", Most: 6, Older: 8, Do: func(c *testkit.Client) *testkit.Answer {
 			return c.Post("/v1/tree-nodes", object{"object_code": "company", "parent_id": id(deep), "name": "new"})
 		}},
 		testkit.Commands{Operation: "create a batch of 1,000 nodes", Most: 12,
 			Do: func(c *testkit.Client) *testkit.Answer {
 				return c.Post(nodesBatch, nodes(id(other), 1000))
 			}},
-		testkit.Commands{Operation: "add a member", Most: 8, Do: func(c *testkit.Client) *testkit.Answer {
+		testkit.Commands{Operation: "add a member", Most: 8, Older: 11, Do: func(c *testkit.Client) *testkit.Answer {
 			user++
 			return c.Post("/v1/tree-users", object{"node_id": id(deep), "user_id": fmt.Sprint(user)})
+		}},
+		testkit.Commands{Operation: "add a batch of 500 members", Most: 20,
+			Do: func(c *testkit.Client) *testkit.Answer {
+				users := make([]string, 500)
+				for i := range users {
+					user++
+					users[i] = fmt.Sprint(user)
+				}
+				return c.Post("/v1/batch/tree-users", object{"node_id": id(deep), "user_ids": users})
+			}},
+		testkit.Commands{Operation: "change a member", Most: 6, Do: func(c *testkit.Client) *testkit.Answer {
+			title++
+			return c.Patch("/v1/tree-users/"+id(member), object{"title": fmt.Sprint(title)})
+		}},
+		testkit.Commands{Operation: "remove a member", Most: 8, Older: 9, Do: func(c *testkit.Client) *testkit.Answer {
+			user++
+			added := in(s, "acme").Post("/v1/tree-users", object{"node_id": id(deep), "user_id": fmt.Sprint(user)})
+			return c.Delete("/v1/tree-users/"+added.ID(), nil)
+		}},
+		testkit.Commands{Operation: "change a node", Most: 5, Do: func(c *testkit.Client) *testkit.Answer {
+			title++
+			return c.Patch(node(deep), object{"name": fmt.Sprint("name ", title)})
 		}},
 		testkit.Commands{Operation: "move 10,000 nodes", Most: 30, Do: func(c *testkit.Client) *testkit.Answer {
 			moves++
 			return c.Patch(node(large), object{"parent_id": []any{id(other), id(top)}[(moves-1)%2]})
 		}},
 	)
+}
+
+// TestAtOnce: changes by several connections do not make each other's transactions run again.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	const people = 1000
+	s, c, _ := withPeople(t, people)
+	s.AtOnce(c, changesOfTree(t, c, people)...)
 }
 
 // Neither unrelated changes nor changes of one tree's structure make transactions run again, which would send more

@@ -43,7 +43,8 @@ func TestCreateTreeNode(t *testing.T) {
 		"is_pointer": "0", "pointer_id": "", "is_dynamic": "0",
 		"condition": "", "sys_ext_props": object{}, "free_ext_props": object{}, "parent_id": root,
 		"arn":         "arn:idp:acme:org:company:" + id(n),
-		"operator_id": "tester", "path": []any{root, n["id"]}, "depth": 1.0, "child_count": 0.0, "member_count": 0.0,
+		"operator_id": "test#tester", "path": []any{root, n["id"]}, "depth": 1.0, "child_count": 0.0,
+		"member_count": 0.0,
 	}, n)
 	require.Equal(t, n, nodeNow(t, c, n))
 	require.EqualValues(t, 1, rootOf(t, c, o)["child_count"])

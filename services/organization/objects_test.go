@@ -56,7 +56,7 @@ func TestCreateCoreObject(t *testing.T) {
 		"is_pointer": "0", "pointer_id": "", "is_dynamic": "0",
 		"condition": "", "sys_ext_props": object{}, "free_ext_props": object{}, "parent_id": "",
 		"arn":         "arn:idp:acme:org:company:" + o["root_node_id"].(string),
-		"operator_id": "tester", "path": []any{o["root_node_id"]}, "depth": 0.0, "child_count": 0.0,
+		"operator_id": "test#tester", "path": []any{o["root_node_id"]}, "depth": 0.0, "child_count": 0.0,
 		"member_count": 0.0,
 	}, c.Get("/v1/tree-nodes/"+o["root_node_id"].(string)).Object())
 

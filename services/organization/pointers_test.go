@@ -62,7 +62,7 @@ func TestPointers(t *testing.T) {
 			changed(pointTo(n["a11"]["id"]), object{"parent_id": n["a11"]["id"]})), "body.parent_id"),
 	})
 	doc := c.Delete(node(n["a12"])+company, nil).Problem(409, "in_use", "tree_nodes.pointer_id")
-	require.Equal(t, "1", doc.Errors[0].Message, "it tells how many")
+	require.EqualValues(t, 1, doc.Errors[0].Count, "it tells how many")
 
 	// A new target and a new place in one request, which are valid together.
 	both := c.Patch(node(pointer), changed(pointTo(n["b"]["id"]), object{"parent_id": n["a1"]["id"]})).Object()

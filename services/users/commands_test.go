@@ -31,7 +31,7 @@ func TestCommands(t *testing.T) {
 			Do: func(c *testkit.Client) *testkit.Answer {
 				return c.Get("/v1/users?page_size=20")
 			}},
-		testkit.Commands{Operation: "create a user with a password", Most: 3,
+		testkit.Commands{Operation: "create a user with a password", Most: 3, Older: 4,
 			Do: func(c *testkit.Client) *testkit.Answer {
 				return c.Post("/v1/users", object{"username": fresh(), "password": "c0rrect horse"})
 			}},

@@ -208,7 +208,7 @@ func TestOrganizationChangeLeftOpen(t *testing.T) {
 				return
 			}
 			e := untilAction(s, user, "organization_changed")
-			require.Equal(t, []string{"tester", "request-7", "hr", "acme"},
+			require.Equal(t, []string{"test#tester", "request-7", "hr", "acme"},
 				[]string{e.Actor, e.RequestID, e.PayloadOrigin, e.Tenant})
 			data := members(t, e.Data)
 			require.JSONEq(t, `"company"`, string(data["object_code"]))

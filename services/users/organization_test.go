@@ -45,7 +45,7 @@ func TestChangeOrganization(t *testing.T) {
 	require.Equal(t, memberships, c.With("X-Payload-Origin", "origin").Post(change, move).Object())
 	require.Equal(t, object{
 		"user_id": user["id"], "object_code": "company", "from_node_id": "31", "to_node_id": "32", "tenant": "acme",
-		"actor": "tester", "origin": "origin",
+		"actor": "test#tester", "origin": "origin",
 	}, question())
 	unchanged(t, c, user)
 	require.Zero(t, openChanges(t, s, "acme"), "a change that nobody was asked for is not left open")
@@ -54,7 +54,7 @@ func TestChangeOrganization(t *testing.T) {
 		Object())
 	require.Equal(t, object{
 		"user_id": user["id"], "object_code": "company", "to_node_id": "32", "dry_run": true, "tenant": "acme",
-		"actor": "tester", "origin": "",
+		"actor": "test#tester", "origin": "",
 	}, question())
 
 	// The other service is not asked about what this service refuses.

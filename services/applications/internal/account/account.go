@@ -74,7 +74,10 @@ var accounts = docstore.Define(docstore.Schema[Account]{
 		docstore.ByList(byNamePart, func(a *Account) []string { return parts(a.AppID, a.DisplayName) }),
 		docstore.ByNumber(byTimeCreated, func(a *Account) docstore.Value { return docstore.Moment(a.TimeCreated) }),
 	},
-	Sealed: func(a *Account) map[string]*secret.Text { return map[string]*secret.Text{"password": &a.Password} },
+	Sealed: func(a *Account) []docstore.Sealed {
+		// It is for one application and one user, which never change. Nothing sends it yet.
+		return []docstore.Sealed{docstore.Seal("password", &a.Password, docstore.NotSent)}
+	},
 })
 
 func within(appID, text string) string { return appID + "/" + text }

@@ -11,13 +11,9 @@ import (
 
 const atOnce = 500 // the most sub-accounts that one transaction deletes
 
-// HasSeveral reports whether a user has several sub-accounts of an application.
-func HasSeveral(ctx context.Context, tx *docstore.Tx, appID string) (bool, error) {
-	_, err := holders.First(ctx, tx, docstore.Eq(bySeveral, docstore.Text(appID)))
-	if apperr.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
+// HaveSeveral counts the users who have several sub-accounts of an application.
+func HaveSeveral(ctx context.Context, tx *docstore.Tx, appID string) (int64, error) {
+	return holders.Count(ctx, tx, docstore.Eq(bySeveral, docstore.Text(appID)))
 }
 
 // DeleteOf deletes sub-accounts of an application in the transaction that deletes the application. If there are many,

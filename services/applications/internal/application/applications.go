@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,8 +34,8 @@ type Deps struct {
 	// OnDelete deletes what belongs to an application elsewhere in this service, in the transaction that deletes the
 	// application.
 	OnDelete func(ctx context.Context, tx *docstore.Tx, id string) error
-	// HasSeveral reports whether a user has several sub-accounts of an application.
-	HasSeveral func(ctx context.Context, tx *docstore.Tx, id string) (bool, error)
+	// HaveSeveral counts the users who have several sub-accounts of an application.
+	HaveSeveral func(ctx context.Context, tx *docstore.Tx, id string) (int64, error)
 }
 
 // Applications are the use cases.
@@ -52,7 +51,8 @@ func New(d Deps) *Applications {
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return append(logos.Defs(), applications.Def(), secretHashes.Def(), protocol.Protocols.Def())
+	return append(logos.Defs(), applications.Def(), secretHashes.Def(), protocol.Protocols.Def(),
+		administratorLists.Def(), goneConnections.Def())
 }
 
 // Edit applies a request to an application: it changes the members that the request names.
@@ -200,6 +200,9 @@ func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at fu
 		}); err != nil {
 			return nil, err
 		}
+		if err := noteAdministrator(ctx, tx, a, false, a.administers()); err != nil {
+			return nil, err
+		}
 		if err := emit(ctx, tx, "created", &docs[i]); err != nil {
 			return nil, err
 		}
@@ -276,11 +279,11 @@ func (s *Applications) propose(
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
 	}
-	if !slices.Equal(a.Scopes, proposal.Scopes) || string(a.JWKS) != string(proposal.JWKS) ||
-		a.JWKSURI != proposal.JWKSURI {
-		if err := mayHold(ctx, append(slices.Clone(a.Scopes), proposal.Scopes...)); err != nil {
-			return Doc{}, err
-		}
+	if err := mayHold(ctx, proposal.Scopes); err != nil {
+		return Doc{}, err
+	}
+	if err := noteAdministrator(ctx, tx, a, a.administers(), proposal.administers()); err != nil {
+		return Doc{}, err
 	}
 	if a.Logo != proposal.Logo {
 		if err := dropLogo(ctx, tx, a); err != nil {
@@ -308,13 +311,17 @@ func (a *Application) narrowed(to *Profile) bool {
 }
 
 // Delete deletes an application with everything that belongs to it in this service; other services delete theirs on
-// application.deleted. It asks the permissions service. The error is apperr.NotFound, VersionMismatch, InUse (other
-// applications' rules grant its resources or sets) or Unavailable.
+// application.deleted. It asks the permissions service. The error is apperr.NotFound, VersionMismatch, Forbidden
+// (scopes that the caller lacks), InUse (other applications' rules grant its resources or sets, or nobody else
+// administers the platform) or Unavailable.
 func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	// Everything that can be refused here is refused before the other service is asked.
-	if err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
-		_, err := applications.Load(ctx, tx, id)
-		return err
+	if err := docstore.Do(docstore.WithDryRun(docstore.Aside(ctx)), s.Store, func(tx *docstore.Tx) error {
+		a, err := load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		return noteAdministrator(ctx, tx, a, a.administers(), false)
 	}); err != nil {
 		return docstore.Deleted{}, err
 	}
@@ -322,10 +329,9 @@ func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted,
 	if err != nil {
 		return docstore.Deleted{}, err
 	}
-	if grants.Count > 0 {
-		refusal := apperr.New(apperr.InUse, "other applications grant its resources or resource sets")
-		refusal.Faults = []apperr.Fault{{Location: "auth_rules", Message: fmt.Sprintf("%d refer to it", grants.Count)}}
-		return docstore.Deleted{}, refusal
+	if err := apperr.InUseBy("other applications grant its resources or resource sets",
+		apperr.Use{What: "auth_rules", Count: grants.Count}); err != nil {
+		return docstore.Deleted{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		a, err := load(ctx, tx, id)
@@ -338,6 +344,7 @@ func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted,
 		}
 		a.Version++ // stands for the deletion: OnEnd ends the tokens of earlier versions
 		return docstore.Deleted{ID: id}, errors.Join(
+			noteAdministrator(ctx, tx, a, a.administers(), false),
 			secretHashes.DeleteWhere(ctx, tx, docstore.ID(id), nil),
 			protocol.Protocols.DeleteWhere(ctx, tx, protocol.OfApplication(id), nil),
 			dropLogo(ctx, tx, a), emit(ctx, tx, "deleted", &doc),
@@ -346,11 +353,18 @@ func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted,
 	})
 }
 
-// load returns an application to be changed, without expired secrets.
+// load returns an application to be changed, without expired secrets. The error is apperr.NotFound, VersionMismatch or
+// Forbidden (it has scopes that the caller lacks): nobody changes, disables or deletes what he could not have made.
 func load(ctx context.Context, tx *docstore.Tx, id string) (*Application, error) {
 	a, err := applications.Load(ctx, tx, id)
-	if err != nil || !a.settle(tx.Now) {
-		return a, err
+	if err != nil {
+		return nil, err
+	}
+	if err := mayHold(ctx, a.Scopes); err != nil {
+		return nil, err
+	}
+	if !a.settle(tx.Now) {
+		return a, nil
 	}
 	return a, keepHashes(ctx, tx, a, nil)
 }

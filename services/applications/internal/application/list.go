@@ -79,6 +79,38 @@ func (s *Applications) ByDomain(ctx context.Context, host, domainSN string) (Doc
 	return applications.First(ctx, s.Store, docstore.And(all...))
 }
 
+// maxRecords is how many applications one answer to another service has.
+const maxRecords = 500
+
+// NextTenant returns the tenant that follows another among the tenants with applications; "" after the last. It answers
+// a question of the permissions service, as Records does.
+func (s *Applications) NextTenant(ctx context.Context, q questions.TenantName) (questions.TenantName, error) {
+	next, err := applications.NextTenant(ctx, s.Store, q.Tenant)
+	return questions.TenantName{Tenant: next}, err
+}
+
+// Records returns a page of the tenant's applications in the order of ids. apperr.InvalidParameters.
+func (s *Applications) Records(ctx context.Context, q questions.RecordsPage) (questions.Applications, error) {
+	if q.Limit < 1 || q.Limit > maxRecords {
+		return questions.Applications{}, apperr.Invalid("limit", "must lie in 1…%d", maxRecords)
+	}
+	page, err := applications.Page(ctx, s.Store, docstore.Query{Limit: q.Limit, After: q.After})
+	if err != nil {
+		return questions.Applications{}, err
+	}
+	answer := questions.Applications{Applications: []questions.Application{}, Next: page.Next}
+	for i := range page.Docs {
+		a, err := page.Docs[i].Value()
+		if err != nil {
+			return questions.Applications{}, err
+		}
+		answer.Applications = append(answer.Applications, questions.Application{
+			ID: a.ID, Name: a.Name, Sequence: docstore.FirstSequence(page.Docs[i].Revision()),
+		})
+	}
+	return answer, nil
+}
+
 // OfConnection counts the applications that a connection is attached to. It answers a question of the identity-sources
 // service.
 func (s *Applications) OfConnection(ctx context.Context, q questions.ConnectionID) (questions.Count, error) {

@@ -88,6 +88,9 @@ func (s *Applications) putProtocol(
 ) (protocol.Doc, error) {
 	p, err := loadProtocol(ctx, tx, appID, kind)
 	isNew := apperr.IsNotFound(err)
+	if isNew && docstore.Expects(ctx, kind) {
+		return protocol.Doc{}, apperr.New(apperr.VersionMismatch, "the protocol was never set up")
+	}
 	if err != nil && !isNew {
 		return protocol.Doc{}, err
 	}
@@ -117,6 +120,8 @@ func (s *Applications) putProtocol(
 	return doc, emitProtocol(ctx, tx, "updated", &doc)
 }
 
+// loadProtocol returns a protocol to be changed. The error is apperr.NotFound, or VersionMismatch if the request's
+// If-Match is about another version of the protocol.
 func loadProtocol(ctx context.Context, tx *docstore.Tx, appID, kind string) (*protocol.Protocol, error) {
 	found, err := protocol.Protocols.LoadWhere(ctx, tx, protocol.OfType(appID, kind), "", 1)
 	if err == nil && len(found) == 0 {
@@ -125,7 +130,7 @@ func loadProtocol(ctx context.Context, tx *docstore.Tx, appID, kind string) (*pr
 	if err != nil {
 		return nil, err
 	}
-	return found[0], nil
+	return found[0], docstore.CheckExpected(ctx, kind, found[0].Version)
 }
 
 // propOf returns the settings of an application's protocol; empty ones if it was never set up.
@@ -155,6 +160,9 @@ func (s *Applications) setProtocolStatus(ctx context.Context, id, kind, status, 
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (protocol.Doc, error) {
 		a, err := Find(ctx, tx, id)
 		if err != nil {
+			return protocol.Doc{}, err
+		}
+		if err := mayHold(ctx, a.Scopes); err != nil {
 			return protocol.Doc{}, err
 		}
 		p, err := loadProtocol(ctx, tx, id, kind)

@@ -126,8 +126,13 @@ func (p *Profile) checkKeys(faults *apperr.Faults, rules Rules) {
 		return
 	}
 	for _, key := range set.Keys {
-		faults.Check(key.Valid() && key.IsPublic(), "jwks", "must have public keys only")
+		if !key.Valid() || !key.IsPublic() {
+			faults.Add("jwks", "must have public keys only")
+			return
+		}
 	}
+	faults.Check(auth.UsableKeys(p.JWKS), "jwks", "must have a key for signatures with EdDSA, ES256 (P-256) or RS256 "+
+		"(2048…8192 bits)")
 }
 
 // url checks a URL that may be empty: absolute, http or https, without a fragment. http is for loopback hosts only (RFC

@@ -74,9 +74,6 @@ func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time
 		if err != nil {
 			return Refreshed{}, err
 		}
-		if err := mayHold(ctx, a.Scopes); err != nil {
-			return Refreshed{}, err
-		}
 		ends := tx.Now.Add(grace)
 		for i := range a.Secrets {
 			if old := &a.Secrets[i]; old.TimeExpires.IsZero() || old.TimeExpires.After(ends) {

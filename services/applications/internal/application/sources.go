@@ -42,6 +42,9 @@ func (s *Applications) Attach(ctx context.Context, id string, connections []stri
 		if err != nil {
 			return err
 		}
+		if err := stillThere(ctx, tx, connections, at); err != nil {
+			return err
+		}
 		a.IDPs = slices.Clone(a.IDPs)
 		for _, connection := range connections {
 			if !slices.Contains(a.connections(), connection) {
@@ -76,9 +79,41 @@ func (s *Applications) Detach(ctx context.Context, id, connection string) error 
 	})
 }
 
+// goneConnection records that a connection was deleted: it may be attached after the identity-sources service has said
+// that it exists. Its id is the connection's.
+type goneConnection struct{ docstore.Meta }
+
+var goneConnections = docstore.Define(docstore.Schema[goneConnection]{
+	Name: "deleted_connections", Noun: "deleted connection", Part: true,
+})
+
+// stillThere reports a fault at each connection that was deleted. The transaction depends on the answer: either it, or
+// the handling of the deletion, comes first and is seen by the other.
+func stillThere(ctx context.Context, tx *docstore.Tx, connections []string, at func(int) string) error {
+	gone, err := goneConnections.LoadMany(ctx, tx, connections)
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	var faults apperr.Faults
+	for i, id := range connections {
+		faults.Check(!slices.ContainsFunc(gone, func(g *goneConnection) bool { return g.ID == id }), at(i),
+			"is not a connection")
+	}
+	return faults.Err()
+}
+
 // OnConnection handles the deletion of a connection. It may have been attached after this service had answered that
 // nothing uses it.
 func (s *Applications) OnConnection(ctx context.Context, e bus.Event) error {
+	if err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		known, err := goneConnections.LoadMany(ctx, tx, []string{e.Subject})
+		if err == nil && len(known) == 0 {
+			_, err = goneConnections.Insert(ctx, tx, &goneConnection{docstore.Meta{ID: e.Subject}})
+		}
+		return err
+	}); err != nil {
+		return fmt.Errorf("note the deletion of connection %s: %w", e.Subject, err)
+	}
 	users := docstore.Eq(byConnection, docstore.Text(e.Subject))
 	return applications.Each(ctx, s.Store, users, func(doc Doc) error {
 		err := s.Detach(ctx, doc.ID, e.Subject)

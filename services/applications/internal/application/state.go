@@ -9,7 +9,8 @@ import (
 )
 
 // Each of these states has two operations. If the application is in the state already, nothing changes and no event is
-// emitted. All return apperr.NotFound and VersionMismatch.
+// emitted. All return apperr.NotFound, VersionMismatch and Forbidden (the application has scopes that the caller
+// lacks).
 
 // Enable enables the application.
 func (s *Applications) Enable(ctx context.Context, id string) (Doc, error) {
@@ -18,7 +19,8 @@ func (s *Applications) Enable(ctx context.Context, id string) (Doc, error) {
 	})
 }
 
-// Disable disables the application, and ends its tokens.
+// Disable disables the application, and ends its tokens. Its errors include apperr.InUse for the last application that
+// administers the platform.
 func (s *Applications) Disable(ctx context.Context, id string) (Doc, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		doc, err := s.set(ctx, tx, id, "disabled", func(a *Application) { a.Status = toggle.Off })
@@ -76,11 +78,12 @@ func (s *Applications) ForbidMultiAccounts(ctx context.Context, id string) error
 		if err != nil {
 			return err
 		}
-		several, err := s.HasSeveral(ctx, tx, id)
-		if err == nil && several {
-			err = apperr.New(apperr.InUse, "a user has several sub-accounts of the application")
+		several, err := s.HaveSeveral(ctx, tx, id)
+		if err != nil {
+			return err
 		}
-		return err
+		return apperr.InUseBy("a user has several sub-accounts of the application",
+			apperr.Use{What: "users", Count: several})
 	})
 }
 
@@ -91,7 +94,11 @@ func (s *Applications) set(
 	if err != nil {
 		return Doc{}, err
 	}
+	was := a.administers()
 	do(a)
+	if err := noteAdministrator(ctx, tx, a, was, a.administers()); err != nil {
+		return Doc{}, err
+	}
 	return change(ctx, tx, a, action)
 }
 

@@ -104,6 +104,7 @@ func Follower(v *auth.Verifier, store *docstore.Store, keyEnded func(context.Con
 		}
 		return keyEnded(ctx)
 	})
+	follower.Meanwhile = follower.Snapshot // other replicas end tokens in the same store
 	end := follower.Handle
 	follower.Handle = func(ctx context.Context, e bus.Event) error {
 		var data struct{ Record service.EndedToken }

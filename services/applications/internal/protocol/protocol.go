@@ -49,8 +49,11 @@ var Protocols = docstore.Define(docstore.Schema[Protocol]{
 			"protocol_type"),
 		docstore.ByText(byApp, func(p *Protocol) string { return p.AppID }),
 	},
-	Sealed: func(p *Protocol) map[string]*secret.Text {
-		return map[string]*secret.Text{"secret": &p.Secret, signingKey: &p.Prop.SigningKey}
+	Sealed: func(p *Protocol) []docstore.Sealed {
+		return []docstore.Sealed{
+			docstore.Seal("secret", &p.Secret, docstore.NotSent), // clients send it to the platform
+			docstore.Seal(signingKey, &p.Prop.SigningKey, docstore.NotSent).At("protocol_prop." + signingKey),
+		}
 	},
 })
 

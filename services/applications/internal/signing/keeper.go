@@ -228,7 +228,7 @@ func (k *Keeper) rotate(caller context.Context, atOnce, ifDue bool) (docstore.Do
 			}
 		case ifDue && r.Version != held, r.newest().TimeActive.After(tx.Now):
 			return rings.Replace(ctx, tx, r) // unchanged
-		case len(r.Keys) >= maxKeys:
+		case r.staying(stay) >= maxKeys:
 			return docstore.Doc[ring]{}, apperr.New(apperr.InvalidState, "%d keys are published already", maxKeys)
 		}
 		keys, err := pairs(ctx, tx)

@@ -54,7 +54,9 @@ const (
 
 var rings = docstore.Define(docstore.Schema[ring]{
 	Name: "signing_keys", Noun: "ring of signing keys",
-	Sealed: func(r *ring) map[string]*secret.Text { return map[string]*secret.Text{private: &r.Private} },
+	Sealed: func(r *ring) []docstore.Sealed {
+		return []docstore.Sealed{docstore.Seal(private, &r.Private, docstore.NotSent)}
+	},
 })
 
 // Collections are the collections that the store must have.
@@ -106,6 +108,16 @@ func (r *ring) issueUnder(url string, now clock.Time) {
 func (r *ring) issuesUnder(url string) bool {
 	n := len(r.Issuers)
 	return n > 0 && r.Issuers[n-1].URL == url
+}
+
+// staying is the number of keys for which stay returns true.
+func (r *ring) staying(stay func(Key) bool) (n int) {
+	for _, k := range r.Keys {
+		if stay(k) {
+			n++
+		}
+	}
+	return n
 }
 
 // newest is the key that was added last. It signs, or will soon.

@@ -118,13 +118,19 @@ func (c Credentials) bearer() (token string, ok bool) {
 var errUnproven = apperr.New(apperr.Unauthenticated, "the client's credential is not valid")
 
 // Authenticate returns the client that sends a request. The error is apperr.Unauthenticated for an invalid credential,
-// InvalidParameters for a malformed one or RateLimited after too many invalid ones. A valid credential is never refused
-// because of invalid ones. A secret has 256 bits, so it cannot be guessed; the limit bounds the load and the events
-// that attempts cause.
+// InvalidParameters for a malformed one or RateLimited after too many invalid ones. A valid credential is not refused
+// because of invalid ones: a generated secret has 256 bits, so it cannot be guessed, and the limit bounds the load and
+// the events that attempts cause. Only secrets that people chose are not looked at after too many guesses: see guesses.
 func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.Client, error) {
 	p, err := c.proof()
 	if err != nil {
 		return application.Client{}, err
+	}
+	chosen := p.method != privateKeyJWT && t.Chosen(p.clientID)
+	if chosen {
+		if wait := t.limits.guesses.wait(p.clientID, c.Address); wait > 0 {
+			return application.Client{}, tooMany("too many failed authentications", wait)
+		}
 	}
 	client, err := t.Clients.Client(ctx, p.clientID)
 	if apperr.IsNotFound(err) {
@@ -137,6 +143,13 @@ func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.C
 		err = t.checkAssertion(ctx, client, p.assertion)
 	} else if !hasSecret(client, p.secret, t.Store.Now()) {
 		err = errUnproven.Because(wrongSecret)
+	}
+	switch {
+	case !chosen:
+	case err != nil:
+		t.limits.guesses.wrong(p.clientID, c.Address)
+	default:
+		t.limits.guesses.right(p.clientID, c.Address)
 	}
 	if err == nil && !client.Enabled {
 		err = errUnproven.Because(disabledClient)

@@ -15,7 +15,8 @@ import (
 type Caller struct {
 	ClientID string
 	Tenant   string
-	Admin    bool // of the platform
+	Admin    bool   // of the platform
+	Actor    string // see auth.Principal
 }
 
 // Caller returns who asks about a token. The error is one of Authenticate's, or apperr.Unauthenticated with the code
@@ -33,7 +34,7 @@ func (t *Tokens) Caller(ctx context.Context, c Credentials) (Caller, error) {
 	if err != nil {
 		return Caller{}, err
 	}
-	return Caller{p.ClientID, p.Tenant, p.Has(auth.PlatformAdmin)}, nil
+	return Caller{p.ClientID, p.Tenant, p.Has(auth.PlatformAdmin), p.Actor()}, nil
 }
 
 func (t *Tokens) authenticated(ctx context.Context, c Credentials) (found, error) {
@@ -47,7 +48,9 @@ func (t *Tokens) authenticated(ctx context.Context, c Credentials) (found, error
 			until = s.Expires
 		}
 	}
-	by := Caller{client.ClientID, client.Tenant, grantedTo(client).Has(auth.PlatformAdmin)}
+	by := Caller{
+		client.ClientID, client.Tenant, grantedTo(client).Has(auth.PlatformAdmin), auth.ClientActor(client.ClientID),
+	}
 	return found{by, client.Version, until}, nil
 }
 

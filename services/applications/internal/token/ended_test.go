@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/applications/internal/ended"
 )
 
@@ -37,8 +38,6 @@ func (w *world) elsewhere(t testing.TB, keys auth.KeySource) (*service.Unit, *au
 	return unit, deps.Verifier
 }
 
-const patience = 20 * time.Second
-
 func TestTokensEndInEveryReplicaOfEveryService(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, machine("c1", "acme", "s3cret"))
@@ -52,7 +51,7 @@ func TestTokensEndInEveryReplicaOfEveryService(t *testing.T) {
 	revoke(tokens[0])
 
 	unit, users := w.elsewhere(t, keys)
-	require.Eventually(t, func() bool { return unit.Ready(t.Context()) == nil }, patience, time.Millisecond)
+	wait.Until(t, func() bool { return unit.Ready(t.Context()) == nil })
 	good := func(v *auth.Verifier, text string) bool {
 		_, err := v.Verify(t.Context(), text)
 		return err == nil
@@ -60,7 +59,7 @@ func TestTokensEndInEveryReplicaOfEveryService(t *testing.T) {
 	ends := func(text string) {
 		t.Helper()
 		for _, v := range []*auth.Verifier{w.Deps.Verifier, replica.Deps.Verifier, users} {
-			require.Eventually(t, func() bool { return !good(v, text) }, patience, time.Millisecond)
+			wait.Until(t, func() bool { return !good(v, text) })
 		}
 	}
 	require.False(t, good(users, tokens[0]), "a service that is ready knows the ended tokens")
@@ -82,7 +81,7 @@ func TestTokensEndInEveryReplicaOfEveryService(t *testing.T) {
 	require.True(t, good(users, after))
 
 	late, others := w.elsewhere(t, keys)
-	require.Eventually(t, func() bool { return late.Ready(t.Context()) == nil }, patience, time.Millisecond)
+	wait.Until(t, func() bool { return late.Ready(t.Context()) == nil })
 	require.False(t, good(others, tokens[1]))
 	require.False(t, good(others, tokens[3]))
 	require.True(t, good(others, after))
@@ -105,17 +104,16 @@ func TestRotationAtOnceEndsTokensInEveryReplicaOfEveryService(t *testing.T) {
 	}
 	w.As("acme", auth.PlatformAdmin).Post("/v1/oauth2/keys/rotate?at_once=true", nil).OK(nil)
 	for _, v := range verifiers {
-		require.Eventually(t, func() bool { _, err := v.Verify(t.Context(), stolen); return err != nil }, patience,
-			time.Millisecond)
+		wait.Until(t, func() bool { _, err := v.Verify(t.Context(), stolen); return err != nil })
 	}
 	require.NotEqual(t, old, published(w.Service))
-	require.Eventually(t, func() bool { return published(replica) == published(w.Service) }, patience,
-		time.Millisecond, "the event makes the replica read the new keys")
+	wait.Until(t, func() bool { return published(replica) == published(w.Service) },
+		"the event makes the replica read the new keys")
 	_, err := replica.Deps.Verifier.Verify(t.Context(), w.token(t, "c1", "s3cret"))
 	require.NoError(t, err)
 
 	late, others := w.elsewhere(t, auth.StaticKeys(old))
-	require.Eventually(t, func() bool { return late.Ready(t.Context()) == nil }, patience, time.Millisecond)
+	wait.Until(t, func() bool { return late.Ready(t.Context()) == nil })
 	_, err = others.Verify(t.Context(), stolen)
 	require.Error(t, err, "a service that is ready knows the ended tokens")
 }
@@ -133,7 +131,7 @@ func TestNotReadyBeforeEndedTokensAreKnown(t *testing.T) {
 	unit, _ := elsewhere.elsewhere(t, keys)
 	require.ErrorContains(t, unit.Ready(t.Context()), "a follower has not caught up yet")
 	require.NoError(t, ended.Answer(alone.Deps.Bus, w.Deps.Store))
-	require.Eventually(t, func() bool { return unit.Ready(t.Context()) == nil }, patience, time.Millisecond)
+	wait.Until(t, func() bool { return unit.Ready(t.Context()) == nil })
 }
 
 // A service that starts gets all ended tokens, however many they are. Entries are deleted when their tokens have

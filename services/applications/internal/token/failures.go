@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
@@ -78,7 +79,7 @@ func (t *Tokens) failed(
 	}
 	why, _ := errors.AsType[reason](refusal)
 	info := request.From(ctx)
-	info.Tenant, info.Actor = c.Tenant, c.ClientID
+	info.Tenant, info.Actor = c.Tenant, auth.ClientActor(c.ClientID)
 	ctx = docstore.Guarding(request.With(ctx, info))
 	last := Failures{Meta: docstore.Meta{ID: c.AppID}, ClientID: c.ClientID, Method: method, Reason: why,
 		Address: address.String()}

@@ -23,6 +23,7 @@ const (
 
 type limits struct {
 	tokens, revocations, failures, addresses *buckets
+	guesses                                  guesses
 }
 
 func newLimits(l Limits) limits {
@@ -32,6 +33,11 @@ func newLimits(l Limits) limits {
 		revocations: newBuckets(revocationsPerSecond, 100*revocationsPerSecond),
 		failures:    newBuckets(failures, int(l.FailuresPerMinute)),
 		addresses:   newBuckets(failures, int(l.FailuresPerMinute)),
+		guesses: guesses{
+			ofAddress: newBuckets(failures, int(l.FailuresPerMinute)),
+			ofClient:  newBuckets(failures*fromEverywhere, int(l.FailuresPerMinute)*fromEverywhere),
+			known:     otter.Must(&otter.Options[string, struct{}]{MaximumSize: maxBuckets}),
+		},
 	}
 }
 
@@ -57,6 +63,19 @@ func (b *buckets) take(name string) time.Duration {
 		reservation.Cancel()
 	}
 	return wait
+}
+
+// empty returns how long to wait for the next token of a bucket, and takes none.
+func (b *buckets) empty(name string) time.Duration {
+	bucket, ok := b.cache.GetIfPresent(name)
+	if !ok {
+		return 0
+	}
+	missing := 1 - bucket.Tokens()
+	if missing <= 0 {
+		return 0
+	}
+	return time.Duration(missing / float64(b.limit) * float64(time.Second))
 }
 
 // network is the key for limits by address: the address, or the /64 prefix of an IPv6 address.

@@ -32,7 +32,7 @@ func (t *Tokens) Revoke(ctx context.Context, by Caller, text string) error {
 		return tooMany("tokens are revoked too often", wait)
 	}
 	info := request.From(ctx)
-	info.Tenant, info.Actor = p.Tenant, by.ClientID
+	info.Tenant, info.Actor = p.Tenant, by.Actor
 	ctx = request.With(ctx, info)
 	err = docstore.Do(ctx, t.Store, func(tx *docstore.Tx) error { return ended.Token(ctx, tx, p.TokenID, p.Expires) })
 	if err != nil && !ended.Known(err) || docstore.IsDryRun(ctx) {

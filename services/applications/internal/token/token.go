@@ -24,6 +24,8 @@ type Deps struct {
 	Keys     *ClientKeys
 	Limits   Limits
 	TTL      time.Duration // of a token, at most auth.MaxTokenTTL
+	// Chosen reports whether people chose the secret of a client, so that guesses of it are limited.
+	Chosen func(clientID string) bool
 }
 
 // Clients finds clients.

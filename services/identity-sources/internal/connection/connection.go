@@ -2,9 +2,10 @@
 package connection
 
 import (
+	"encoding/json"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
 )
 
@@ -52,14 +53,23 @@ var connections = docstore.Define(docstore.Schema[Connection]{
 		docstore.Unique(docstore.ByText(byNative, (*Connection).native), "provider_code"),
 		docstore.ByNumber(byCreated, func(c *Connection) docstore.Value { return docstore.Moment(c.TimeCreated) }),
 	},
-	Sealed: func(c *Connection) map[string]*secret.Text {
-		p, ok := provider.Builtin().Find(c.ProviderCode)
-		if !ok {
-			return nil
-		}
-		return c.ConfigFields.secrets(p)
-	},
+	Sealed: (*Connection).sealed,
 })
+
+func (c *Connection) sealed() (members []docstore.Sealed) {
+	p, ok := provider.Builtin().Find(c.ProviderCode)
+	if !ok {
+		return nil
+	}
+	for name, text := range c.ConfigFields.secrets(p) {
+		route := docstore.Route{"provider_code": c.ProviderCode}
+		for member, value := range p.Route(name, func(of string) json.RawMessage { return c.ConfigFields[of].json }) {
+			route["config_fields."+member] = value
+		}
+		members = append(members, docstore.Seal(name, text, route).At("config_fields."+name))
+	}
+	return members
+}
 
 // native is the value of a native database connection in a unique index; other connections have none.
 func (c *Connection) native() string {

@@ -232,7 +232,8 @@ func (s *Connections) unused(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return inUse(use{"stored_credentials", credentials.Count}, use{"applications", applications.Count})
+	return inUse(apperr.Use{What: "stored_credentials", Count: credentials.Count},
+		apperr.Use{What: "applications", Count: applications.Count})
 }
 
 // unusedHere returns apperr.InUse if this service uses a connection.
@@ -241,27 +242,10 @@ func (s *Connections) unusedHere(ctx context.Context, tx *docstore.Tx, id string
 	if err != nil {
 		return err
 	}
-	return inUse(use{what, n})
+	return inUse(apperr.Use{What: what, Count: n})
 }
 
-// use is how many records of a kind use a connection.
-type use struct {
-	what string
-	n    int64
-}
-
-func inUse(uses ...use) error {
-	refusal := apperr.New(apperr.InUse, "the connection is in use")
-	for _, u := range uses {
-		if u.n > 0 {
-			refusal.Faults = append(refusal.Faults, apperr.Fault{Location: u.what, Message: strconv.FormatInt(u.n, 10)})
-		}
-	}
-	if len(refusal.Faults) == 0 {
-		return nil
-	}
-	return refusal
-}
+func inUse(uses ...apperr.Use) error { return apperr.InUseBy("the connection is in use", uses...) }
 
 // replace stores a changed connection and emits the event; an unchanged one is left alone.
 func replace(ctx context.Context, tx *docstore.Tx, c *Connection, action string) (Doc, error) {
@@ -273,7 +257,25 @@ func replace(ctx context.Context, tx *docstore.Tx, c *Connection, action string)
 }
 
 func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "connection", Source: "/idp/connections"}, action, doc, nil)
+	return outbox.Tell(ctx, tx, kind, action, doc, nil)
+}
+
+var kind = outbox.Kind{Entity: "connection", Source: "/idp/connections"}
+
+// Tested emits the event about a test of a connection: who ordered it, and whether it passed. The record stays as it
+// is. The error is apperr.NotFound.
+func (s *Connections) Tested(ctx context.Context, id string, ok bool) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		c, err := connections.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		doc, err := connections.Revise(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+		return outbox.Tell(ctx, tx, kind, "tested", &doc, map[string]any{"ok": ok})
+	})
 }
 
 // Existing returns those of the connections that exist, with the codes of their providers.
@@ -302,6 +304,9 @@ func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provid
 	}
 	c, err := doc.Value()
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := docstore.CheckExpected(ctx, id, c.Version); err != nil {
 		return nil, nil, err
 	}
 	p, ok := provider.Builtin().Find(c.ProviderCode)

@@ -44,7 +44,8 @@ func (a *api) registerConnections(s *rest.Server) {
 		ID: "replace-connection", Method: http.MethodPut, Path: oneConnection, Scope: auth.IdentitySourcesWrite,
 		Summary: "Change a connection",
 		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState, apperr.Unavailable},
-		Doc: "Replaces provider, fields and display name. `******` in place of a secret keeps it. The provider of a " +
+		Doc: "Replaces provider, fields and display name. `******` in place of a secret keeps it, unless a " +
+			"member of its `x-route` changes. The provider of a " +
 			"connection in use can't be changed. The answer is an array with the connection.",
 		Request: exampleConnectionInput, Response: []any{exampleConnection},
 	}, a.replaceConnection)
@@ -116,7 +117,11 @@ func (a *api) testConnection(ctx context.Context, in *rest.ByID) (probe.Result, 
 	if err != nil {
 		return probe.Result{}, err
 	}
-	return a.prober.Test(ctx, of, settings, docstore.IsDryRun(ctx))
+	result, err := a.prober.Test(ctx, of, settings, docstore.IsDryRun(ctx))
+	if err != nil || docstore.IsDryRun(ctx) {
+		return result, err
+	}
+	return result, a.connections.Tested(ctx, in.ID, result.OK)
 }
 
 // Connection describes connection.Connection for the OpenAPI document.

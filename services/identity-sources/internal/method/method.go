@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -225,12 +224,10 @@ func (s *Methods) Delete(ctx context.Context, id string) (docstore.Deleted, erro
 // unnamed returns apperr.InUse if templates name the method with this code.
 func unnamed(ctx context.Context, tx *docstore.Tx, code string) error {
 	n, err := templates.Count(ctx, tx, docstore.Eq(byMethod, docstore.Text(code)))
-	if err != nil || n == 0 {
+	if err != nil {
 		return err
 	}
-	return &apperr.Error{Kind: apperr.InUse, Detail: "templates name the method", Faults: []apperr.Fault{
-		{Location: "auth_templates", Message: strconv.FormatInt(n, 10)},
-	}}
+	return apperr.InUseBy("templates name the method", apperr.Use{What: "auth_templates", Count: n})
 }
 
 // OfConnection counts the methods that use a connection: for connection.Deps.

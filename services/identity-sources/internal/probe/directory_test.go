@@ -6,13 +6,14 @@ import (
 	"io"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 	"github.com/hashicorp/go-hclog"
 	"github.com/jimlambrt/gldap"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // directory is an LDAP server with one user and one base. With ldaps it expects TLS from the start.
@@ -57,7 +58,7 @@ func directory(t *testing.T, id identity, ldaps bool) (address string) {
 		require.NoError(t, server.Stop())
 		<-done
 	})
-	require.Eventually(t, server.Ready, 10*time.Second, time.Millisecond)
+	wait.Until(t, server.Ready)
 	return address
 }
 

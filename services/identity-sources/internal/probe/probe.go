@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	atOnce   = 16               // the most tests that run at a time, of all tenants
+	atOnce   = 32               // the most tests that run at a time, of all tenants
+	share    = 4                // the same of one tenant
 	waiting  = 64               // the most tests that wait
 	waitTurn = 2 * time.Second  // how long a test waits
 	whole    = 12 * time.Second // how long a test takes
@@ -50,7 +51,8 @@ func (c Config) text(name, absent string) string {
 	return text
 }
 
-// Prober tests connections. It is safe for concurrent use: 16 tests run at a time, and tenants take turns.
+// Prober tests connections. It is safe for concurrent use: 32 tests run at a time, 4 of a tenant, and
+// tenants take turns.
 type Prober struct {
 	client *http.Client
 	dialer *net.Dialer
@@ -59,7 +61,9 @@ type Prober struct {
 
 // New makes a Prober. Its client and dialer come from package outbound, which guards requests that leave the platform.
 func New(client *http.Client, dialer *net.Dialer) *Prober {
-	return &Prober{client: client, dialer: dialer, gate: fair.NewGate("tests of connections", atOnce, atOnce+waiting)}
+	gate := fair.NewGate("tests of connections", atOnce, atOnce+waiting)
+	gate.Share(share)
+	return &Prober{client: client, dialer: dialer, gate: gate}
 }
 
 // Test tests a connection within 14 seconds. With offline it makes no requests to others. The error is

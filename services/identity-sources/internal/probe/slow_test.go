@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/outbound/outboundtest"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/probe"
 )
 
@@ -158,4 +160,42 @@ func TestNamesWithPrivateAddressesAreRefused(t *testing.T) {
 	rebinding := outbound.Config{AllowPrivate: true,
 		Resolver: outboundtest.Resolver([]string{"127.0.0.1"}, []string{"169.254.169.254"})}
 	requireFailure(t, runWith(t, rebinding, "oidc", object{"Issuer": issuer}), "keys", "private")
+}
+
+// A tenant's many tests of a server that does not answer keep no other tenant waiting.
+func TestSlowTestsDelayTheirTenantOnly(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { listener.Close() })
+	arrived := make(chan struct{}, 100)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			arrived <- struct{}{}
+		}
+	}()
+	config := outbound.Config{AllowPrivate: true}
+	client := outbound.New(config)
+	t.Cleanup(client.CloseIdleConnections)
+	prober := probe.New(client, outbound.NewDialer(config))
+	of := find(t, "ldap")
+	fields := settings(t, object{"Url": "ldap://" + listener.Addr().String(), "BaseDn": "dc=acme"})
+	slow, stop := context.WithCancel(tenant(t))
+	var running sync.WaitGroup
+	for range 40 {
+		running.Go(func() { _, _ = prober.Test(slow, of, fields, false) })
+	}
+	for range 4 { // as many as a tenant may run
+		<-arrived
+	}
+	_, err = prober.Test(request.System(t.Context(), "globex"), of, fields, true)
+	require.NoError(t, err)
+	require.Empty(t, arrived, "the others wait for their turn")
+	stop()
+	running.Wait()
 }

@@ -30,7 +30,9 @@ type Provider struct {
 	Type          string `json:"type"`          // social, database, mfa or enterprise
 	Logo          string `json:"logo"`          // see OwnLogo
 	Documentation string `json:"documentation"` // the address of the provider's own documentation
-	// ConfigSchema is the JSON Schema (2020-12) of config_fields. Its writeOnly members are secrets.
+	// ConfigSchema is the JSON Schema (2020-12) of config_fields. Its writeOnly members are secrets. x-route of a
+	// secret names the members that say where it is sent and how it is protected on its way: if one of them changes,
+	// the secret must be given again.
 	ConfigSchema json.RawMessage `json:"config_schema"`
 
 	Check   Check                      `json:"-"`
@@ -39,6 +41,8 @@ type Provider struct {
 	Secrets []string                   `json:"-"` // members of config_fields, sorted
 
 	schema *schema.Schema
+	routes map[string][]string // by secret
+	absent map[string]any      // the schema's defaults
 }
 
 // Check is the way in which a connection is tested.
@@ -123,18 +127,8 @@ func parse(text []byte) (*Provider, error) {
 	if p.schema, err = schema.Compile(p.ConfigSchema); err != nil {
 		return nil, fmt.Errorf("config_schema: %w", err)
 	}
-	var members struct {
-		Properties map[string]struct {
-			WriteOnly bool `json:"writeOnly"`
-		} `json:"properties"`
-	}
-	if err := json.Unmarshal(p.ConfigSchema, &members); err != nil {
+	if err := p.readMembers(); err != nil {
 		return nil, fmt.Errorf("config_schema: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(members.Properties)) {
-		if members.Properties[name].WriteOnly {
-			p.Secrets = append(p.Secrets, name)
-		}
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, p.ConfigSchema); err != nil {
@@ -142,6 +136,52 @@ func parse(text []byte) (*Provider, error) {
 	}
 	p.ConfigSchema = compact.Bytes()
 	return p, nil
+}
+
+// readMembers finds the secrets in the schema, with their routes, and the defaults.
+func (p *Provider) readMembers() error {
+	var members struct {
+		Properties map[string]struct {
+			WriteOnly bool     `json:"writeOnly"`
+			Route     []string `json:"x-route"`
+			Default   any      `json:"default"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(p.ConfigSchema, &members); err != nil {
+		return err
+	}
+	p.routes, p.absent = map[string][]string{}, map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(members.Properties)) {
+		member := members.Properties[name]
+		p.absent[name] = member.Default
+		if !member.WriteOnly {
+			continue
+		}
+		if member.Route == nil {
+			return fmt.Errorf("the secret %s has no x-route", name)
+		}
+		for _, other := range member.Route {
+			if of, known := members.Properties[other]; !known || of.WriteOnly {
+				return fmt.Errorf("x-route of %s names %s, which is not a member that can be shown", name, other)
+			}
+		}
+		p.Secrets, p.routes[name] = append(p.Secrets, name), member.Route
+	}
+	return nil
+}
+
+// Route returns the members of config_fields that say where a secret is sent and how it is protected on its way, with
+// their values: the defaults for those that are absent.
+func (p *Provider) Route(secret string, fields func(name string) json.RawMessage) map[string]any {
+	route := map[string]any{}
+	for _, name := range p.routes[secret] {
+		value := p.absent[name]
+		if text := fields(name); text != nil && json.Unmarshal(text, &value) != nil {
+			value = string(text)
+		}
+		route[name] = value
+	}
+	return route
 }
 
 // List returns all providers.

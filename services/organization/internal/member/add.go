@@ -67,6 +67,7 @@ func add[R any](
 	if err != nil {
 		return none, err
 	}
+	ctx = ofNode(ctx, drafts[0].NodeID)
 	return again(func() (R, error) {
 		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
 			docs, err := insert(ctx, tx, ids, drafts, at)
@@ -218,9 +219,11 @@ func checkHere(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	existing, err := find(ctx, tx, byPlace, places)
-	if err != nil {
-		return err
+	var existing []*Membership
+	if len(drafts) > 1 { // the index refuses the one that is taken; of several, the answer names all
+		if existing, err = find(ctx, tx, byPlace, places); err != nil {
+			return err
+		}
 	}
 	taken := map[string]bool{}
 	for _, m := range existing {
@@ -235,16 +238,41 @@ func checkHere(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 	if len(locations) > 0 {
 		return apperr.Taken(locations...)
 	}
-	for _, user := range users {
-		has, err := members.Count(ctx, tx, docstore.Prefix(byUser, user+"/"))
+	return checkNumber(ctx, tx, users)
+}
+
+// checkNumber refuses users who have too many memberships. The transaction need not depend on their number: two that
+// add memberships of one user conflict already, because both have looked for the person (see departed).
+func checkNumber(ctx context.Context, tx *docstore.Tx, users []string) error {
+	for part := range slices.Chunk(users, chunk) {
+		of := make([]docstore.Filter, len(part))
+		for i, user := range part {
+			of[i] = docstore.Prefix(byUser, user+"/")
+		}
+		// Few users have many memberships, so one look suffices for nearly every request.
+		all, err := members.Count(ctx, tx.Peek(), docstore.Or(of...))
 		if err != nil {
 			return err
 		}
-		if has >= MaxOfUser {
-			return apperr.New(apperr.InvalidState, "a user has at most %d memberships", MaxOfUser)
+		if all < MaxOfUser {
+			continue
+		}
+		for _, one := range of {
+			has, err := members.Count(ctx, tx.Peek(), one)
+			if err != nil {
+				return err
+			}
+			if has >= MaxOfUser {
+				return apperr.New(apperr.InvalidState, "a user has at most %d memberships", MaxOfUser)
+			}
 		}
 	}
 	return nil
+}
+
+// ofNode makes changes of a node's members wait for one another, because they all change the node's count.
+func ofNode(ctx context.Context, nodeID string) context.Context {
+	return docstore.InTurn(ctx, "members "+nodeID)
 }
 
 // loadPrimaries loads the primary memberships that the drafts' users have in the drafts' trees, by their index value.

@@ -33,7 +33,7 @@ func (s *Members) RemoveMany(ctx context.Context, ids []string) (int, error) {
 
 // RemoveFrom is RemoveMany for users of one node.
 func (s *Members) RemoveFrom(ctx context.Context, nodeID string, users []string) (int, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (int, error) {
+	return docstore.Write(ofNode(ctx, nodeID), s.Store, func(tx *docstore.Tx) (int, error) {
 		places := make([]docstore.Value, len(users))
 		for i, user := range users {
 			places[i] = docstore.Text(place(nodeID, user))

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -77,10 +76,8 @@ func (s *Trees) remove(ctx context.Context, tx *docstore.Tx, n *Node) error {
 // answer.
 func (s *Trees) checkGrants(ctx context.Context, q questions.GrantedNode) error {
 	grants, err := questions.GrantsOfNode.Ask(ctx, s.Bus, q)
-	if err != nil || grants.Count == 0 {
+	if err != nil {
 		return err
 	}
-	return &apperr.Error{Kind: apperr.InUse, Detail: "something is granted to the node", Faults: []apperr.Fault{
-		{Location: "auth_rules", Message: strconv.FormatInt(grants.Count, 10)},
-	}}
+	return apperr.InUseBy("something is granted to the node", apperr.Use{What: "auth_rules", Count: grants.Count})
 }

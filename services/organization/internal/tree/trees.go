@@ -8,7 +8,6 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -422,10 +421,8 @@ func checkKind(ctx context.Context, tx *docstore.Tx, n, was *Node) error {
 // checkPointedAt returns apperr.InUse if pointers lead to the node.
 func checkPointedAt(ctx context.Context, tx *docstore.Tx, id string) error {
 	count, err := nodes.Count(ctx, tx, docstore.Eq(byPointer, docstore.Text(id)))
-	if err != nil || count == 0 {
+	if err != nil {
 		return err
 	}
-	return &apperr.Error{Kind: apperr.InUse, Detail: "pointers lead to the node", Faults: []apperr.Fault{
-		{Location: "tree_nodes.pointer_id", Message: strconv.FormatInt(count, 10)},
-	}}
+	return apperr.InUseBy("pointers lead to the node", apperr.Use{What: "tree_nodes.pointer_id", Count: count})
 }

@@ -72,6 +72,7 @@ func (s *Users) Records(ctx context.Context, after string, limit int) (questions
 			records.Sequences = append(records.Sequences, docstore.FirstSequence(page.Docs[i].Revision()))
 		}
 		records.Users, size, records.Next = append(records.Users, fit...), grown, page.Next
+		step = max(step, (maxRecordBytes-size)/(1+size/max(1, len(records.Users)))) // as many as will probably fit
 		if records.Next == "" {
 			break
 		}
