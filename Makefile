@@ -53,6 +53,8 @@ test-simulated: ## Run the services' tests, and the example's, on the simulated 
 	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo -simulated -faults 300 \
 		env GOWORK= go test -C $(CURDIR) -count=1 -timeout 20m $(CURDIR)/pkg/service/example \
 		$(addsuffix /...,$(wildcard $(CURDIR)/services/*))
+	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo -simulated -wire 21 \
+		env GOWORK= go test -C $(CURDIR) -count=1 -run '^(TestCommands|TestAtOnce)' $(addsuffix /...,$(wildcard $(CURDIR)/services/*))
 
 # Races with faults. The seed of a failure is in the test's name; IDP_TEST_MONGO_SEED=<seed> SOAK=1 runs it again.
 soak: ## Run the storage suite's races by SOAK=1000 seeds, and 100,000 random questions to the permissions engine

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/forwarded"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 var forwardCases = map[string]struct {
@@ -58,8 +61,9 @@ var forwardCases = map[string]struct {
 
 func TestForward(t *testing.T) {
 	t.Parallel()
-	proxies, err := parseProxies([]string{"10.0.0.0/8", "fd00::/8"})
+	proxies, err := forwarded.ParseProxies([]string{"10.0.0.0/8", "fd00::/8"})
 	require.NoError(t, err)
+	from := origin{proxies: proxies}
 	for name, c := range forwardCases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +75,7 @@ func TestForward(t *testing.T) {
 			if c.tls {
 				r.TLS = &tls.ConnectionState{}
 			}
-			client := proxies.forward(r)
+			client := from.forward(r)
 			if c.client == "" {
 				require.False(t, client.IsValid())
 				require.NotContains(t, r.Header, "X-Forwarded-For")
@@ -84,4 +88,17 @@ func TestForward(t *testing.T) {
 			require.NotContains(t, r.Header, "Forwarded")
 		})
 	}
+}
+
+// The gateway proves to the services that it wrote the address.
+func TestForwardIsProven(t *testing.T) {
+	t.Parallel()
+	key := forwarded.NewKey(secret.New("shared"))
+	r := httptest.NewRequest(http.MethodGet, "http://api.example/v1/users", nil)
+	r.RemoteAddr = "203.0.113.9:1"
+	r.Header.Set("X-Request-Id", "r-1")
+	r.Header.Set(forwarded.ProofHeader, "forged")
+	origin{key: key}.forward(r)
+	r.RemoteAddr = "10.0.0.2:1" // the gateway's, for the service
+	require.Equal(t, "203.0.113.9", forwarded.Trust{Gateway: key}.Client(r).String())
 }

@@ -3,8 +3,10 @@ package gateway
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
+
+	"github.com/idplatform/idplatform/pkg/forwarded"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // Config holds the settings of the gateway. DefaultConfig returns the defaults.
@@ -12,6 +14,8 @@ type Config struct {
 	TLS            TLSConfig       `mapstructure:"tls"`
 	CORSOrigins    []string        `mapstructure:"cors_origins" doc:"Origins whose pages may use the API, like https://console.example.com; * for all; empty: none"`
 	TrustedProxies []string        `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of load balancers whose X-Forwarded-* headers are trusted"`
+	GatewaySecret  secret.String   `mapstructure:"gateway_secret" doc:"The same as the services': proves to them that X-Forwarded-For comes from the gateway; empty: they take the gateway's own address for the client's"`
+	Required       []string        `mapstructure:"required" doc:"Services without which /readyz answers 503; empty: none"`
 	RateLimit      RateLimitConfig `mapstructure:"rate_limit"`
 
 	MaxConcurrent int   `mapstructure:"max_concurrent" doc:"Requests served at once, without event streams; more are answered 503"`
@@ -80,7 +84,11 @@ func (c Config) Validate() error {
 		fault(d <= 0, "%s must be above 0", name)
 	}
 	fault(c.DrainDelay < 0, "drain_delay must not be negative")
-	_, err := parseProxies(c.TrustedProxies)
+	if !c.GatewaySecret.IsZero() {
+		err := secret.CheckChosen(c.GatewaySecret)
+		fault(err != nil, "gateway_secret %v", err)
+	}
+	_, err := forwarded.ParseProxies(c.TrustedProxies)
 	return errors.Join(append(errs, err)...)
 }
 
@@ -90,16 +98,4 @@ func (c Config) share(places int) int {
 		return c.MaxPerCaller
 	}
 	return max(1, places/4)
-}
-
-func parseProxies(networks []string) (trustedProxies, error) {
-	var proxies trustedProxies
-	for _, n := range networks {
-		p, err := netip.ParsePrefix(n)
-		if err != nil {
-			return nil, fmt.Errorf("trusted_proxies: %q is not a network like 10.0.0.0/8", n)
-		}
-		proxies = append(proxies, p.Masked())
-	}
-	return proxies, nil
 }

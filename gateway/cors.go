@@ -8,8 +8,8 @@ import (
 
 // requestHeaders are the request headers that services read, apart from those that every client sends.
 var requestHeaders = []string{
-	"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "Traceparent", "Tracestate",
-	"X-Consistency-Token", "X-Payload-Origin", "X-Request-Id", "X-Tenant-Id",
+	"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "Last-Event-Id",
+	"Traceparent", "Tracestate", "X-Consistency-Token", "X-Payload-Origin", "X-Request-Id", "X-Tenant-Id",
 }
 
 // withCORS lets pages of these origins use the API (Fetch standard, "CORS protocol"). Credentials mode stays off: the
@@ -27,8 +27,8 @@ func withCORS(origins []string, next http.Handler) http.Handler {
 		},
 		AllowedHeaders: requestHeaders,
 		ExposedHeaders: []string{
-			"Content-Disposition", "Dry-Run", "ETag", "Idempotent-Replayed", "Retry-After", "WWW-Authenticate",
-			"X-Consistency-Token", "X-Request-Id",
+			"Content-Disposition", "Deprecation", "Dry-Run", "ETag", "Idempotent-Replayed", "Link", "Retry-After",
+			"WWW-Authenticate", "X-Consistency-Token", "X-Request-Id",
 		},
 		MaxAge: 600,
 	}).Handler(next)

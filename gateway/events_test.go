@@ -9,11 +9,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // feed is a service with an event stream. It sends the events that it is given until the client leaves or the server
@@ -106,7 +106,7 @@ func onBothHops(t *testing.T, change func(*Config), test func(t *testing.T, p *p
 // ask sends a request to the feed, for an event stream if accept says so. The test closes the body at its end.
 func (p *platform) ask(t *testing.T, credential, accept string) *http.Response {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Long)
 	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/v1/events", nil)
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestAClientThatLeavesEndsTheServicesStream(t *testing.T) {
 		require.EqualValues(t, 1, p.streams.Load())
 		require.NoError(t, closer.Close())
 		<-p.feed.ended
-		require.Eventually(t, func() bool { return p.streams.Load() == 0 }, 5*time.Second, time.Millisecond)
+		wait.Until(t, func() bool { return p.streams.Load() == 0 })
 	})
 }
 
@@ -182,7 +182,7 @@ func TestEventStreamsHavePlacesOfTheirOwn(t *testing.T) {
 		require.EqualValues(t, 3, p.streams.Load())
 
 		require.NoError(t, first.Close())
-		require.Eventually(t, func() bool { return p.streams.Load() == 2 }, 5*time.Second, time.Millisecond)
+		wait.Until(t, func() bool { return p.streams.Load() == 2 })
 		p.open(t, "bob.1")
 	})
 }

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
 )
@@ -45,7 +46,7 @@ type Deps struct {
 type Gateway struct {
 	config   Config
 	log      *slog.Logger
-	proxies  trustedProxies
+	origin   origin
 	services map[string]service
 	handler  http.Handler // all handlers, from edge to the services
 
@@ -77,14 +78,14 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("gateway configuration: %w", err)
 	}
-	proxies, err := parseProxies(config.TrustedProxies)
+	proxies, err := forwarded.ParseProxies(config.TrustedProxies)
 	if err != nil {
 		return nil, err
 	}
 	g := &Gateway{
 		config:        config,
 		log:           deps.Log,
-		proxies:       proxies,
+		origin:        origin{proxies, forwarded.NewKey(config.GatewaySecret)},
 		services:      map[string]service{},
 		docs:          newDocs(),
 		transport:     newTransport(config.MaxConcurrent),
@@ -102,6 +103,11 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 		}
 		g.services[name] = service{handler: newProxy(name, u.url, g.transport, deps.Log), remote: true}
 	}
+	for _, name := range config.Required {
+		if _, deployed := upstreams[name]; !deployed {
+			return nil, fmt.Errorf("gateway: the required service %q is not one of the upstreams", name)
+		}
+	}
 	if g.metrics, err = newMetrics(deps.Metrics, Services(), &g.inFlight, &g.streams); err != nil {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
@@ -109,7 +115,7 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 	// From here on New cannot fail; what is started now is ended by Close.
 	g.shares = newShares(config.share(config.MaxConcurrent), config.share(config.MaxStreams))
 	g.openAPI = newOpenAPI(upstreams, client, deps.Log)
-	g.readiness = newReadiness(upstreams, client, deps.Log)
+	g.readiness = newReadiness(upstreams, config.Required, client, deps.Log)
 	g.handler = g.chain(deps.Tracer)
 	return g, nil
 }
@@ -206,7 +212,7 @@ func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 	if what == ordinary {
 		withDeadline(w.ResponseWriter, g.config.RequestTimeout)
 	}
-	client := g.proxies.forward(r)
+	client := g.origin.forward(r)
 	share, ok := g.shares.take(w, r, client, what == eventStream)
 	if !ok {
 		g.metrics.rateLimited.Inc()

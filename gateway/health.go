@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,6 +17,7 @@ const readinessAge = time.Second
 // readiness knows which services are ready.
 type readiness struct {
 	upstreams map[string]Upstream
+	required  []string
 	client    *http.Client
 	log       *slog.Logger
 
@@ -24,8 +26,10 @@ type readiness struct {
 	last    health
 }
 
-func newReadiness(upstreams map[string]Upstream, client *http.Client, log *slog.Logger) *readiness {
-	return &readiness{upstreams: upstreams, client: client, log: log}
+func newReadiness(
+	upstreams map[string]Upstream, required []string, client *http.Client, log *slog.Logger,
+) *readiness {
+	return &readiness{upstreams: upstreams, required: required, client: client, log: log}
 }
 
 // check asks all services at the same time, or returns their answers of the last second, which must not be changed.
@@ -54,7 +58,10 @@ func (rd *readiness) check() health {
 				}
 				return
 			}
-			now.Status, now.Services[service] = notReady, notReady
+			now.Services[service] = notReady
+			if slices.Contains(rd.required, service) {
+				now.Status = notReady
+			}
 			// The reason goes to the log, once for each time the service becomes not ready. It is not in the
 			// response, which everybody can read.
 			if before[service] != notReady {
@@ -83,7 +90,8 @@ func (g *Gateway) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	writeHealth(w, http.StatusOK, health{Status: "alive"})
 }
 
-// serveReady answers 503 while a deployed service is not ready, and from the moment that the gateway is told to stop.
+// serveReady answers 503 while a required service is not ready, and from the moment that the gateway is told to stop.
+// Without the others the gateway routes on: only their paths are answered 503.
 func (g *Gateway) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if g.draining.Load() {
 		writeHealth(w, http.StatusServiceUnavailable, health{Status: "draining"})

@@ -37,7 +37,7 @@ func rewrite(pr *httputil.ProxyRequest, target *url.URL) {
 	out.URL.RawQuery = in.URL.RawQuery // ReverseProxy drops parameters that it cannot parse; the service must see them
 	for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if v, ok := in.Header[name]; ok {
-			out.Header[name] = v // set by the gateway: trustedProxies.forward
+			out.Header[name] = v // set by the gateway: origin.forward
 		}
 	}
 	// No protocol upgrades: a tunnel would escape every limit.

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // raw sends bytes over a connection and returns the response.
@@ -234,7 +236,7 @@ func TestAClientThatLeavesEndsTheServicesWork(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 			<-ended
 			// The end of the gateway's handler cannot be signalled.
-			require.Eventually(t, func() bool { return g.inFlight.Load() == 0 }, 5*time.Second, time.Millisecond)
+			wait.Until(t, func() bool { return g.inFlight.Load() == 0 })
 			require.Empty(t, g.logs.String(), "a client that leaves is not a failure")
 		})
 	}
@@ -464,7 +466,7 @@ func TestProxyUnderDisconnects(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Eventually(t, func() bool { return g.inFlight.Load() == 0 }, 5*time.Second, time.Millisecond)
+	wait.Until(t, func() bool { return g.inFlight.Load() == 0 })
 	require.Empty(t, g.logs.String())
 }
 

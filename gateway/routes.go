@@ -47,7 +47,7 @@ var prefixes = map[string][]string{
 		"/v1/idp", "/v1/auth-methods", "/v1/auth-templates",
 	},
 	Events: {
-		"/v1/events", "/v1/event-subscriptions", "/v1/event-types", "/v1/audit-logs",
+		"/v1/events", "/v1/event-subscriptions", "/v1/event-types", "/v1/audit-logs", "/v1/dead-letters",
 	},
 	Automation: {
 		"/v1/kv", "/v1/jobs", "/v1/batch/jobs*", "/v1/functions", "/v1/components",

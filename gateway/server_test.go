@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 func serve(t *testing.T, g *Gateway) (url string, stop context.CancelFunc, ended <-chan error) {
@@ -64,7 +66,7 @@ func TestDrain(t *testing.T) {
 	<-entered
 
 	stop()
-	require.Eventually(t, g.draining.Load, time.Second, time.Millisecond)
+	wait.Until(t, g.draining.Load)
 	status, _, _ = ask("/readyz")
 	require.Equal(t, 503, status, "load balancers see that it stops")
 	status, body, closes := ask("/v1/users")
@@ -72,13 +74,13 @@ func TestDrain(t *testing.T) {
 	require.Equal(t, "whole", body)
 	require.True(t, closes, "the connection is not used again")
 
-	require.Eventually(t, func() bool { // until the listener is closed
+	wait.Until(t, func() bool { // until the listener is closed
 		conn, err := net.Dial("tcp", url[len("http://"):])
 		if err == nil {
 			conn.Close()
 		}
 		return err != nil
-	}, 5*time.Second, 10*time.Millisecond)
+	})
 	close(leave)
 	require.Equal(t, "whole", <-slow, "a running request is answered")
 	require.NoError(t, <-ended)
@@ -104,7 +106,7 @@ func TestDrainHasADeadline(t *testing.T) {
 	stop()
 	require.ErrorIs(t, <-ended, context.DeadlineExceeded)
 	require.Error(t, <-failed)
-	require.Eventually(t, func() bool { return g.inFlight.Load() == 0 }, 5*time.Second, time.Millisecond)
+	wait.Until(t, func() bool { return g.inFlight.Load() == 0 })
 }
 
 func TestServeSaysWhyItCannot(t *testing.T) {
@@ -142,7 +144,7 @@ func TestMalformedRequestsAreAnsweredWithProblems(t *testing.T) {
 	} {
 		conn, err := net.Dial("tcp", url[len("http://"):])
 		require.NoError(t, err)
-		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		require.NoError(t, conn.SetDeadline(time.Now().Add(wait.Long)))
 		_, err = io.WriteString(conn, text)
 		require.NoError(t, err)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)

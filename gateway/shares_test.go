@@ -19,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // claims is a service that knows the caller of "Bearer <caller>.<any>" and refuses every other credential. A request
@@ -97,7 +98,7 @@ func TestAnUnreadStreamEndsItsConnection(t *testing.T) {
 		conn, err := net.Dial("tcp", listen(t, g).Listener.Addr().String())
 		require.NoError(t, err)
 		defer conn.Close()
-		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		require.NoError(t, conn.SetDeadline(time.Now().Add(wait.Long)))
 		_, err = io.WriteString(conn, "POST /v1/users/import HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"+rest)
 		require.NoError(t, err)
 		_, err = io.Copy(io.Discard, conn)
@@ -124,7 +125,7 @@ func TestAnAnswerDoesNotWaitForTheBody(t *testing.T) {
 				conn, err := net.Dial("tcp", server.Listener.Addr().String())
 				require.NoError(t, err)
 				defer conn.Close()
-				require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+				require.NoError(t, conn.SetDeadline(time.Now().Add(wait.Long)))
 				_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{", path)
 				require.NoError(t, err)
 				response, err := http.ReadResponse(bufio.NewReader(conn), nil)

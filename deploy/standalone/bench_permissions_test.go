@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 const (
@@ -61,13 +63,13 @@ func createGrants(b testing.TB, c *child, token string) granted {
 	}
 	g.createResources(b, c, division)
 	last := g.check(grantedUsers-1, 7, "write")
-	require.Eventually(b, func() bool {
+	wait.Until(b, func() bool {
 		var answer struct{ Allowed bool }
 		status, text := exchange(b, c, token, "/v1/auth-check", json.RawMessage(last))
 		require.Equal(b, http.StatusOK, status, "%s", text)
 		require.NoError(b, json.Unmarshal(text, &answer))
 		return answer.Allowed
-	}, time.Minute, 50*time.Millisecond, "a grant through the tree is not known")
+	}, "a grant through the tree is not known")
 	return g
 }
 

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/deploy/standalone/internal/drive"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // The platform is killed again and again while changes flow to 20 subscriptions, 5 of which fail half of the time:
@@ -87,11 +87,11 @@ func TestUserOfASubscription(t *testing.T) {
 		js, err := jetstream.New(nc)
 		require.NoError(t, err)
 		var consumer jetstream.Consumer
-		require.Eventually(t, func() bool { // the service makes the consumer soon after the subscription
+		wait.Until(t, func() bool { // the service makes the consumer soon after the subscription
 			consumer, err = js.Consumer(t.Context(), "IDP_SUBSCRIPTIONS", "s-"+user.ID)
 			return err == nil
-		}, 20*time.Second, 10*time.Millisecond)
-		m, err := consumer.Next(jetstream.FetchMaxWait(10 * time.Second))
+		})
+		m, err := consumer.Next(jetstream.FetchMaxWait(wait.Long))
 		require.NoError(t, err)
 		assert.Equal(t, user.Delivery.Subject, m.Subject())
 		assert.Contains(t, string(m.Data()), "idp.user.created")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 func TestPercentFor(t *testing.T) {
@@ -33,5 +35,5 @@ func TestCollectorAdapts(t *testing.T) {
 	startCollector()
 	require.EqualValues(t, garbagePercent, now())
 	adaptCollector()
-	require.Eventually(t, func() bool { runtime.GC(); return now() > garbagePercent }, 10*time.Second, time.Millisecond)
+	wait.Until(t, func() bool { runtime.GC(); return now() > garbagePercent })
 }

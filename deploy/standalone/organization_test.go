@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // call sends JSON and decodes the response; any status but 200 is an error.
@@ -330,7 +332,7 @@ func (g *gate) close() { g.once.Do(func() { close(g.open) }) }
 func (g *gate) wait(t *testing.T) {
 	select {
 	case <-g.open:
-	case <-time.After(30 * time.Second):
+	case <-time.After(wait.Long):
 		t.Error("the writers are too slow")
 	}
 }

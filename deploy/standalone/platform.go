@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -40,7 +43,7 @@ var specs = func(s settings) []service.Spec {
 		applications.Spec(s.Applications),
 		organization.Spec(),
 		identitysources.Spec(),
-		permissions.Spec(),
+		permissions.Spec(s.Permissions),
 		events.Spec(s.Events),
 		automation.Spec(s.Automation),
 	}
@@ -112,6 +115,9 @@ func start(
 	if err != nil {
 		return nil, err
 	}
+	if len(s.Config.Required) == 0 { // one process: it is ready when all of it is
+		s.Config.Required = slices.Collect(maps.Keys(upstreams))
+	}
 	if p.gateway, err = gateway.New(s.Config, upstreams,
 		gateway.Deps{Log: log, Metrics: registry, Tracer: tracer}); err != nil {
 		return nil, err
@@ -135,8 +141,12 @@ func (s *settings) adopt(f folder, keys *secret.Keyring) (err error) {
 
 // deps makes what all services share, without the Bus.
 func (s *settings) deps(keys *secret.Keyring, address string, log *slog.Logger) (d service.Deps, err error) {
+	if s.Config.GatewaySecret.IsZero() {
+		s.Config.GatewaySecret = secret.New(secret.Token(32))
+	}
 	d = service.Deps{
-		Keys: keys, Outbound: s.Outbound.Client(), Dialer: s.Outbound.Dialer(), Pictures: picture.NewRoom(),
+		Forwarded: forwarded.Trust{Gateway: forwarded.NewKey(s.Config.GatewaySecret)},
+		Keys:      keys, Outbound: s.Outbound.Client(), Dialer: s.Outbound.Dialer(), Pictures: picture.NewRoom(),
 		Clock: clock.System, StuckAfter: s.StuckAfter,
 		PublicURL: cmp.Or(s.PublicURL, address), EarlierURLs: s.Auth.Issuer,
 		AuditTenant: s.Tenant,

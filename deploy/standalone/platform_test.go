@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/nats-io/nats.go"
@@ -21,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/deploy/standalone/internal/drive"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // runs runs a sub-command in a process of its own.
@@ -102,7 +102,7 @@ func TestWrongCalls(t *testing.T) {
 		{[]string{"IDP_BOOTSTRAP_CLIENT_ID=admin"}, []string{"serve"}, "client_id and client_secret go together", 1},
 		{
 			[]string{"IDP_BOOTSTRAP_CLIENT_ID=admin", "IDP_BOOTSTRAP_CLIENT_SECRET=hunter2"}, []string{"serve"},
-			"client_secret must have at least 16 characters", 1,
+			"client_secret must have at least 32 characters", 1,
 		},
 		{nil, []string{"token", "--tenant", "Ümlaut"}, "--tenant must be", 1},
 		{nil, []string{"token", "users:read"}, `no argument "users:read"`, 1},
@@ -310,7 +310,7 @@ func TestSubscriber(t *testing.T) {
 	require.NoError(t, err)
 	id, err := create(http.DefaultClient, c.Addr, c.token("--tenant", "acme"), "li.wei")
 	require.NoError(t, err)
-	m, err := events.NextMsg(10 * time.Second)
+	m, err := events.NextMsg(wait.Long)
 	require.NoError(t, err)
 	assert.Equal(t, "idp.events.acme.user.created", m.Subject)
 	assert.Contains(t, string(m.Data), `"subject":"`+id+`"`)

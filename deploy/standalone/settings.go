@@ -17,6 +17,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications"
 	"github.com/idplatform/idplatform/services/automation"
 	"github.com/idplatform/idplatform/services/events"
+	"github.com/idplatform/idplatform/services/permissions"
 	"github.com/idplatform/idplatform/services/users"
 )
 
@@ -42,6 +43,7 @@ type settings struct {
 
 	Users        users.Config        `mapstructure:"users"`
 	Applications applications.Config `mapstructure:"applications"`
+	Permissions  permissions.Config  `mapstructure:"permissions"`
 	Events       events.Config       `mapstructure:",squash"`
 	Automation   automation.Config   `mapstructure:"automation"`
 }
@@ -62,7 +64,8 @@ func defaults() settings {
 		Config:     gateway.DefaultConfig(),
 		Caches:     service.Caches{MiB: 160},
 		Users:      users.DefaultConfig(), Applications: applications.DefaultConfig(), Events: events.DefaultConfig(),
-		Automation: automation.DefaultConfig(),
+		Permissions: permissions.DefaultConfig(),
+		Automation:  automation.DefaultConfig(),
 	}
 	s.DrainDelay = 0 // there is no load balancer that must notice
 	s.DrainTimeout = 20 * time.Second

@@ -93,9 +93,12 @@ func TestPublicURL(t *testing.T) {
 	assert.Equal(t, "https://id.example.com/v1/oauth2/token", metadata["token_endpoint"])
 }
 
+// chosenSecret is an administrator's.
+const chosenSecret = "operator-8Qx2vT5mZr7Lk1pWcN4sYb3"
+
 func TestTokenOfAConfiguredAdministrator(t *testing.T) {
 	t.Parallel()
-	credential := []string{"IDP_BOOTSTRAP_CLIENT_ID=boss", "IDP_BOOTSTRAP_CLIENT_SECRET=a secret of the operator"}
+	credential := []string{"IDP_BOOTSTRAP_CLIENT_ID=boss", "IDP_BOOTSTRAP_CLIENT_SECRET=" + chosenSecret}
 	c := startPlatform(t, t.TempDir(), credential...)
 	out, notes, code := runs(t, append(credential, "IDP_DATA_DIR="+c.Dir), "token")
 	require.Equal(t, 0, code, notes)
@@ -111,7 +114,7 @@ func TestTokenOfAConfiguredAdministrator(t *testing.T) {
 // If no platform runs on the folder, token asks the one that the settings name.
 func TestTokenOfAPlatformElsewhere(t *testing.T) {
 	t.Parallel()
-	credential := []string{"IDP_BOOTSTRAP_CLIENT_ID=boss", "IDP_BOOTSTRAP_CLIENT_SECRET=a secret of the operator"}
+	credential := []string{"IDP_BOOTSTRAP_CLIENT_ID=boss", "IDP_BOOTSTRAP_CLIENT_SECRET=" + chosenSecret}
 	c := startPlatform(t, t.TempDir(), credential...)
 	out, notes, code := runs(t, append(credential, "IDP_DATA_DIR="+t.TempDir(), "IDP_PUBLIC_URL=http://"+c.Addr),
 		"token", "--tenant", "acme")
@@ -201,7 +204,7 @@ func (m client) post(c *child, path, body string, into any) error {
 func TestKillNineAmidRotationAndRefresh(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	boss := client{"boss", "a secret of the operator"}
+	boss := client{"boss", chosenSecret}
 	settings := []string{"IDP_BOOTSTRAP_CLIENT_ID=" + boss.ID, "IDP_BOOTSTRAP_CLIENT_SECRET=" + boss.Secret}
 	c := startPlatform(t, dir, settings...)
 	machine := struct {

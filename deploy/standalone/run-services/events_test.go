@@ -11,13 +11,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/deploy/standalone/internal/drive"
 	"github.com/idplatform/idplatform/gateway"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // startForEvents starts a platform whose webhooks may reach the tests, and returns a client of the tenant acme.
@@ -60,10 +60,10 @@ func TestKillNineOfTheEventsService(t *testing.T) {
 			kill = func() {}
 		}
 		acknowledged += c.ChangeUsers(fmt.Sprint("round", round), changes/(kills+1), kill)
-		require.Eventually(t, func() bool {
+		wait.Until(t, func() bool {
 			_, err := c.Do(http.MethodGet, "/v1/events?after=now", "")
 			return err == nil
-		}, time.Minute, 50*time.Millisecond, "it is started again")
+		}, "it is started again")
 	}
 	told := c.Told(t)
 	assert.Len(t, told, acknowledged)
@@ -79,8 +79,7 @@ func (p *process) signal(t testing.TB, sig syscall.Signal) {
 // awaitRestart waits until a process that was told to end is there again.
 func (p *process) awaitRestart(t testing.TB, ended int64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return p.pid.Load() != ended && p.ready(t.Context()) == nil }, time.Minute,
-		50*time.Millisecond)
+	wait.Until(t, func() bool { return p.pid.Load() != ended && p.ready(t.Context()) == nil })
 }
 
 // Event streams pass the gateway, go on after the last event that a client has seen, and end when the service or the

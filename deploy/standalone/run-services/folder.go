@@ -21,6 +21,7 @@ const (
 	natsPassword        = "secrets/nats.password"
 	readersPassword     = "secrets/nats.events.password"
 	administratorSecret = "secrets/administrator.secret"
+	gatewaySecret       = "secrets/gateway.secret"
 	readersURL          = "secrets/nats.url" // the URL of NATS for readers of events; written at each start
 )
 
@@ -52,6 +53,7 @@ func openFolder(path string) (*folder, error) {
 		natsPassword:        func() string { return secret.Token(32) },
 		readersPassword:     func() string { return secret.Token(32) },
 		administratorSecret: func() string { return secret.Token(32) },
+		gatewaySecret:       func() string { return secret.Token(32) },
 	} {
 		if err := f.keep(name, made); err != nil {
 			return nil, errors.Join(err, f.close())

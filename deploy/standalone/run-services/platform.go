@@ -142,6 +142,7 @@ func (p *platform) services(s settings) []*process {
 		one := p.process(s, name, s.BasePort+1+i, "idp-"+name)
 		one.env = append(one.env, "IDP_PUBLIC_URL="+p.url, "IDP_DATA_DIR="+p.folder.path,
 			"IDP_ENCRYPTION_KEYS_FILE="+p.folder.join(encryptionKeys),
+			"IDP_GATEWAY_SECRET_FILE="+p.folder.join(gatewaySecret),
 			"IDP_NATS_URL=nats://"+local(s.BasePort+natsOffset), "IDP_NATS_USER=services",
 			"IDP_NATS_PASSWORD_FILE="+p.folder.join(natsPassword),
 			"IDP_AUTH_JWKS="+s.serviceURL(gateway.Applications)+"/v1/oauth2/jwks")
@@ -163,7 +164,8 @@ func (p *platform) gateway(s settings) *process {
 	for _, name := range services {
 		upstreams = append(upstreams, name+"="+s.serviceURL(name))
 	}
-	one.env = append(one.env, "IDP_UPSTREAMS="+strings.Join(upstreams, ","))
+	one.env = append(one.env, "IDP_UPSTREAMS="+strings.Join(upstreams, ","),
+		"IDP_GATEWAY_SECRET_FILE="+p.folder.join(gatewaySecret))
 	return one
 }
 

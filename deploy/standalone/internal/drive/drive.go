@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // Client sends requests of one caller. It is safe for concurrent use.
@@ -117,7 +119,7 @@ func (c *Client) Told(t testing.TB) map[string]bool {
 func (c *Client) RequireAudited(t testing.TB, told map[string]bool) {
 	t.Helper()
 	var entries map[string]int
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		text, err := c.Do(http.MethodGet, "/v1/audit-logs/export?entity=user", "")
 		if err != nil {
 			return false
@@ -133,7 +135,7 @@ func (c *Client) RequireAudited(t testing.TB, told map[string]bool) {
 			entries[entry.EventID]++
 		}
 		return len(entries) >= len(told)
-	}, time.Minute, 100*time.Millisecond)
+	})
 	for id := range told {
 		assert.Equal(t, 1, entries[id], "the audit log has %s once", id)
 	}

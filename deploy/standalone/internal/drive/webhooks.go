@@ -11,10 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // Tries is a schedule of deliveries for tests, for IDP_WEBHOOK_TRIES: receivers that fail half the time do not use it
@@ -81,10 +82,8 @@ func (w *Webhooks) Subscribe(t testing.TB, c *Client, works, failing int) {
 // RequireAll waits until each subscription has got each event, and checks the order of each record's.
 func (w *Webhooks) RequireAll(t testing.TB, told map[string]bool) {
 	t.Helper()
-	within := time.Minute + time.Duration(len(told))*100*time.Millisecond
 	for _, path := range w.paths {
-		require.Eventually(t, func() bool { return w.events(path) >= len(told) }, within, 20*time.Millisecond,
-			"%s has %d of %d", path, w.events(path), len(told))
+		wait.Until(t, func() bool { return w.events(path) >= len(told) }, "%s has not all %d", path, len(told))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
