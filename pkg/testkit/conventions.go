@@ -53,6 +53,7 @@ func Conventions(t *testing.T, start func(testing.TB) *Service, r Resource) {
 	t.Run("open operations", func(t *testing.T) { t.Parallel(); openOperations(t, start(t), r) })
 	t.Run("forms", func(t *testing.T) { t.Parallel(); forms(t, start(t)) })
 	t.Run("event streams", func(t *testing.T) { t.Parallel(); eventStreams(t, start(t)) })
+	t.Run("ended tokens", func(t *testing.T) { t.Parallel(); endedTokens(t, start, r) })
 	t.Run("secrets", func(t *testing.T) { t.Parallel(); secrets(t, start(t), r) })
 	t.Run("rerouted secrets", func(t *testing.T) { t.Parallel(); rerouted(t, start(t), r) })
 	t.Run("bodies", func(t *testing.T) { t.Parallel(); bodies(t, start(t), r) })

@@ -14,8 +14,10 @@ func TestEveryOperationHonoursIfMatch(t *testing.T) {
 	s := start(t)
 	hook := newReceiver(t, answering(http.StatusAccepted, ""))
 	job := func(c *testkit.Client, n int) string {
-		return jobsPath + "/" + c.Post(jobsPath, object{"code": fmt.Sprint("j", n), "name": "J", "timeout_seconds": 3600,
-			"schedule": object{"type": "manual"}, "target": object{"type": "webhook", "url": hook.URL}}).ID()
+		return jobsPath + "/" + c.Post(jobsPath, object{
+			"code": fmt.Sprint("j", n), "name": "J", "timeout_seconds": 3600, "schedule": object{"type": "manual"},
+			"target": object{"type": "webhook", "url": hook.URL},
+		}).ID()
 	}
 	testkit.Matching(t, s, s.As("acme", auth.PlatformAdmin), testkit.Records{
 		Make: map[string]func(c *testkit.Client, n int) string{
