@@ -274,19 +274,25 @@ func (c *Collection[T]) First(ctx context.Context, r Reader, f Filter) (Doc[T], 
 
 // Count returns the exact number of documents that the filter selects. Its cost grows with that number.
 func (c *Collection[T]) Count(ctx context.Context, r Reader, f Filter) (int64, error) {
+	total, err := c.CountTo(ctx, r, f, 0)
+	return total.N, err
+}
+
+// CountTo is Count, but exact only up to a number at least; with 0 it is always exact. Its cost does not grow beyond
+// that number.
+func (c *Collection[T]) CountTo(ctx context.Context, r Reader, f Filter, exactTo int64) (Total, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
-		return 0, err
+		return Total{}, err
 	}
 	if err := c.def.check(f, nil); err != nil {
-		return 0, err
+		return Total{}, err
 	}
 	from, err := r.queries()
 	if err != nil {
-		return 0, err
+		return Total{}, err
 	}
-	total, err := from.Count(ctx, c.def, tenant, f, 0)
-	return total.N, err
+	return from.Count(ctx, c.def, tenant, f, exactTo)
 }
 
 // Each calls fn for every document that the filter selects, in the order of ids. It reads a page at a time: changes

@@ -136,12 +136,10 @@ func everyone(b testing.TB, to *bus.Bus) {
 	}))
 }
 
-// populate fills a file and starts the service on a copy of it. If IDP_BENCH_DIR names a folder, filled files stay
-// there for the next run.
+// populate fills a file and starts the service on a copy of it.
 func populate(b testing.TB, nodes, memberships int) *population {
 	b.Helper()
-	p := &population{b: b, ctx: request.With(context.Background(), request.Info{Tenant: "acme", Actor: "bench"}),
-		spots: shape(nodes), users: memberships / 5}
+	p := &population{b: b, ctx: asBench(), spots: shape(nodes), users: memberships / 5}
 	for n, s := range p.spots {
 		if s.children > 0 {
 			p.inner = append(p.inner, n)
@@ -149,15 +147,31 @@ func populate(b testing.TB, nodes, memberships int) *population {
 			p.leaves = append(p.leaves, n)
 		}
 	}
+	p.open(fmt.Sprintf("%d-%d.db", nodes, memberships), func() {
+		start := time.Now()
+		p.addNodes()
+		p.nodesTook = time.Since(start)
+		start = time.Now()
+		p.addMembers(memberships)
+		p.membersTook = time.Since(start)
+	})
+	return p
+}
+
+// open starts the service on a copy of the file with a name, which fill makes. If IDP_BENCH_DIR names a folder, filled
+// files stay there for the next run.
+func (p *population) open(name string, fill func()) {
+	b := p.b
+	b.Helper()
 	folder := os.Getenv("IDP_BENCH_DIR")
 	if folder == "" {
 		folder = b.TempDir()
 	}
-	filled := filepath.Join(folder, fmt.Sprintf("%d-%d.db", nodes, memberships))
+	filled := filepath.Join(folder, name)
 	if _, err := os.Stat(filled); err == nil {
 		p.find(filled)
 	} else {
-		p.fill(filled, memberships)
+		p.fill(filled, fill)
 	}
 	p.path = filepath.Join(b.TempDir(), "organization.db")
 	from, err := os.Open(filled)
@@ -176,7 +190,10 @@ func populate(b testing.TB, nodes, memberships int) *population {
 	everyone(b, s.Deps.Bus)
 	p.client = in(s, "acme")
 	p.use(s.Deps.Store, s.Deps.Bus)
-	return p
+}
+
+func asBench() context.Context {
+	return request.With(context.Background(), request.Info{Tenant: "acme", Actor: "bench"})
 }
 
 // use puts the domain on a store.
@@ -204,7 +221,7 @@ func (p *population) find(path string) {
 
 // fill fills a file through the domain, a thousand records in a transaction like clients of the batch operations,
 // beside a relay that empties the outbox. Progress goes to standard error.
-func (p *population) fill(path string, memberships int) {
+func (p *population) fill(path string, fill func()) {
 	users := start(p.b).Deps.Bus
 	everyone(p.b, users)
 	unfinished := path + ".part"
@@ -216,13 +233,7 @@ func (p *population) fill(path string, memberships int) {
 	require.NoError(p.b, err)
 	p.use(store, users)
 
-	start := time.Now()
-	p.addNodes()
-	p.nodesTook = time.Since(start)
-	start = time.Now()
-	p.addMembers(memberships)
-	p.membersTook = time.Since(start)
-
+	fill()
 	for left := int64(1); left > 0; {
 		left, err = store.Backlog(p.ctx)
 		require.NoError(p.b, err)

@@ -138,16 +138,20 @@ func (q *queries) countNear(ctx context.Context, t *table, tenant string, facet,
 // valuesTotal returns how many documents have one of the values of a counted index, from the counters that every
 // transaction updates.
 func (q *queries) valuesTotal(ctx context.Context, t *table, tenant string, n *node) (int64, error) {
-	total := int64(0)
+	s := &statement{}
+	s.add("SELECT coalesce(sum(n), 0) FROM facet_counters WHERE collection = %s AND facet = %s AND tenant = %s AND ",
+		s.arg(t.def.Name), s.arg(n.column.counter), s.arg(tenant))
+	values := make([]any, len(n.values))
+	for i, v := range n.values {
+		values[i] = v.Text
+	}
+	s.oneOf("value", values)
+	total, err := number(ctx, q.conn, s.String(), s.args...)
+	if err != nil {
+		return 0, err
+	}
 	for _, v := range n.values {
-		of := counter{scope{t.def.Name, tenant}, n.column.counter, v.Text}
-		have, err := number(ctx, q.conn,
-			"SELECT n FROM facet_counters WHERE collection = ?1 AND facet = ?2 AND tenant = ?3 AND value = ?4",
-			of.collection, of.index, of.tenant, of.value)
-		if err != nil {
-			return 0, err
-		}
-		total += have + q.counts[of]
+		total += q.counts[counter{scope{t.def.Name, tenant}, n.column.counter, v.Text}]
 	}
 	return total, nil
 }

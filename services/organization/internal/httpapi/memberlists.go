@@ -23,9 +23,10 @@ func (a *api) registerMemberLists(s *rest.Server) {
 		ID: "list-tree-node-users", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/users",
 		Scope: auth.OrganizationRead, Summary: "List the users of a tree node",
 		Doc: "Each user is listed once, with the first membership in the order of nodes and `seq`; `nodes` lists all " +
-			"selected memberships. With `recursive` no more than 10,000 memberships are counted. If many users of a " +
-			"large node match the `keyword`, `total` is the number up to this page, and pages may have fewer items " +
-			"than `page_size`.",
+			"selected memberships. With `recursive`, `total` is exact up to 10,000 users; with a `role`, or if the " +
+			"users have more than 10,000 memberships there beside their primary ones, 10,000 memberships are " +
+			"counted. If many users of a large node match the `keyword`, `total` is the number up to this page, and " +
+			"pages may have fewer items than `page_size`.",
 		Errors: []apperr.Kind{apperr.Unavailable}, Response: map[string]any{"items": []any{exampleNodeUser}, "total": 1,
 			"page_num": 1, "page_size": 20},
 	}, a.listOfNode)

@@ -50,7 +50,7 @@ func (l *listing) matching(ctx context.Context) (page []user, total int64, few b
 		return nil, -1, false, err
 	}
 	if more {
-		users, all, err := l.userIDs(ctx)
+		users, all, err := l.userIDs(ctx, MaxCounted)
 		if err != nil || !all {
 			return nil, -1, false, err
 		}

@@ -59,9 +59,9 @@ type Page struct {
 	Next  string
 }
 
-// MaxCounted is how many memberships below a node are counted, and how many are read for one page of users with a
-// common keyword; such a page may have fewer items than asked for, and a Next nevertheless. It bounds the cost of a
-// page.
+// MaxCounted is up to how many users below a node are counted, and how many memberships are read for one page of users
+// with a common keyword; such a page may have fewer items than asked for, and a Next nevertheless. It bounds the cost
+// of a page.
 const MaxCounted = 10_000
 
 // Users lists the users who belong to a node. The error is apperr.NotFound, InvalidParameters (paging) or Unavailable.

@@ -43,6 +43,7 @@ const (
 	byOrder   = "seq"     // the node, seq, the id, the user
 	byRole    = "role"    // the node, the role, seq, the id, the user
 	byUser    = "user"    // the user, the core object's code
+	byNode    = "node"    // the node, and whether the membership is primary; see listing.countBelow
 	byPrimary = "primary" // the core object's code, the user; only for primary memberships
 )
 
@@ -57,6 +58,9 @@ var members = docstore.Define(docstore.Schema[Membership]{
 			return m.NodeID + "/" + m.Role + "/" + m.within()
 		}),
 		docstore.ByText(byUser, func(m *Membership) string { return inTree(m.UserID, m.ObjectCode) }),
+		docstore.Counted(docstore.ByText(byNode, func(m *Membership) string {
+			return standing(m.NodeID, m.IsPrimary)
+		})),
 		docstore.Unique(docstore.ByText(byPrimary, func(m *Membership) string {
 			if m.IsPrimary != "1" {
 				return ""
@@ -69,6 +73,7 @@ var members = docstore.Define(docstore.Schema[Membership]{
 func place(nodeID, userID string) string       { return nodeID + "/" + userID }
 func inTree(userID, objectCode string) string  { return userID + "/" + objectCode }
 func primary(objectCode, userID string) string { return objectCode + "/" + userID }
+func standing(nodeID, isPrimary string) string { return nodeID + "/" + isPrimary }
 
 func (m *Membership) order() string { return m.NodeID + "/" + m.within() }
 

@@ -51,6 +51,8 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 type walker struct {
 	*listing
 	queue  []docstore.Indexed // nodes to read one at a time
+	begun  bool               // the first of the nodes below was read
+	known  []docstore.Indexed // further nodes, to read together
 	from   string             // the order after which to read members of the first node of the queue
 	behind string             // the path after which further nodes follow
 	ahead  int                // how many further nodes to look up together
@@ -101,19 +103,26 @@ func (w *walker) read(ctx context.Context) (more bool, err error) {
 		if !w.Recursive {
 			return false, nil
 		}
-		next, err := tree.Populated(ctx, w.Store, w.node.Path, w.behind, w.ahead)
-		if err != nil || len(next) == 0 {
-			return false, err
+		if len(w.known) == 0 {
+			next, err := tree.Populated(ctx, w.Store, w.node.Path, w.behind, w.ahead)
+			if err != nil || len(next) == 0 {
+				return false, err
+			}
+			w.known, w.behind, w.ahead = next, next[len(next)-1].Text, min(2*w.ahead, 128)
 		}
-		w.behind, w.ahead = next[len(next)-1].Text, min(2*w.ahead, 128)
-		entries, all, err := w.membersOfAll(ctx, next)
-		if err != nil {
-			return false, err
+		if w.begun {
+			entries, all, err := w.membersOfAll(ctx, w.known)
+			if err != nil {
+				return false, err
+			}
+			if all {
+				w.ready, w.known = entries, nil
+				return true, nil
+			}
+			w.queue, w.known = w.known, nil
+		} else {
+			w.begun, w.queue, w.known = true, w.known[:1], w.known[1:]
 		}
-		if w.ready = entries; all {
-			return true, nil
-		}
-		w.queue = next // one node at a time
 	}
 	entries, last, err := w.membersOf(ctx, w.queue[0], w.from, chunk)
 	if err != nil {
