@@ -96,6 +96,7 @@ func start(
 	if err != nil {
 		return nil, err
 	}
+	deps.Answers = s.Answers.Budget(registry)
 	stores, err := f.readStores()
 	if err != nil {
 		return nil, err

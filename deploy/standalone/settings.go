@@ -38,6 +38,7 @@ type settings struct {
 	Outbound       service.OutboundConfig `mapstructure:"outbound"`
 	Tracing        service.TracingConfig  `mapstructure:"tracing"`
 	Caches         service.Caches         `mapstructure:"caches"`
+	Answers        service.Answers        `mapstructure:"answers"`
 	StuckAfter     time.Duration          `mapstructure:"events_stuck_after" doc:"How long events may wait without the event store accepting any before /readyz answers 503; 0: without limit"`
 	gateway.Config `mapstructure:",squash"`
 
@@ -62,8 +63,8 @@ func defaults() settings {
 		// Short, because the event store is in this process: if it accepts nothing, something is wrong here.
 		StuckAfter: 30 * time.Second,
 		Config:     gateway.DefaultConfig(),
-		Caches:     service.Caches{MiB: 160},
-		Users:      users.DefaultConfig(), Applications: applications.DefaultConfig(), Events: events.DefaultConfig(),
+		Caches:     service.Caches{MiB: 160}, Answers: service.Answers{MiB: 128},
+		Users: users.DefaultConfig(), Applications: applications.DefaultConfig(), Events: events.DefaultConfig(),
 		Permissions: permissions.DefaultConfig(),
 		Automation:  automation.DefaultConfig(),
 	}
@@ -90,7 +91,7 @@ func (s settings) Validate() error {
 	if s.StuckAfter < 0 {
 		return fmt.Errorf("events_stuck_after must not be negative")
 	}
-	return errors.Join(s.Caches.Check(specs(s)...), s.Config.Validate())
+	return errors.Join(s.Caches.Check(specs(s)...), s.Answers.Check(), s.Config.Validate())
 }
 
 // load reads the settings from file, environment and args.

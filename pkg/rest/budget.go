@@ -13,10 +13,11 @@ import (
 type Budget struct {
 	limit int64
 
-	mu   sync.Mutex
-	held int64
-	most int64            // the most that was ever held
-	of   map[string]int64 // by tenant
+	mu      sync.Mutex
+	held    int64
+	most    int64            // the most that was ever held
+	refused int64            // how many answers did not fit
+	of      map[string]int64 // by tenant
 }
 
 const (
@@ -70,6 +71,7 @@ func (b *Budget) take(tenant string, n int, must bool) (hold, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !must && !b.fits(tenant, size) {
+		b.refused++
 		return hold{}, full()
 	}
 	b.held += size
@@ -94,7 +96,15 @@ func (b *Budget) room(tenant string) error {
 	if b.fits(tenant, smallHold) {
 		return nil
 	}
+	b.refused++
 	return full()
+}
+
+// Refused returns how many answers did not fit.
+func (b *Budget) Refused() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refused
 }
 
 // Most returns the most bytes that were ever held at once.

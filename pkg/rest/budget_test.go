@@ -45,4 +45,5 @@ func TestBudget(t *testing.T) {
 	take("a", 16*mib-64*kib)
 	refused("a", 100*kib)
 	require.Zero(t, take("a", 1000).n, "net/http has a buffer of this size anyway")
+	require.EqualValues(t, 5, b.Refused())
 }

@@ -35,6 +35,7 @@ type Config struct {
 	Mongo          MongoConfig    `mapstructure:"mongo"`
 	DataDir        string         `mapstructure:"data_dir" doc:"Folder of the SQLite file that is used where mongo.uri is empty"`
 	Caches         Caches         `mapstructure:"caches"`
+	Answers        Answers        `mapstructure:"answers"`
 	NATS           NATSConfig     `mapstructure:"nats"`
 	Auth           AuthConfig     `mapstructure:"auth"`
 	EncryptionKeys secret.String  `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open"`
@@ -102,9 +103,9 @@ func DefaultConfig(name string, port int) Config {
 	return Config{
 		Listen: fmt.Sprintf("127.0.0.1:%d", port), AdminListen: fmt.Sprintf("127.0.0.1:%d", port+1000),
 		PublicURL: "http://127.0.0.1:8080", DataDir: "data",
-		Log:     LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
-		Mongo:   MongoConfig{Database: "idp_" + strings.ReplaceAll(name, "-", "_")},
-		Caches:  Caches{MiB: 64},
+		Log:    LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
+		Mongo:  MongoConfig{Database: "idp_" + strings.ReplaceAll(name, "-", "_")},
+		Caches: Caches{MiB: 64}, Answers: Answers{MiB: 128},
 		NATS:    NATSConfig{URL: "nats://127.0.0.1:4222", Replicas: 1, MaxAge: 7 * 24 * time.Hour},
 		Tracing: TracingConfig{SampleRatio: 1}, AuditTenant: "default",
 		// Long, because it takes all replicas out of service at the same time; until then writes continue without NATS.
@@ -145,7 +146,7 @@ func (c Config) Validate() error {
 	if c.DrainDelay < 0 || c.DrainTimeout <= 0 {
 		faults = append(faults, errors.New("drain_delay must not be negative, drain_timeout must be positive"))
 	}
-	if err := c.Caches.Check(Spec{}); err != nil {
+	if err := errors.Join(c.Caches.Check(Spec{}), c.Answers.Check()); err != nil {
 		faults = append(faults, err)
 	}
 	if !auth.ValidTenant(c.AuditTenant) {

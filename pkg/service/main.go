@@ -142,7 +142,7 @@ func (c Config) deps(log *slog.Logger, registry *prometheus.Registry) (Deps, err
 	deps := Deps{
 		Outbound: c.Outbound.Client(), Dialer: c.Outbound.Dialer(), Pictures: picture.NewRoom(), Clock: clock.System,
 		Log: log, Metrics: registry,
-		Requests: telemetry.NewHTTPMetrics(registry), Keys: keys,
+		Requests: telemetry.NewHTTPMetrics(registry), Answers: c.Answers.Budget(registry), Keys: keys,
 		StuckAfter: c.StuckAfter, PublicURL: c.PublicURL, EarlierURLs: c.Auth.Issuer,
 		AskForEnded: c.Auth.asksForEnded(), AuditTenant: c.AuditTenant,
 	}
