@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/idplatform/idplatform/pkg/openapi"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
@@ -58,7 +59,7 @@ func TestTablesKnowEveryService(t *testing.T) {
 }
 
 // TestDocumentsDoNotConflict checks that no two services use one name of a schema, a tag or an operation for different
-// things.
+// things, and that the merged documents have no faults.
 func TestDocumentsDoNotConflict(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../services/*/api/openapi.yaml")
@@ -74,6 +75,13 @@ func TestDocumentsDoNotConflict(t *testing.T) {
 	merged, err := mergeOpenAPI(parts, nil)
 	require.NoError(t, err)
 	require.Empty(t, merged.Missing)
+	documents, err := merged.encode()
+	require.NoError(t, err)
+	for version, document := range map[string][]byte{"3.1": documents.json, "3.0": documents.json30} {
+		parsed, err := openapi.Parse(document)
+		require.NoError(t, err)
+		require.Empty(t, openapi.Faults(parsed), version)
+	}
 
 	schemas := parts[Users]["components"].(map[string]any)["schemas"].(map[string]any)
 	schemas["Problem"] = map[string]any{"type": "string"}
