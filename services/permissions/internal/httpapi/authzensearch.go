@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 )
@@ -93,9 +94,9 @@ func (a *api) search(
 	asked := body.about(ctx, of)
 	var after string
 	if body.Page.Token != "" {
-		var fault string
-		if after, fault = readToken(ctx, body.Page.Token, asked); fault != "" {
-			return SearchResults{}, apperr.Invalid("page.token", "%s", fault)
+		var err error
+		if after, err = docstore.ReadPageToken(ctx, body.Page.Token, asked...); err != nil {
+			return SearchResults{}, apperr.Invalid("page.token", "is not a token of a page of this search")
 		}
 	}
 	state, err := a.state(ctx, in.Token)
@@ -143,7 +144,7 @@ func pageOfFound(ctx context.Context, found []Found, after string, limit int, as
 	results.Results = append(results.Results, found[from:to]...)
 	results.Page.Count = to - from
 	if to < len(found) {
-		results.Page.NextToken = writeToken(ctx, key(found[to-1]), asked)
+		results.Page.NextToken = docstore.PageToken(ctx, key(found[to-1]), asked...)
 	}
 	return results
 }

@@ -93,7 +93,7 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 	}
 	if found.Next {
 		last, _ := json.Marshal(found.Lines[len(found.Lines)-1].Key(page.Sort)) // texts always marshal
-		list.Next = writeToken(ctx, string(last), query)
+		list.Next = docstore.PageToken(ctx, string(last), query...)
 	}
 	return list, nil
 }
@@ -111,14 +111,11 @@ func privilegePage(ctx context.Context, in rest.Paging, query []string) (engine.
 	if in.PageToken == "" {
 		return page, nil
 	}
-	after, fault := readToken(ctx, in.PageToken, query)
-	if fault == "" && (json.Unmarshal([]byte(after), &page.After) != nil || !page.Follows()) {
-		fault = "is not a page token of this list"
+	after, err := docstore.ReadPageToken(ctx, in.PageToken, query...)
+	if err == nil && (json.Unmarshal([]byte(after), &page.After) != nil || !page.Follows()) {
+		err = apperr.Invalid("page_token", "is not a page token of this list")
 	}
-	if fault != "" {
-		return page, apperr.Invalid("page_token", "%s", fault)
-	}
-	return page, nil
+	return page, err
 }
 
 // privilege converts a privilege.
