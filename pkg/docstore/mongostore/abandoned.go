@@ -40,11 +40,12 @@ type abandoned struct {
 // sighting is an open transaction between two commands.
 type sighting struct {
 	number int64 // txnNumber
-	active int64 // the time for which it has run commands, in µs: it grows with each command
+	active int64 // the time for which it has run commands, in µs: it changes with each command
 	since  time.Time
 }
 
-// idleSession is what $currentOp tells about an open transaction between two commands.
+// idleSession is what $currentOp tells about an open transaction between two commands. The server of a sharded cluster
+// tells it for each shard that the transaction has reached.
 type idleSession struct {
 	Session struct {
 		ID bson.Binary `bson:"id"`
@@ -75,8 +76,9 @@ func (e *Engine) endAbandoned(ctx context.Context) {
 	}
 	if err != nil && ctx.Err() == nil && !unreachable(err) && !a.failed {
 		a.failed = true
-		e.log.Warn("the database user may not look for abandoned transactions, or not end them: after a crash, "+
-			"changes of the same records wait until the server's transactionLifetimeLimitSeconds is over", "error", err)
+		e.log.Warn("transactions of processes that have died cannot be found or ended: after a crash, changes of the "+
+			"same records wait until the server's transactionLifetimeLimitSeconds is over. In a sharded cluster the "+
+			"database user needs the role clusterMonitor", "error", err)
 	}
 }
 
@@ -84,16 +86,21 @@ func (e *Engine) endAbandoned(ctx context.Context) {
 func (a *abandoned) note(idle []idleSession, now time.Time) (dead bson.A) {
 	seen := make(map[string]sighting, len(idle))
 	for _, s := range idle {
-		id, t := string(s.Session.ID.Data), s.Transaction
+		id := string(s.Session.ID.Data)
+		open := seen[id]
+		open.number, open.active = s.Transaction.Parameters.Number, open.active+s.Transaction.Active // of all shards
+		seen[id] = open
+	}
+	for id, open := range seen {
 		known, ok := a.seen[id]
-		if !ok || known.number != t.Parameters.Number || known.active != t.Active {
-			known = sighting{t.Parameters.Number, t.Active, now}
-		}
-		if now.Sub(known.since) >= abandonedAfter {
-			dead = append(dead, bson.D{{Key: "id", Value: s.Session.ID}})
-			continue
+		if !ok || known.number != open.number || known.active != open.active {
+			known = sighting{open.number, open.active, now}
 		}
 		seen[id] = known
+		if now.Sub(known.since) >= abandonedAfter {
+			delete(seen, id)
+			dead = append(dead, bson.D{{Key: "id", Value: bson.Binary{Subtype: bson.TypeBinaryUUID, Data: []byte(id)}}})
+		}
 	}
 	a.seen = seen
 	return dead

@@ -85,8 +85,8 @@ var _ docstore.Engine = (*Engine)(nil)
 // Open connects. It refuses a server on which transactions do not work, unless AllowStandalone is set. It fails with
 // apperr.Unavailable if no server answers.
 func Open(ctx context.Context, o Options) (*Engine, error) {
-	connections, down := &pool{}, &outage{}
 	timeout, patience := orDefault(o.Timeout, defaultTimeout), orDefault(o.Select, defaultSelect)
+	connections, down := &pool{}, newOutage(patience)
 	config := options.Client().ApplyURI(o.URI)
 	if config.Validate() != nil {
 		// The error's text may contain parts of the URI, and so of the password.
@@ -102,6 +102,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		SetServerSelectionTimeout(patience).
 		SetPoolMonitor(connections.monitor()).
 		SetServerMonitor(down.monitor())
+	setHeartbeats(config)
 	if o.Monitor != nil {
 		config.SetMonitor(o.Monitor)
 	}
@@ -224,6 +225,7 @@ func (e *Engine) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
+	defer e.outage.close()
 	if err := e.client.Disconnect(ctx); err != nil {
 		return fmt.Errorf("mongostore: disconnect: %w", err)
 	}
