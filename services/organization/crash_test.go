@@ -35,6 +35,11 @@ func startCrashing(t *testing.T, file string) *crashing {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestCrashingProcess$")
 	cmd.Env = append(os.Environ(), crashFile+"="+file, "TMPDIR="+t.TempDir())
+	return startChild(t, cmd)
+}
+
+func startChild(t *testing.T, cmd *exec.Cmd) *crashing {
+	t.Helper()
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
