@@ -201,6 +201,7 @@ func (c *checking) events() error {
 	return c.bounded(size, func(ctx context.Context) error {
 		found, err := embedded.Verify(ctx, c.folder.join("nats"), embedded.Verification{
 			Whole: []string{bus.EventStream}, Streams: []string{bus.DeadLetterStream}, Each: isEvent,
+			Dropped: bus.DroppedOfAll,
 		})
 		fmt.Fprintf(c.out, "  event stream     %d events\n", found[bus.EventStream])
 		return err

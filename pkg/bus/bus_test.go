@@ -29,13 +29,13 @@ const patient = wait.Long // how long a test waits for what must happen
 
 // box is a NATS server that can be stopped and started again while clients are connected.
 type box struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	mu     sync.Mutex
 	server *embedded.Server
 }
 
-func newBox(t *testing.T) *box {
+func newBox(t testing.TB) *box {
 	t.Helper()
 	x := &box{t: t, dir: t.TempDir()}
 	x.start()
@@ -71,7 +71,7 @@ func (x *box) InProcessConn() (net.Conn, error) {
 }
 
 // connect makes a Bus without streams.
-func (x *box) connect(t *testing.T, c Config) *Bus {
+func (x *box) connect(t testing.TB, c Config) *Bus {
 	t.Helper()
 	c.Name, c.InProcess, c.Log = t.Name(), x, slog.New(slog.NewTextHandler(t.Output(), nil))
 	b, err := Connect(t.Context(), c)
@@ -85,7 +85,7 @@ func (x *box) connect(t *testing.T, c Config) *Bus {
 }
 
 // open makes a Bus with streams, on a server of its own.
-func open(t *testing.T) (*Bus, *box) {
+func open(t testing.TB) (*Bus, *box) {
 	t.Helper()
 	x := newBox(t)
 	b := x.connect(t, Config{})

@@ -268,7 +268,7 @@ func (f *Follower) session(ctx context.Context) error {
 // resume takes a snapshot if the stream no longer has the events after the follower's place.
 func (f *Follower) resume(ctx context.Context, info *jetstream.StreamInfo) error {
 	state := info.State
-	if f.created.Equal(info.Created) && state.FirstSeq <= f.place+1 && f.place <= state.LastSeq {
+	if f.created.Equal(info.Created) && oldestKept(info, "") <= f.place+1 && f.place <= state.LastSeq {
 		return nil
 	}
 	if f.created.IsZero() {
@@ -296,7 +296,7 @@ func (f *Follower) checkKept(ctx context.Context, stream jetstream.Stream, from 
 	if err != nil {
 		return fmt.Errorf("look at the stream: %w", err)
 	}
-	if info.State.FirstSeq > from+1 {
+	if oldestKept(info, "") > from+1 {
 		f.created = time.Time{}
 		return errors.New("the stream dropped events while they were read")
 	}

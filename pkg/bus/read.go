@@ -50,7 +50,7 @@ func (b *Bus) read(ctx context.Context, p Pages) (Page, error) {
 	if epoch(info) != p.Stream || info.State.FirstSeq > p.UpTo {
 		return Page{Next: p.UpTo, Lost: true}, nil
 	}
-	page := Page{Next: p.After, Lost: info.State.FirstSeq > p.After+1}
+	page := Page{Next: p.After}
 	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		FilterSubjects: p.Subjects, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: p.After + 1,
 		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: followIdle,
@@ -64,10 +64,33 @@ func (b *Bus) read(ctx context.Context, p Pages) (Page, error) {
 		_ = stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) // JetStream does so after followIdle
 	}()
 	n, err := page.fetch(consumer, p)
-	if err != nil || n == p.Limit || page.Next == p.UpTo {
+	if err != nil {
 		return page, err
 	}
+	if info, err = stream.Info(ctx); err != nil { // what was dropped meanwhile is missing, too
+		return page, fmt.Errorf("look at the stream: %w", err)
+	}
+	page.Lost = slices.ContainsFunc(p.Subjects, func(subject string) bool {
+		return oldestKept(info, tenantOf(subject)) > p.After+1
+	})
+	if n == p.Limit || page.Next == p.UpTo {
+		return page, nil
+	}
 	return page, page.checkEnd(ctx, stream, p)
+}
+
+// oldestKept returns the first place from which on the stream has all events of a tenant, or of all tenants for "".
+func oldestKept(info *jetstream.StreamInfo, tenant string) uint64 {
+	return max(info.State.FirstSeq, Dropped(info.Config, tenant)+1)
+}
+
+// tenantOf returns the tenant that a filter of events selects; "" for all.
+func tenantOf(subject string) string {
+	tenant, _, _ := strings.Cut(strings.TrimPrefix(subject, eventsPrefix), ".")
+	if tenant == "*" || tenant == ">" {
+		return ""
+	}
+	return tenant
 }
 
 // fetch adds the consumer's messages to the page, and returns how many there were.

@@ -19,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/httpapi"
 	"github.com/idplatform/idplatform/services/events/internal/share"
+	"github.com/idplatform/idplatform/services/events/internal/storage"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -28,6 +29,8 @@ type Config struct {
 	Audit   AuditConfig   `mapstructure:"audit"`
 	Webhook WebhookConfig `mapstructure:"webhook"`
 	Callout CalloutConfig `mapstructure:"callout"`
+
+	TenantMIB int `mapstructure:"events_tenant_mib" doc:"A tenant's share of the storage of NATS, for its events and again for the queues of its subscriptions over NATS; what is over it is dropped, oldest first; 0: no limit"`
 }
 
 // CalloutConfig is about a NATS server that asks this service for the users of subscriptions (auth callout).
@@ -49,9 +52,10 @@ type WebhookConfig struct {
 // DefaultConfig keeps the audit log for a year, and tries to deliver an event for three days.
 func DefaultConfig() Config {
 	return Config{
-		AuditConfig{365 * 24 * time.Hour},
-		WebhookConfig{[]string{"5s", "5m", "30m", "2h", "5h", "10h", "14h", "20h", "24h"}},
-		CalloutConfig{Account: "SUBSCRIBERS"},
+		Audit:     AuditConfig{365 * 24 * time.Hour},
+		Webhook:   WebhookConfig{[]string{"5s", "5m", "30m", "2h", "5h", "10h", "14h", "20h", "24h"}},
+		Callout:   CalloutConfig{Account: "SUBSCRIBERS"},
+		TenantMIB: 2048,
 	}
 }
 
@@ -83,6 +87,9 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	if c.Audit.Keep < 0 {
 		return service.App{}, errors.New("audit.keep must not be negative")
 	}
+	if c.TenantMIB < 0 {
+		return service.App{}, errors.New("events_tenant_mib must not be negative")
+	}
 	schedule, err := c.Webhook.schedule()
 	if err != nil {
 		return service.App{}, err
@@ -111,14 +118,29 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 			_, _, err := events.End()
 			return err
 		},
-		Tasks: []service.Task{
+		Tasks: append(c.keepShares(d, events, group),
 			lasting("follow the stream", events.Run),
 			lasting("share the work", group.Run),
 			lasting("deliver", engine.Run),
 			lasting("write the audit log", writer.Run),
-			{Name: "forget audit log entries", Every: time.Minute, Do: log.Forget},
-		},
+			service.Task{Name: "forget audit log entries", Every: time.Minute, Do: log.Forget},
+		),
 	}, nil
+}
+
+// keepShares are the tasks that keep the tenants within their shares of the storage of NATS.
+func (c Config) keepShares(d service.Deps, events *feed.Feed, group *share.Group) []service.Task {
+	if c.TenantMIB == 0 {
+		return nil
+	}
+	keeper := storage.New(storage.Config{
+		Share: int64(c.TenantMIB) << 20, Bus: d.Bus, Store: d.Store, Feed: events, Group: group, Log: d.Log,
+		Metrics: d.Metrics,
+	})
+	return []service.Task{
+		lasting("keep tenants' shares of the events", keeper.Events),
+		lasting("keep tenants' shares of the queues", keeper.Queues),
+	}
 }
 
 // answer registers the answers to other services' questions and, if it is configured, to a NATS server's auth callout.

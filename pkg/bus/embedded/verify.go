@@ -42,11 +42,14 @@ const (
 
 // Verification says what Verify checks.
 type Verification struct {
-	Whole   []string // streams that must exist, and lose only their oldest messages, by age
+	Whole   []string // streams that must exist, and lose only their oldest messages, by age, and those of Dropped
 	Streams []string // other streams that must exist
 
 	// Each is called for every message; its error is reported as damage. It may be nil.
 	Each func(stream, subject string, body []byte) error
+
+	// Dropped returns from a stream's metadata the place up to which messages were dropped on purpose. It may be nil.
+	Dropped func(metadata map[string]string) uint64
 }
 
 // Verify reads every file in the folder of a stopped server, and writes none. It returns the number of messages of each
@@ -68,6 +71,7 @@ func Verify(ctx context.Context, dir string, v Verification) (messages map[strin
 	for _, folder := range folders {
 		s := &streamFiles{dir: folder, name: filepath.Base(folder), now: time.Now(), gone: map[uint64]bool{}}
 		s.whole = slices.Contains(v.Whole, s.name)
+		s.dropped = v.Dropped
 		s.each = func(subject string, body []byte) error {
 			messages[s.name]++
 			if v.Each == nil {
@@ -98,6 +102,7 @@ type streamFiles struct {
 	now       time.Time
 	maxAge    time.Duration
 	each      func(subject string, body []byte) error
+	dropped   func(metadata map[string]string) uint64
 
 	first, last uint64 // sequences of the messages; last includes deleted ones
 	gaps        []gap
@@ -123,9 +128,10 @@ func (s *streamFiles) damaged(file, format string, args ...any) {
 // verify returns only errors that end the verification: those of a context.
 func (s *streamFiles) verify(ctx context.Context) error {
 	var config struct {
-		Name        string        `json:"name"`
-		MaxAge      time.Duration `json:"max_age"`
-		Compression string        `json:"compression"`
+		Name        string            `json:"name"`
+		MaxAge      time.Duration     `json:"max_age"`
+		Compression string            `json:"compression"`
+		Metadata    map[string]string `json:"metadata"`
 	}
 	if s.meta(".", s.name, &config); config.Name != "" && config.Name != s.name {
 		s.damaged("meta.inf", "names the stream %q", config.Name)
@@ -146,7 +152,7 @@ func (s *streamFiles) verify(ctx context.Context) error {
 		}
 	}
 	if s.whole {
-		s.reportGaps()
+		s.reportGaps(config.Metadata)
 	}
 	s.index()
 	consumers, _ := os.ReadDir(filepath.Join(s.dir, "obs"))
@@ -278,8 +284,13 @@ func (s *streamFiles) take(file string, offset int64, r record) {
 }
 
 // reportGaps reports sequences that neither exist nor are deleted.
-func (s *streamFiles) reportGaps() {
+func (s *streamFiles) reportGaps(metadata map[string]string) {
+	var upTo uint64
+	if s.dropped != nil {
+		upTo = s.dropped(metadata)
+	}
 	for _, g := range s.gaps {
+		g.from = max(g.from, upTo+1)
 		for g.from <= g.to && s.gone[g.from] {
 			g.from++
 		}

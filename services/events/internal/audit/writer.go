@@ -89,6 +89,26 @@ func (w *Writer) Run(ctx context.Context) error {
 	return nil
 }
 
+// Written returns the place up to which all events have their entries; 0 if that is not known. Events after it must not
+// be dropped.
+func Written(ctx context.Context, store *docstore.Store, events *feed.Feed) (uint64, error) {
+	doc, err := places.Find(request.System(ctx, request.Platform), store, work)
+	if apperr.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	at, err := doc.Value()
+	if err != nil {
+		return 0, err
+	}
+	if _, epoch, err := events.End(); err != nil || at.Epoch != epoch {
+		return 0, err
+	}
+	return at.Place, nil
+}
+
 // take makes this replica the writer, and returns where to begin.
 func (w *Writer) take(ctx context.Context) (place, error) {
 	if err := learnKinds(ctx, w.store); err != nil {
@@ -98,7 +118,7 @@ func (w *Writer) take(ctx context.Context) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	oldest, err := w.feed.Oldest(ctx)
+	oldest, err := w.feed.Oldest(ctx, "")
 	if err != nil {
 		return place{}, err
 	}

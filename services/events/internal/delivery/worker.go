@@ -197,7 +197,8 @@ func (w *worker) takeIn(ctx context.Context) (problem bool) {
 		before := w.read
 		events, next, err := w.feed.Read(ctx, w.sub.TenantID, before, limit)
 		if gone := (*feed.GoneError)(nil); errors.As(err, &gone) {
-			w.lastError = fmt.Sprintf("events before place %d are no longer kept and were not delivered", gone.First)
+			w.lastError = fmt.Sprintf("events before place %d are no longer kept and were not delivered: "+
+				"they are too old, or the tenant has used up its share of the storage", gone.First)
 			w.log.WarnContext(ctx, "a subscription lost events that the stream no longer has", "first", gone.First)
 			w.read, w.failed = gone.First-1, w.failed+1
 			continue

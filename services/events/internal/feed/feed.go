@@ -17,7 +17,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/synadia-io/orbit.go/jetstreamext"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -162,6 +161,11 @@ func (f *Feed) add(place uint64, subject string, payload []byte) {
 	e, err := NewEvent(place, subject, payload)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if place > f.last+1 { // events were dropped before they came here
+		f.recent, f.bytes, f.first = nil, 0, place
+		f.turn++
+		f.wake("")
+	}
 	f.last = place
 	if err != nil {
 		f.log.Warn("a message of the stream is not an event", "subject", subject, "place", place, "error", err)
@@ -230,15 +234,6 @@ func (f *Feed) Await(ctx context.Context) error {
 	}
 }
 
-// Oldest returns the oldest place that the stream keeps. The error is apperr.Unavailable.
-func (f *Feed) Oldest(ctx context.Context) (uint64, error) {
-	stream, err := f.js.Stream(ctx, bus.EventStream)
-	if err != nil {
-		return 0, apperr.Away("the event stream", err)
-	}
-	return max(1, stream.CachedInfo().State.FirstSeq), nil
-}
-
 // Read returns the tenant's events after a place, or those of all tenants for "", in the order of the stream: at most
 // limit, and about maxPart bytes. Up to the place next there are no others. A *GoneError means that events after the
 // place are no longer kept. The error is apperr.Unavailable.
@@ -293,98 +288,6 @@ func (f *Feed) remembered(tenant string, after uint64, limit int) (events []*Eve
 		}
 	}
 	return events, max(after, f.last)
-}
-
-// stored reads events that are not in memory. Any server of a cluster may answer a batch, even one that is behind. So
-// if a batch is empty, stored asks the stream's leader.
-func (f *Feed) stored(ctx context.Context, tenant string, after, upTo uint64, limit int) ([]*Event, uint64, error) {
-	oldest, err := f.Oldest(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	if after+1 < oldest {
-		return nil, 0, &GoneError{oldest}
-	}
-	// A batch of one has no end marker: the request would wait until its timeout.
-	batch, err := jetstreamext.GetBatch(ctx, f.js, bus.EventStream, max(2, limit), jetstreamext.GetBatchSeq(after+1),
-		jetstreamext.GetBatchSubject(subjects(tenant)), jetstreamext.GetBatchMaxBytes(maxPart))
-	if err != nil {
-		return nil, 0, apperr.Away("the event stream", err)
-	}
-	var events []*Event
-	next := after
-	for m, err := range batch {
-		if errors.Is(err, jetstreamext.ErrNoMessages) {
-			break
-		}
-		if err != nil {
-			return nil, 0, apperr.Away("the event stream", err)
-		}
-		if len(events) == limit {
-			break
-		}
-		next = m.Sequence
-		if e, err := NewEvent(m.Sequence, m.Subject, m.Data); err == nil {
-			events = append(events, e)
-		}
-	}
-	if next > after {
-		return events, next, nil
-	}
-	return f.fromLeader(ctx, tenant, after, upTo)
-}
-
-func (f *Feed) fromLeader(ctx context.Context, tenant string, after, upTo uint64) ([]*Event, uint64, error) {
-	stream, err := f.js.Stream(ctx, bus.EventStream)
-	if err != nil {
-		return nil, 0, apperr.Away("the event stream", err)
-	}
-	m, err := stream.GetMsg(ctx, after+1, jetstream.WithGetMsgSubject(subjects(tenant)))
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, upTo, nil
-	}
-	if err != nil {
-		return nil, 0, apperr.Away("the event stream", err)
-	}
-	if m.Sequence > upTo {
-		return nil, upTo, nil
-	}
-	e, err := NewEvent(m.Sequence, m.Subject, m.Data)
-	if err != nil {
-		return nil, m.Sequence, nil //nolint:nilerr // not an event: the next read continues after it
-	}
-	return []*Event{e}, m.Sequence, nil
-}
-
-func subjects(tenant string) string {
-	if tenant == "" {
-		return "idp.events.>"
-	}
-	return "idp.events." + tenant + ".>"
-}
-
-// At returns the place before the tenant's first event that the stream took at a time or later; the newest place if
-// there is none. The error is apperr.Unavailable.
-func (f *Feed) At(ctx context.Context, tenant string, at time.Time) (uint64, error) {
-	end, _, err := f.End()
-	if err != nil {
-		return 0, err
-	}
-	batch, err := jetstreamext.GetBatch(ctx, f.js, bus.EventStream, 1, jetstreamext.GetBatchStartTime(at),
-		jetstreamext.GetBatchSubject(subjects(tenant)))
-	if err != nil {
-		return 0, apperr.Away("the event stream", err)
-	}
-	for m, err := range batch {
-		if errors.Is(err, jetstreamext.ErrNoMessages) {
-			break
-		}
-		if err != nil {
-			return 0, apperr.Away("the event stream", err)
-		}
-		return m.Sequence - 1, nil
-	}
-	return end, nil
 }
 
 // Cursor is a place as clients see it. It contains the epoch, because a new stream starts its places again at 1.

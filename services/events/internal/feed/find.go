@@ -62,7 +62,7 @@ func (f *Feed) Back(ctx context.Context, m Mark) (uint64, error) {
 		return 0, err
 	}
 	if m.Epoch != epoch || m.Place > end {
-		oldest, err := f.Oldest(ctx)
+		oldest, err := f.Oldest(ctx, "")
 		return oldest - 1, err
 	}
 	if m.Event == "" || m.Place == 0 {

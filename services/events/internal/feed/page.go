@@ -29,7 +29,7 @@ func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
 	case "now":
 		return end, nil
 	case "":
-		oldest, err := f.Oldest(ctx)
+		oldest, err := f.Oldest(ctx, request.Tenant(ctx))
 		return oldest - 1, err
 	}
 	of, place, ok := ParseCursor(cursor)
@@ -37,7 +37,7 @@ func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
 		return 0, apperr.Invalid("after", "must be the next of an earlier page, or now")
 	}
 	if of != epoch || place > end {
-		oldest, err := f.Oldest(ctx)
+		oldest, err := f.Oldest(ctx, request.Tenant(ctx))
 		if err != nil {
 			return 0, err
 		}

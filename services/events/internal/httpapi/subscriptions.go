@@ -200,6 +200,7 @@ type EventSubscription struct {
 		Delivered int64 `json:"delivered"`
 		Failed    int64 `json:"failed" doc:"Attempts that failed"`
 		Pending   int64 `json:"pending" doc:"Events that wait for another attempt, or for an earlier event of their record"`
+		Dropped   int64 `json:"dropped" doc:"Events over NATS that were dropped unread since the last reset, because the tenant has used up its share of the storage"`
 	} `json:"counters"`
 }
 
@@ -237,4 +238,4 @@ var exampleSubscription = json.RawMessage(`{"id":"1048577","tenant_id":"acme","v
 	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","name":"HR sync",` +
 	`"event_types":["user.*"],"filter":"","delivery":{"type":"webhook","url":"https://hr.acme.test/events",` +
 	`"headers":{"X-Api-Key":"******"},"secret":"******"},"status":"1","state":"active","cursor":"tsp8xk.4711",` +
-	`"last_error":"","counters":{"delivered":12,"failed":0,"pending":0}}`)
+	`"last_error":"","counters":{"delivered":12,"failed":0,"pending":0,"dropped":0}}`)

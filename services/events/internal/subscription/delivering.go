@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -91,6 +92,30 @@ func Stop(ctx context.Context, tx *docstore.Tx, p *Progress, state, reason strin
 		return err
 	}
 	return emit(ctx, tx, state, &doc)
+}
+
+// NoteDropped says in the state of a subscription of the context's tenant that events were dropped which its subscriber
+// over NATS had not read.
+func NoteDropped(ctx context.Context, store *docstore.Store, id string, events uint64) error {
+	err := docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+		p, err := ProgressOf.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if p.Dropped == 0 {
+			p.DroppedAt = tx.Now
+		}
+		p.Dropped += int64(events) //nolint:gosec // far from the end
+		p.LastError = fmt.Sprintf(
+			"%d events were dropped unread since %s: the tenant has used up its share of the storage",
+			p.Dropped, p.DroppedAt)
+		_, err = ProgressOf.Replace(ctx, tx, p)
+		return err
+	})
+	if apperr.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // Revise writes a subscription without a change, for an event about it. The error is apperr.NotFound.

@@ -90,6 +90,7 @@ func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (
 		}
 		p.Generation++
 		p.Epoch, p.Place, p.Pending, p.LastError = epoch, place, 0, ""
+		p.Dropped, p.DroppedAt = 0, clock.Time{}
 		p.Event = s.feed.IDAt(place)
 		if sub.State != Paused {
 			sub.enter(Active)

@@ -108,6 +108,10 @@ type Progress struct {
 	Pending   int64  `json:"pending"` // events that wait for another attempt, or for an earlier event of their record
 	LastError string `json:"last_error"`
 	Logged    int64  `json:"logged"` // deliveries that the log has had
+
+	// Dropped counts the events that a subscriber over NATS had not read when its queue was shortened, since DroppedAt.
+	Dropped   int64      `json:"dropped,omitzero"`
+	DroppedAt clock.Time `json:"dropped_at,omitzero"`
 }
 
 // ProgressOf is the collection of Progress.
@@ -138,6 +142,7 @@ type counters struct {
 	Delivered int64 `json:"delivered"`
 	Failed    int64 `json:"failed"`
 	Pending   int64 `json:"pending"`
+	Dropped   int64 `json:"dropped"`
 }
 
 // view joins a subscription with its progress.
@@ -147,7 +152,7 @@ func view(doc Doc, p *Progress) (View, error) {
 		return View{}, err
 	}
 	more, err := json.Marshal(shown{
-		Cursor: cursor(p), LastError: p.LastError, Counters: counters{p.Delivered, p.Failed, p.Pending},
+		Cursor: cursor(p), LastError: p.LastError, Counters: counters{p.Delivered, p.Failed, p.Pending, p.Dropped},
 	})
 	if err != nil {
 		return View{}, err
