@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -62,6 +63,7 @@ type Follower struct {
 	// State of the running session.
 	place   uint64    // the last stream sequence that is in the replica's state
 	created time.Time // creation time of the stream that place is in; zero before the first snapshot
+	event   string    // the id of the event at place; "" if it is not known
 
 	mu    sync.Mutex
 	stale error     // the reason why the state may be out of date; nil once it is up to date
@@ -214,7 +216,7 @@ func (f *Follower) session(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look at the stream: %w", err)
 	}
-	if err := f.resume(ctx, stream.CachedInfo()); err != nil {
+	if err := f.resume(ctx, stream); err != nil {
 		return err
 	}
 	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
@@ -260,16 +262,22 @@ func (f *Follower) session(ctx context.Context) error {
 		if err := f.handle(ctx, message); err != nil {
 			return err
 		}
+		f.event = message.Headers().Get(nats.MsgIdHdr)
 		last, f.place, caughtUp = meta.Sequence.Consumer, meta.Sequence.Stream, meta.NumPending == 0
 		f.bus.metrics.lag.WithLabelValues(f.config.Name).Set(float64(meta.NumPending))
 	}
 }
 
-// resume takes a snapshot if the stream no longer has the events after the follower's place.
-func (f *Follower) resume(ctx context.Context, info *jetstream.StreamInfo) error {
+// resume takes a snapshot if the stream no longer has the events after the follower's place, or has another event
+// there: a server may lose its newest events in a power cut.
+func (f *Follower) resume(ctx context.Context, stream jetstream.Stream) error {
+	info := stream.CachedInfo()
 	state := info.State
 	if f.created.Equal(info.Created) && oldestKept(info, "") <= f.place+1 && f.place <= state.LastSeq {
-		return nil
+		there, err := idAt(ctx, stream, f.place)
+		if err != nil || there == "" || f.event == "" || there == f.event {
+			return err
+		}
 	}
 	if f.created.IsZero() {
 		f.bus.log.Info("a follower begins with a snapshot", "follower", f.config.Name)
@@ -279,15 +287,34 @@ func (f *Follower) resume(ctx context.Context, info *jetstream.StreamInfo) error
 			"follower", f.config.Name)
 	}
 	f.setStale(errNoSnapshot)
+	event, err := idAt(ctx, stream, state.LastSeq)
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	if err := f.config.Snapshot(ctx); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	f.bus.log.Info("a follower's snapshot is complete", "follower", f.config.Name, "took", time.Since(began).
 		Round(time.Millisecond))
-	f.place, f.created = state.LastSeq, info.Created
+	f.place, f.created, f.event = state.LastSeq, info.Created, event
 	f.setStale(errors.New("the follower is catching up with the stream"))
 	return nil
+}
+
+// idAt returns the id of the event at a place; "" if the stream does not have it.
+func idAt(ctx context.Context, stream jetstream.Stream, place uint64) (string, error) {
+	if place == 0 {
+		return "", nil
+	}
+	m, err := stream.GetMsg(ctx, place)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look at the newest event: %w", err)
+	}
+	return m.Header.Get(nats.MsgIdHdr), nil
 }
 
 // checkKept checks that the stream has dropped nothing after a place while the follower caught up.

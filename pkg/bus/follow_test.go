@@ -3,9 +3,12 @@ package bus
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"net"
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -261,4 +264,47 @@ func TestFollowersThatCannotBe(t *testing.T) {
 		_, err := b.Follow(t.Context(), c)
 		require.Error(t, err, name)
 	}
+}
+
+// gate lets a client reach the server only while it is open.
+type gate struct {
+	*box
+	shut atomic.Bool
+}
+
+func (g *gate) InProcessConn() (net.Conn, error) {
+	if g.shut.Load() {
+		return nil, errors.New("away")
+	}
+	return g.box.InProcessConn()
+}
+
+// A follower whose newest event was lost in a power cut, and its place given to another, begins again with a snapshot.
+func TestAFollowerNoticesAnotherEventAtItsPlace(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	g := &gate{box: x}
+	away, err := Connect(t.Context(), Config{Name: "away", InProcess: g, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, away.Close(context.Background())) })
+	var m mirror
+	ready(t, follow(t, away, &m))
+	publish(t, b, message("1", 1))
+	m.until(t, 1, "1-1")
+	x.stop()
+	before := t.TempDir()
+	require.NoError(t, os.CopyFS(before, os.DirFS(x.dir)))
+	x.start()
+	wait.Until(t, func() bool { return b.Ready() == nil })
+	publish(t, b, message("1", 2))
+	m.until(t, 1, "1-2")
+
+	g.shut.Store(true)
+	x.stop()
+	x.dir = before
+	x.start()
+	wait.Until(t, func() bool { return b.Ready() == nil })
+	publish(t, b, message("2", 1), message("2", 2))
+	g.shut.Store(false)
+	m.until(t, 2, "")
 }

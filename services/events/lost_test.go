@@ -2,6 +2,8 @@ package events_test
 
 import (
 	"net/http"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,8 +40,6 @@ func TestWaitingDeliveriesOfALostStream(t *testing.T) {
 	require.Len(t, list, 1)
 
 	require.NoError(t, js.DeleteStream(t.Context(), bus.EventStream))
-	before := stream.CachedInfo().Created
-	wait.Until(t, func() bool { return time.Now().Unix() > before.Unix() }, "cursors tell streams apart by the second")
 	_, err = js.CreateStream(t.Context(), config)
 	require.NoError(t, err)
 	s.NATS.Stop()
@@ -113,4 +113,51 @@ func TestPlacesNeverComeTwice(t *testing.T) {
 		wait.Until(t, func() bool { again, err = js.Stream(t.Context(), name); return err == nil })
 		require.Greater(t, again.CachedInfo().State.FirstSeq, last)
 	}
+}
+
+// A cursor of an event that the server lost is refused if another event has its place: the client learns from where on
+// it misses nothing.
+func TestCursorsOfLostEvents(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	tell(t, s, "acme", "1", 1, "created")
+	awaitFeed(t, c, 1)
+	kept := c.Get("/v1/events").Object()["next"].(string)
+	before := s.NATS.Copy()
+	for _, record := range []string{"2", "3", "4"} {
+		tell(t, s, "acme", record, 1, "created")
+	}
+	arrived := func(n int) bool { // NATS was away
+		answer := c.Get("/v1/events?after=" + kept)
+		return answer.Status == http.StatusOK && len(answer.Object()["items"].([]any)) == n
+	}
+	wait.Until(t, func() bool { return arrived(3) })
+	lost := c.Get("/v1/events").Object()["next"].(string)
+	c.Get("/v1/events?after=" + lost).OK(nil)
+
+	s.NATS.Restore(before)
+	again := []any{"5", "6", "7", "8"}
+	for _, record := range again {
+		tell(t, s, "acme", record.(string), 1, "created")
+	}
+	wait.Until(t, func() bool { return arrived(len(again)) })
+	next := continues(t, c.Get("/v1/events?after="+lost))
+	require.Equal(t, append([]any{"1"}, again...), recordsOf(c.Get("/v1/events?after="+next)))
+	require.Equal(t, again, recordsOf(in(replica(t, s), "acme").Get("/v1/events?after="+kept)))
+	c.Get("/v1/events?after="+lost+"x").Problem(http.StatusBadRequest, "invalid_parameters", "query.after")
+}
+
+// Cursors of earlier versions are valid: their epoch has whole seconds, and they have no mark of their event.
+func TestCursorsOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	parts := strings.Split(c.Get("/v1/events?after=now").Object()["next"].(string), ".")
+	tell(t, s, "acme", "1", 1, "created")
+	awaitFeed(t, c, 1)
+	created, err := strconv.ParseInt(parts[0], 36, 64)
+	require.NoError(t, err)
+	former := strconv.FormatInt(created/int64(time.Second), 36) + "." + parts[1]
+	require.Equal(t, []any{"1"}, recordsOf(c.Get("/v1/events?after="+former)))
 }

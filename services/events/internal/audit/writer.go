@@ -103,8 +103,8 @@ func Written(ctx context.Context, store *docstore.Store, events *feed.Feed) (uin
 	if err != nil {
 		return 0, err
 	}
-	if _, epoch, err := events.End(); err != nil || at.Epoch != epoch {
-		return 0, err
+	if !events.IsEpoch(at.Epoch) {
+		return 0, nil
 	}
 	return at.Place, nil
 }

@@ -24,7 +24,6 @@ import (
 
 const (
 	places      = 1024        // the most tries of all subscriptions at the same time; tenants take turns
-	lookAgain   = time.Minute // how often all subscriptions are looked up again
 	waitForWork = time.Second // how often workers that ended or could not start are tried again
 )
 
@@ -54,8 +53,9 @@ type Engine struct {
 
 	workers map[docstore.Ref]*running // only Run uses it
 	later   map[docstore.Ref]bool     // subscriptions whose worker could not start yet or has ended
+	alive   bool                      // this replica may work
 
-	lookedAt time.Time // when all subscriptions were last looked up
+	ended chan docstore.Ref // subscriptions whose worker has ended
 }
 
 type running struct {
@@ -82,7 +82,7 @@ func New(c Config) *Engine {
 	return &Engine{
 		store: c.Store, feed: c.Feed, group: c.Group, sender: c.Sender, clock: c.Clock, logger: c.Log,
 		schedule: c.Schedule, gate: fair.NewGate("deliveries", places, fair.Any),
-		workers: map[docstore.Ref]*running{}, later: map[docstore.Ref]bool{},
+		workers: map[docstore.Ref]*running{}, later: map[docstore.Ref]bool{}, ended: make(chan docstore.Ref),
 		metrics: metrics{
 			tries: telemetry.Register(c.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
 				Name: "idp_delivery_tries_total", Help: "Attempts to deliver an event to a subscription.",
@@ -122,6 +122,11 @@ func (e *Engine) Run(ctx context.Context) error {
 			if again = ref == everything; !again {
 				e.restart(ctx, ref)
 			}
+		case ref := <-e.ended:
+			if r := e.workers[ref]; r != nil && r.ended() {
+				delete(e.workers, ref)
+				e.later[ref] = true
+			}
 		case <-shared:
 			again = true
 		case <-wait.C:
@@ -147,6 +152,7 @@ func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- docstor
 		}
 	}
 	for ctx.Err() == nil {
+		// Follow ends with InvalidState where events may be missing.
 		err := e.feed.Follow(request.System(ctx, ""), from, feed.Types{"event_subscription.*"},
 			func(_ string, events []*feed.Event) error {
 				for _, event := range events {
@@ -164,31 +170,25 @@ func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- docstor
 	}
 }
 
-// tidy removes workers that have ended and starts those that could not start before. It reports whether all
-// subscriptions should be looked up again, in case an event was missed.
+// tidy starts workers that could not start before, and stops all while the other replicas may take this one for dead.
+// It reports whether all subscriptions should be looked up, because this replica may work again.
 func (e *Engine) tidy(ctx context.Context) (again bool) {
-	for ref, r := range e.workers {
-		switch {
-		case r.ended():
-			delete(e.workers, ref)
-			e.later[ref] = true
-		case !e.owns(ref):
-			e.stop(ref)
-			e.later[ref] = true
-		}
+	was := e.alive
+	if e.alive = e.group.Alive(); !e.alive {
+		e.stopAll()
+		return false
 	}
 	for ref := range e.later {
 		delete(e.later, ref)
 		e.restart(ctx, ref)
 	}
-	return e.lookedAt.Add(lookAgain).Before(time.Now())
+	return !was
 }
 
 func (e *Engine) owns(ref docstore.Ref) bool { return e.group.Owns(ref.Tenant + "/" + ref.ID) }
 
 // reconcile starts the workers that are missing, and stops those that belong to other replicas now.
 func (e *Engine) reconcile(ctx context.Context) error {
-	e.lookedAt = time.Now()
 	for ref := range e.workers {
 		if !e.owns(ref) {
 			e.stop(ref)
@@ -248,13 +248,17 @@ func (e *Engine) start(ctx context.Context, ref docstore.Ref) {
 		e.later[ref] = true
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	working, cancel := context.WithCancel(ctx)
 	r := &running{cancel, make(chan struct{})}
 	e.workers[ref] = r
 	go func() {
-		defer close(r.done)
-		defer cancel()
-		w.run(ctx)
+		w.run(working)
+		cancel()
+		close(r.done)
+		select {
+		case e.ended <- ref:
+		case <-ctx.Done():
+		}
 	}()
 }
 

@@ -31,7 +31,7 @@ func (w *worker) save(ctx context.Context, release bool) bool {
 	w.hold()
 	ctx = request.System(request.With(ctx, request.Info{ID: request.NewID()}), w.sub.TenantID)
 	err := docstore.Do(ctx, w.store, func(tx *docstore.Tx) error { return w.write(ctx, tx, release) })
-	w.lastSave = time.Now()
+	w.lastSave, w.passed = time.Now(), 0
 	if errors.Is(err, errLost) {
 		return false
 	}

@@ -33,14 +33,13 @@ const (
 	lastProbe  = 5 * time.Minute
 
 	saveEvery = 200 * time.Millisecond // how often deliveries are saved
-	lookEvery = 15 * time.Second       // how often an idle worker moves its place, in memory
 
-	// moveEvery is how often only the place is saved: others' events move it, too, and an idle subscription must cost
-	// nothing. It is far less than the stream keeps events. After a restart the tenant's events since then are read
-	// again.
-	moveEvery = time.Hour
-	saveAfter = 200 // deliveries that are saved without waiting
-	awayPause = time.Second
+	// An idle subscription costs nothing. So only its place is saved after maxPassed events of its tenant, which are
+	// read again after a restart, and otherwise as often as it takes to stay among the events that the stream keeps.
+	maxPassed      = 5000
+	movesWhileKept = 8
+	saveAfter      = 200 // deliveries that are saved without waiting
+	awayPause      = time.Second
 )
 
 // item is an event on its way to the receiver.
@@ -99,6 +98,7 @@ type worker struct {
 	outdated  bool   // the next event is about a change of the subscription itself
 	lastSave  time.Time
 	moveAfter time.Duration // since lastSave
+	passed    int           // events that were read since then
 }
 
 type tried struct {
@@ -109,7 +109,8 @@ type tried struct {
 // run delivers until ctx ends, or the subscription stops, changes or is taken by another replica.
 func (w *worker) run(ctx context.Context) {
 	w.lastSave = time.Now()
-	w.moveAfter = moveEvery/2 + rand.N(moveEvery/2) // those that start together do not save together
+	w.moveAfter = w.feed.Keeps() / movesWhileKept
+	w.moveAfter = w.moveAfter/2 + rand.N(w.moveAfter/2+1) // those that start together do not save together
 	sending, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for {
@@ -135,6 +136,9 @@ func (w *worker) run(ctx context.Context) {
 			w.await()
 			return
 		}
+		if time.Since(w.lastSave) >= w.moveAfter { // there was nothing to move
+			w.lastSave = time.Now()
+		}
 	}
 }
 
@@ -154,7 +158,7 @@ func (w *worker) await() {
 
 // pause is how long the worker may sleep.
 func (w *worker) pause(problem bool) time.Duration {
-	pause := lookEvery
+	pause := max(w.moveAfter-time.Since(w.lastSave), awayPause)
 	if w.unsaved() {
 		pause = max(0, saveEvery-time.Since(w.lastSave))
 	}
@@ -185,7 +189,7 @@ func (w *worker) mustSave() bool {
 	if w.unsaved() && (since >= saveEvery || len(w.ended) >= saveAfter) {
 		return true
 	}
-	return since >= w.moveAfter && w.place() > w.saved
+	return (since >= w.moveAfter || w.passed >= maxPassed) && w.place() > w.saved
 }
 
 // takeIn reads events from the feed as long as there is room. It reports whether the stream could not be read.
@@ -206,6 +210,7 @@ func (w *worker) takeIn(ctx context.Context) (problem bool) {
 		if err != nil {
 			return ctx.Err() == nil
 		}
+		w.passed += len(events)
 		for _, e := range events {
 			if w.outdated = w.isOutdatedBy(e); w.outdated {
 				return false
@@ -222,7 +227,7 @@ func (w *worker) takeIn(ctx context.Context) (problem bool) {
 
 // take adds an event of the stream, unless it is on its way already: the stream has it again if it had lost it.
 func (w *worker) take(ctx context.Context, e *feed.Event) {
-	cursor := feed.Cursor(w.epoch, e.Place)
+	cursor := feed.Cursor(w.epoch, e.Place, e.ID)
 	if it := w.waiting[e.ID]; it != nil {
 		if it.Cursor != cursor {
 			it.Place, it.Cursor, it.dirty, w.blocked = e.Place, cursor, true, true

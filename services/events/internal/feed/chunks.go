@@ -60,6 +60,19 @@ func (c *chunks) find(tenant string, after uint64) *chunk {
 	return nil
 }
 
+// at returns the event at a place; nil if no chunk has it.
+func (c *chunks) at(place uint64) *Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.list {
+		i := sort.Search(len(one.events), func(i int) bool { return one.events[i].Place >= place })
+		if i < len(one.events) && one.events[i].Place == place {
+			return one.events[i]
+		}
+	}
+	return nil
+}
+
 func (c *chunks) add(one *chunk) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"sort"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -35,13 +34,21 @@ type Feed struct {
 	js  jetstream.JetStream
 	log *slog.Logger
 
-	mu      sync.Mutex
-	epoch   string   // identifies the stream; "" before Run has found it
-	turn    int      // grows when the stream is another one, or has lost its newest events
-	recent  []*Event // the newest events, oldest first
-	bytes   int
-	first   uint64 // recent has every event whose place is at least this
-	last    uint64 // the newest place
+	mu     sync.Mutex
+	epoch  string   // identifies the stream; "" before Run has found it
+	former string   // the same in the form of earlier versions, which stored places and cursors may have
+	turn   int      // grows when the stream is another one, or has lost its newest events
+	recent []*Event // the newest events, oldest first
+	bytes  int
+	first  uint64 // recent has every event whose place is at least this
+	last   uint64 // the newest place
+
+	// past is the newest place of each tenant whose events are no longer in memory, of all events after since. So those
+	// who have read everything need not look into the stream.
+	past  map[string]uint64
+	since uint64
+	keeps time.Duration // how long the stream keeps events
+
 	changed map[string]chan struct{}
 
 	old chunks // what readers behind first have read
@@ -49,7 +56,7 @@ type Feed struct {
 
 // New makes a feed. Run must run for it to have events.
 func New(js jetstream.JetStream, log *slog.Logger) *Feed {
-	return &Feed{js: js, log: log, changed: map[string]chan struct{}{}}
+	return &Feed{js: js, log: log, changed: map[string]chan struct{}{}, past: map[string]uint64{}}
 }
 
 // GoneError reports that events after a place are no longer kept.
@@ -146,11 +153,14 @@ func (f *Feed) resume(info *jetstream.StreamInfo, holds bool) (from uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	state := info.State
-	epoch := strconv.FormatInt(info.Created.Unix(), 36)
+	epoch := strconv.FormatInt(info.Created.UnixNano(), 36)
+	f.keeps = info.Config.MaxAge
+	f.former = strconv.FormatInt(info.Created.Unix(), 36)
 	if !holds || f.epoch != epoch || state.FirstSeq > f.last+1 || state.LastSeq < f.last {
 		f.epoch, f.recent, f.bytes = epoch, nil, 0
 		f.turn++
 		f.first, f.last = state.LastSeq+1, state.LastSeq
+		f.past, f.since = map[string]uint64{}, f.last
 		f.old.clear()
 		f.wake("")
 	}
@@ -163,6 +173,7 @@ func (f *Feed) add(place uint64, subject string, payload []byte) {
 	defer f.mu.Unlock()
 	if place > f.last+1 { // events were dropped before they came here
 		f.recent, f.bytes, f.first = nil, 0, place
+		f.past, f.since = map[string]uint64{}, place-1
 		f.turn++
 		f.wake("")
 	}
@@ -177,6 +188,7 @@ func (f *Feed) add(place uint64, subject string, payload []byte) {
 	for len(f.recent)-drop > maxRecent || f.bytes > maxRecentBytes {
 		f.bytes -= len(f.recent[drop].Payload)
 		f.first = f.recent[drop].Place + 1
+		f.past[f.recent[drop].Tenant] = f.recent[drop].Place
 		drop++
 	}
 	clear(f.recent[:drop])
@@ -219,6 +231,24 @@ func (f *Feed) End() (place uint64, epoch string, err error) {
 	return f.last, f.epoch, nil
 }
 
+// Keeps returns how long the stream keeps events.
+func (f *Feed) Keeps() time.Duration {
+	const always = 365 * 24 * time.Hour
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.keeps == 0 {
+		return always
+	}
+	return f.keeps
+}
+
+// IsEpoch reports whether a stored place or a cursor is of the present stream.
+func (f *Feed) IsEpoch(epoch string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return epoch != "" && (epoch == f.epoch || epoch == f.former)
+}
+
 // Await waits until the end of the stream is known.
 func (f *Feed) Await(ctx context.Context) error {
 	for {
@@ -244,7 +274,7 @@ func (f *Feed) Read(ctx context.Context, tenant string, after uint64, limit int)
 		f.mu.Unlock()
 		return nil, 0, errNotYet
 	}
-	if after+1 >= f.first {
+	if after+1 >= f.first || tenant != "" && after >= f.since && f.past[tenant] <= after {
 		defer f.mu.Unlock()
 		events, next = f.remembered(tenant, after, limit)
 		return events, next, nil
@@ -288,14 +318,4 @@ func (f *Feed) remembered(tenant string, after uint64, limit int) (events []*Eve
 		}
 	}
 	return events, max(after, f.last)
-}
-
-// Cursor is a place as clients see it. It contains the epoch, because a new stream starts its places again at 1.
-func Cursor(epoch string, place uint64) string { return epoch + "." + strconv.FormatUint(place, 10) }
-
-// ParseCursor is the opposite of Cursor.
-func ParseCursor(cursor string) (epoch string, place uint64, ok bool) {
-	epoch, number, _ := strings.Cut(cursor, ".")
-	place, err := strconv.ParseUint(number, 10, 63)
-	return epoch, place, err == nil && epoch != ""
 }

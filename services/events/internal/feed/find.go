@@ -10,12 +10,11 @@ import (
 // Find returns the event with an id at a cursor; nil if the stream no longer has it, or is another stream than the
 // cursor's. The error is apperr.Unavailable.
 func (f *Feed) Find(ctx context.Context, tenant, cursor, id string) (*Event, error) {
-	_, epoch, err := f.End()
-	if err != nil {
+	if _, _, err := f.End(); err != nil {
 		return nil, err
 	}
-	of, place, ok := ParseCursor(cursor)
-	if !ok || of != epoch || place == 0 {
+	of, place, _, ok := ParseCursor(cursor)
+	if !ok || !f.IsEpoch(of) || place == 0 {
 		return nil, nil
 	}
 	events, _, err := f.Read(ctx, tenant, place-1, 1)
@@ -57,11 +56,11 @@ const unsure = time.Minute
 // keeps it. It is the place before the oldest event if the stream is another one, and that before the unsure events if
 // it has given the mark's place to another event. The error is apperr.Unavailable.
 func (f *Feed) Back(ctx context.Context, m Mark) (uint64, error) {
-	end, epoch, err := f.End()
+	end, _, err := f.End()
 	if err != nil {
 		return 0, err
 	}
-	if m.Epoch != epoch || m.Place > end {
+	if !f.IsEpoch(m.Epoch) || m.Place > end {
 		oldest, err := f.Oldest(ctx, "")
 		return oldest - 1, err
 	}

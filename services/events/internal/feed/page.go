@@ -18,37 +18,9 @@ const (
 	moveOn = time.Minute
 )
 
-// Start returns the cursor's place: that of the oldest event that is kept for "", the newest one for "now". The error
-// is apperr.InvalidParameters (not a cursor), InvalidState (of another stream) or Unavailable.
-func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
-	end, epoch, err := f.End()
-	if err != nil {
-		return 0, err
-	}
-	switch cursor {
-	case "now":
-		return end, nil
-	case "":
-		oldest, err := f.Oldest(ctx, request.Tenant(ctx))
-		return oldest - 1, err
-	}
-	of, place, ok := ParseCursor(cursor)
-	if !ok {
-		return 0, apperr.Invalid("after", "must be the next of an earlier page, or now")
-	}
-	if of != epoch || place > end {
-		oldest, err := f.Oldest(ctx, request.Tenant(ctx))
-		if err != nil {
-			return 0, err
-		}
-		return 0, gone(epoch, oldest)
-	}
-	return place, nil
-}
-
 func gone(epoch string, oldest uint64) error {
 	return apperr.New(apperr.InvalidState,
-		"events after this cursor are no longer kept; the feed can continue with after=%s", Cursor(epoch, oldest-1))
+		"events after this cursor are no longer kept; the feed can continue with after=%s", Cursor(epoch, oldest-1, ""))
 }
 
 // Page calls fn with the events of the context's tenant after a place whose types are selected, in parts as they are
@@ -79,12 +51,12 @@ func (f *Feed) Page(ctx context.Context, after uint64, types Types, limit int,
 			after = fit[len(fit)-1].Place
 		}
 		if full {
-			return Cursor(epoch, after), after < end, nil
+			return f.endOf(epoch, fit, after), after < end, nil
 		}
 		scanned += len(events)
 		after = read
 		if read >= end || scanned >= maxScanned {
-			return Cursor(epoch, read), read < end, nil
+			return f.endOf(epoch, events, read), read < end, nil
 		}
 	}
 }
@@ -119,8 +91,11 @@ func (f *Feed) part(ctx context.Context, epoch string, after uint64, limit int) 
 // apperr.InvalidState if events are no longer kept, or Unavailable.
 func (f *Feed) Follow(ctx context.Context, after uint64, types Types,
 	fn func(cursor string, events []*Event) error) error {
-	tenant := request.Tenant(ctx)
+	tenant, turn := request.Tenant(ctx), f.Turn()
 	for ctx.Err() == nil {
+		if f.Turn() != turn {
+			return apperr.New(apperr.InvalidState, "the stream has lost events; begin again where you were")
+		}
 		changed := f.Changed(tenant)
 		_, epoch, err := f.End()
 		if err != nil {
@@ -131,7 +106,7 @@ func (f *Feed) Follow(ctx context.Context, after uint64, types Types,
 			return err
 		}
 		if selected := types.among(events); len(selected) > 0 || next > after {
-			if err := fn(Cursor(epoch, next), selected); err != nil {
+			if err := fn(f.endOf(epoch, events, next), selected); err != nil {
 				return err
 			}
 		}

@@ -24,7 +24,8 @@ func (a *api) registerEvents(s *rest.Server) {
 		Doc: "The tenant's events in the order of the stream, after the cursor `after`. Without `after` the feed " +
 			"starts with the oldest event that is kept, with `now` at its end. `next` is the cursor for the next " +
 			"request. A page ends early at 4 MiB: `more` says whether there are further events. 409 means that " +
-			"events after the cursor are no longer kept; its detail has the cursor to continue with.\n\nWith " +
+			"events after the cursor are no longer kept, or that the stream has lost events in a power cut; its " +
+			"detail has the cursor to continue with.\n\nWith " +
 			"`Accept: text/event-stream` the events come as Server-Sent Events, without end: " +
 			"`id` is the cursor, `event` the type, `data` the event; `Last-Event-ID` resumes.",
 		Response: map[string]any{"items": []any{exampleEvent}, "next": "tsp8xk.4711", "more": false},
@@ -103,10 +104,10 @@ func (a *api) writePage(ctx context.Context, w io.Writer, after uint64, types fe
 func (a *api) eventStream(after uint64, types feed.Types) *rest.Events {
 	return &rest.Events{Run: func(ctx context.Context, send func(...rest.ServerEvent) error) error {
 		return a.Feed.Follow(ctx, after, types, func(cursor string, events []*feed.Event) error {
-			epoch, _, _ := feed.ParseCursor(cursor)
+			epoch, _, _, _ := feed.ParseCursor(cursor)
 			list := make([]rest.ServerEvent, len(events), len(events)+1)
 			for i, e := range events {
-				list[i] = rest.ServerEvent{ID: feed.Cursor(epoch, e.Place), Name: e.Type, Data: e.Payload}
+				list[i] = rest.ServerEvent{ID: feed.Cursor(epoch, e.Place, e.ID), Name: e.Type, Data: e.Payload}
 			}
 			return send(append(list, rest.ServerEvent{ID: cursor})...)
 		})

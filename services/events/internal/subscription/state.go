@@ -23,7 +23,7 @@ func cursor(p *Progress) string {
 	if p.Epoch == "" {
 		return ""
 	}
-	return feed.Cursor(p.Epoch, p.Place)
+	return feed.Cursor(p.Epoch, p.Place, p.Event)
 }
 
 func (s *Subscription) enter(state string) {
