@@ -32,9 +32,12 @@ const format = 1
 //	stores.json         the stores that the folder has had
 //	api.url             the address of the running platform
 //	nats.url            the address of NATS for event subscribers
+//	nats.jobs.url       the address of NATS for workers of jobs
 //	nats/               event streams
 //	<service>.db        a SQLite file for each service
 type folder struct{ path string }
+
+const workersURL = "nats.jobs.url"
 
 // openFolder makes the folder if it does not exist, and refuses one that a newer program has written.
 func openFolder(path string) (folder, error) {

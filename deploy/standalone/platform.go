@@ -62,7 +62,7 @@ func (s settings) stores() []string {
 type platform struct {
 	gateway *gateway.Gateway
 	nats    *embedded.Server
-	natsURL string // for subscribers; "" if NATS does not listen
+	natsURL string // for readers of events; "" if NATS does not listen
 
 	cleanups []func(context.Context) error // newest last
 }
@@ -250,16 +250,24 @@ func (p *platform) startNATS(
 	return b, nil
 }
 
-// startServer starts the embedded server, and writes the URL for subscribers into the data folder.
+// startServer starts the embedded server, and writes its URLs for readers of events and for workers of jobs into the
+// data folder.
 func (p *platform) startServer(s settings, f folder, log *slog.Logger) error {
 	password, err := f.keep("nats.password", func() (string, error) { return secret.Token(24), nil })
 	if err != nil {
 		return err
 	}
-	config := embedded.Config{StoreDir: f.join("nats"), User: "events", Password: password, Log: log}
+	work, err := f.keep("nats.jobs.password", func() (string, error) { return secret.Token(24), nil })
+	if err != nil {
+		return err
+	}
+	config := embedded.Config{
+		StoreDir: f.join("nats"), Log: log,
+		User: "events", Password: password, Worker: "jobs", WorkerPassword: work,
+	}
 	switch s.NATSListen {
 	case "off":
-		config.User, config.Password = "", ""
+		config.User, config.Password, config.Worker, config.WorkerPassword = "", "", "", ""
 	case "":
 		config.Listen = "127.0.0.1:4222"
 	default:
@@ -279,9 +287,11 @@ func (p *platform) startServer(s settings, f folder, log *slog.Logger) error {
 	if config.Listen == "" {
 		return nil
 	}
-	p.natsURL = strings.Replace(p.nats.ClientURL(), "://", "://"+url.UserPassword(config.User, password).String()+"@",
-		1)
-	return f.replace("nats.url", p.natsURL)
+	as := func(user, password string) string {
+		return strings.Replace(p.nats.ClientURL(), "://", "://"+url.UserPassword(user, password).String()+"@", 1)
+	}
+	p.natsURL = as(config.User, password)
+	return errors.Join(f.replace("nats.url", p.natsURL), f.replace(workersURL, as(config.Worker, work)))
 }
 
 // stop ends everything, the last started first.

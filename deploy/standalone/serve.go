@@ -89,6 +89,8 @@ func greet(out io.Writer, s settings, f folder, p *platform, base, admin string)
 	fmt.Fprintf(out, "  data     %s\n", f.path)
 	if p.natsURL != "" {
 		fmt.Fprintf(out, "  events   nats sub --server \"$(cat %s)\" 'idp.events.>'\n", f.join("nats.url"))
+		fmt.Fprintf(out, "  jobs     nats reply --server \"$(cat %s)\" 'idp.jobs.<tenant>.<subject>' ''\n",
+			f.join(workersURL))
 	}
 	if admin != "" {
 		fmt.Fprintf(out, "  metrics  http://%s/metrics\n", admin)

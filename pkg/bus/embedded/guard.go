@@ -11,21 +11,36 @@ import (
 
 // guard decides what a connection may do: everything if it comes from this process, otherwise what readers may.
 type guard struct {
-	user, password [sha256.Size]byte
+	readers, workers credential
 
 	// open is closed when reader is set: clients may connect before a restarting server is ready, and must not be
 	// refused.
 	open   chan struct{}
 	reader *server.User // nil if no TCP client is admitted
+	worker *server.User // nil if no worker is
 
 	session     time.Duration   // how long users of subscriptions may stay connected
 	subscribers *server.Account // the account of the users of subscriptions
 	subscriber  *atomic.Pointer[Subscriber]
 }
 
-func newGuard(user, password string, subscriber *atomic.Pointer[Subscriber]) *guard {
-	return &guard{subscriber: subscriber, user: sha256.Sum256([]byte(user)), password: sha256.Sum256([]byte(password)),
-		open: make(chan struct{})}
+func newGuard(c Config, subscriber *atomic.Pointer[Subscriber]) *guard {
+	return &guard{
+		readers: credentialOf(c.User, c.Password), workers: credentialOf(c.Worker, c.WorkerPassword),
+		subscriber: subscriber, open: make(chan struct{}),
+	}
+}
+
+// credential is a user and a password, hashed so that their comparison always takes the same time.
+type credential struct{ user, password [sha256.Size]byte }
+
+func credentialOf(user, password string) credential {
+	return credential{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))}
+}
+
+func (c credential) equals(given credential) bool {
+	return subtle.ConstantTimeCompare(c.user[:], given.user[:])&
+		subtle.ConstantTimeCompare(c.password[:], given.password[:]) == 1
 }
 
 // Check implements server.Authentication. Only a pipe, which nobody outside the process can open, counts as this
@@ -40,13 +55,16 @@ func (g *guard) Check(c server.ClientAuthentication) bool {
 		return true
 	}
 	given := c.GetOpts()
-	user, password := sha256.Sum256([]byte(given.Username)), sha256.Sum256([]byte(given.Password))
+	as := credentialOf(given.Username, given.Password)
 	<-g.open
-	if subtle.ConstantTimeCompare(user[:], g.user[:])&subtle.ConstantTimeCompare(password[:], g.password[:]) == 0 ||
-		g.reader == nil {
+	switch {
+	case g.reader != nil && g.readers.equals(as):
+		c.RegisterUser(g.reader)
+	case g.worker != nil && g.workers.equals(as):
+		c.RegisterUser(g.worker)
+	default:
 		return g.admitSubscriber(c, given.Username, given.Password)
 	}
-	c.RegisterUser(g.reader)
 	return true
 }
 

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -63,7 +64,18 @@ func share(running *server.Server, name, events, next, info, ack string) (*serve
 	return account, nil
 }
 
-// admitReaders creates both accounts and the readers' user, if TCP clients are admitted at all.
+// workersPermissions let a worker receive the work of jobs, and reply once to each message. It is a user of the
+// services' account, where the work is sent: it may not publish anything else, so it can neither use JetStream nor make
+// the server publish.
+func workersPermissions() *server.Permissions {
+	return &server.Permissions{
+		Subscribe: &server.SubjectPermission{Allow: []string{"idp.jobs.>"}},
+		Publish:   &server.SubjectPermission{Allow: []string{}},
+		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: 10 * time.Second},
+	}
+}
+
+// admitReaders creates both accounts and the users of readers and workers, if TCP clients are admitted at all.
 func (c Config) admitReaders(running *server.Server, guard *guard) error {
 	defer close(guard.open)
 	if c.Listen == "" {
@@ -75,6 +87,11 @@ func (c Config) admitReaders(running *server.Server, guard *guard) error {
 		return err
 	}
 	guard.subscribers = subscribers
+	if c.Worker != "" {
+		guard.worker = &server.User{
+			Username: c.Worker, Account: running.GlobalAccount(), Permissions: workersPermissions(),
+		}
+	}
 	readers, err := share(running, readersAccount, readerEvents, readerNext, readerInfo, readerAck)
 	if err != nil {
 		return err

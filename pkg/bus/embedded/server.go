@@ -57,6 +57,8 @@ type Config struct {
 	// "events" of the stream IDP_EVENTS if there is one, and nothing else: see admitReaders. Both are required with
 	// Listen.
 	User, Password string
+	// Worker and WorkerPassword are for TCP clients that do the work of jobs: see workersPermissions. Optional.
+	Worker, WorkerPassword string
 	// SubscriberSession is how long users of subscriptions may stay connected before they are asked for again; 0 means
 	// 30 s.
 	SubscriberSession time.Duration
@@ -129,7 +131,7 @@ func (s *Server) run() error {
 	if err := s.config.probe(); err != nil {
 		return err
 	}
-	options, guard := s.options.Clone(), newGuard(s.config.User, s.config.Password, &s.subscriber)
+	options, guard := s.options.Clone(), newGuard(s.config, &s.subscriber)
 	guard.session = cmp.Or(s.config.SubscriberSession, defaultSession)
 	options.CustomClientAuthentication = guard
 	started, err := server.NewServer(options)
@@ -218,6 +220,9 @@ func (c Config) options() (*server.Options, error) {
 	}
 	if !validUser(c.User) || c.Password == "" {
 		return nil, errors.New("embedded NATS: TCP clients need a password and a user name of letters, digits, _ and -")
+	}
+	if c.Worker != "" && (!validUser(c.Worker) || c.Worker == c.User || c.WorkerPassword == "") {
+		return nil, errors.New("embedded NATS: workers need a password and a user name of their own")
 	}
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
