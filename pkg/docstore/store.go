@@ -303,18 +303,23 @@ type dryRunKey struct{}
 type expectKey struct{}
 type turnKey struct{}
 
-// InTurn makes the Writes of the context take turns with the other Writes of this process that have the same key and
-// the same tenant. It is for transactions that change the same document and would abort one another. It replaces an
-// earlier key. It only saves work: Writes without the key, and those of other processes, do not wait.
-func InTurn(ctx context.Context, key string) context.Context {
-	return context.WithValue(ctx, turnKey{}, request.Tenant(ctx)+"/"+key)
+// InTurn makes the Writes of the context take turns with the other Writes of this process that share a key and have the
+// same tenant. It is for transactions that change the same documents and would abort one another. It replaces earlier
+// keys. It only saves work: Writes without the keys, and those of other processes, do not wait.
+func InTurn(ctx context.Context, keys ...string) context.Context {
+	turns := make([]string, len(keys))
+	for i, key := range keys {
+		turns[i] = request.Tenant(ctx) + "/" + key
+	}
+	slices.Sort(turns)
+	return context.WithValue(ctx, turnKey{}, slices.Compact(turns))
 }
 
-// Turn returns the key of InTurn with its tenant, "" if there is none. It is for engines whose transactions can abort
-// one another.
-func Turn(ctx context.Context) string {
-	key, _ := ctx.Value(turnKey{}).(string)
-	return key
+// Turns returns the keys of InTurn with their tenant. They are sorted, so that those who take several turns in this
+// order never wait for each other. It is for engines whose transactions can abort one another.
+func Turns(ctx context.Context) []string {
+	keys, _ := ctx.Value(turnKey{}).([]string)
+	return keys
 }
 
 // OnCommit makes every Write of the context call hook, with the result of its function, before it commits. The hook

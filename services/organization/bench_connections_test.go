@@ -2,6 +2,7 @@ package organization_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
@@ -19,7 +20,7 @@ func changesOfTree(t testing.TB, c *testkit.Client, people int) []testkit.Change
 	t.Helper()
 	addObject(t, c, "company")
 	top := addNode(t, c, "company", "", "top")
-	all := addNode(t, c, "company", "", "all")
+	all, leaving := addNode(t, c, "company", "", "all"), addNode(t, c, "company", "", "leaving")
 	var teams []object
 	for i := range 16 {
 		unit := addNode(t, c, "company", id(top), fmt.Sprint("unit", i))
@@ -33,6 +34,13 @@ func changesOfTree(t testing.TB, c *testkit.Client, people int) []testkit.Change
 			return join(c, teams[i], n)
 		}},
 		{Name: "members of one node", Do: func(c *testkit.Client, _, n int) *testkit.Answer { return join(c, all, n) }},
+		{Name: "members of one node join and leave", Do: func(c *testkit.Client, i, n int) *testkit.Answer {
+			joined := join(c, leaving, n)
+			if joined.Status != http.StatusOK {
+				return joined
+			}
+			return c.Delete("/v1/tree-users/"+joined.ID(), nil)
+		}},
 		{Name: "nodes of one tree", Do: func(c *testkit.Client, i, n int) *testkit.Answer {
 			return c.Post("/v1/tree-nodes", object{
 				"object_code": "company", "parent_id": id(teams[i]), "name": fmt.Sprint("n", n),

@@ -23,12 +23,28 @@ type queue struct {
 	in   int           // the number of transactions that have the turn or wait for it
 }
 
+// enterAll waits for the turn of one key after the other, and returns the function that ends all.
+func (t *turns) enterAll(ctx context.Context, keys []string) (leave func(), err error) {
+	var entered []func()
+	leave = func() {
+		for _, leave := range entered {
+			leave()
+		}
+	}
+	for _, key := range keys {
+		one, err := t.enter(ctx, key)
+		if err != nil {
+			leave()
+			return nil, err
+		}
+		entered = append(entered, one)
+	}
+	return leave, nil
+}
+
 // enter waits for the key's turn, in the order of arrival, and returns the function that ends it. It fails with
 // apperr.Unavailable if too many wait.
 func (t *turns) enter(ctx context.Context, key string) (leave func(), err error) {
-	if key == "" {
-		return func() {}, nil
-	}
 	t.mu.Lock()
 	if t.queue == nil {
 		t.queue = map[string]*queue{}

@@ -17,14 +17,14 @@ func TestTurns(t *testing.T) {
 	var all turns
 	leave, err := all.enter(t.Context(), "a")
 	require.NoError(t, err)
-	for _, key := range []string{"b", "", ""} { // another key, or no key, does not wait
-		leave, err := all.enter(t.Context(), key)
+	for _, keys := range [][]string{{"b"}, nil, {"b", "c"}} { // other keys, or no key, do not wait
+		leave, err := all.enterAll(t.Context(), keys)
 		require.NoError(t, err)
 		leave()
 	}
 	entered := make(chan func(), 1)
 	go func() {
-		leave, err := all.enter(t.Context(), "a")
+		leave, err := all.enterAll(t.Context(), []string{"a", "z"})
 		if err != nil {
 			t.Error(err)
 		}
@@ -40,8 +40,9 @@ func TestTurns(t *testing.T) {
 	wait.Until(t, waiting(2))
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = all.enter(cancelled, "a")
+	_, err = all.enterAll(cancelled, []string{"A", "a"})
 	require.ErrorIs(t, err, context.Canceled)
+	require.NotContains(t, all.queue, "A", "the turn that it had is over")
 	require.True(t, waiting(2)(), "a caller that gave up waits no longer")
 	require.Empty(t, entered)
 	leave()

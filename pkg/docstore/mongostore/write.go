@@ -37,7 +37,7 @@ func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 	if !e.transactional {
 		return e.writeThrough(ctx, fn)
 	}
-	leave, err := e.turns.enter(ctx, docstore.Turn(ctx))
+	leave, err := e.turns.enterAll(ctx, docstore.Turns(ctx))
 	if err != nil {
 		return err
 	}

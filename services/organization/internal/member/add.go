@@ -67,7 +67,11 @@ func add[R any](
 	if err != nil {
 		return none, err
 	}
-	ctx = ofNode(ctx, drafts[0].NodeID)
+	nodes := make([]string, len(drafts))
+	for i := range drafts {
+		nodes[i] = drafts[i].NodeID
+	}
+	ctx = ofNodes(ctx, nodes...)
 	return again(func() (R, error) {
 		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
 			docs, err := insert(ctx, tx, ids, drafts, at)
@@ -268,11 +272,6 @@ func checkNumber(ctx context.Context, tx *docstore.Tx, users []string) error {
 		}
 	}
 	return nil
-}
-
-// ofNode makes changes of a node's members wait for one another, because they all change the node's count.
-func ofNode(ctx context.Context, nodeID string) context.Context {
-	return docstore.InTurn(ctx, "members "+nodeID)
 }
 
 // loadPrimaries loads the primary memberships that the drafts' users have in the drafts' trees, by their index value.

@@ -38,6 +38,7 @@ func (s *Members) Apply(ctx context.Context, c questions.MembershipChange) (ques
 	if err != nil {
 		return questions.Memberships{}, err
 	}
+	ctx = ofNodes(ctx, c.FromNodeID, c.ToNodeID)
 	return again(func() (questions.Memberships, error) {
 		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.Memberships, error) {
 			done, err := settled(ctx, tx, c.ID)

@@ -121,6 +121,11 @@ func (s *Members) OnUser(ctx context.Context, e bus.Event) error {
 
 // depart ends all memberships of a user who has left.
 func (s *Members) depart(ctx context.Context, user *record) error {
+	theirs := docstore.Prefix(byUser, user.ID+"/")
+	ctx, err := s.ofMemberships(ctx, theirs)
+	if err != nil {
+		return err
+	}
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		known, err := loadPeople(ctx, tx, user.ID)
 		if err != nil {
@@ -129,7 +134,7 @@ func (s *Members) depart(ctx context.Context, user *record) error {
 		if ok, err := advance(ctx, tx, known, user.ID, user.sequence, true); err != nil || !ok {
 			return err
 		}
-		ended, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", mostOfUser)
+		ended, err := members.LoadWhere(ctx, tx, theirs, "", mostOfUser)
 		if err != nil {
 			return err
 		}

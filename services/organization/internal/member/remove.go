@@ -10,6 +10,10 @@ import (
 
 // Remove ends one membership. The error is apperr.NotFound, InvalidState (dynamic) or VersionMismatch.
 func (s *Members) Remove(ctx context.Context, id string) error {
+	ctx, err := s.ofMemberships(ctx, docstore.ID(id))
+	if err != nil {
+		return err
+	}
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		m, err := members.Load(ctx, tx, id)
 		if err != nil {
@@ -22,6 +26,10 @@ func (s *Members) Remove(ctx context.Context, id string) error {
 // RemoveMany ends those of the memberships that exist, all or nothing, and returns their number. The error is
 // apperr.InvalidState (dynamic).
 func (s *Members) RemoveMany(ctx context.Context, ids []string) (int, error) {
+	ctx, err := s.ofMemberships(ctx, docstore.ID(ids...))
+	if err != nil {
+		return 0, err
+	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (int, error) {
 		ended, err := members.LoadMany(ctx, tx, ids)
 		if err != nil {
@@ -33,7 +41,7 @@ func (s *Members) RemoveMany(ctx context.Context, ids []string) (int, error) {
 
 // RemoveFrom is RemoveMany for users of one node.
 func (s *Members) RemoveFrom(ctx context.Context, nodeID string, users []string) (int, error) {
-	return docstore.Write(ofNode(ctx, nodeID), s.Store, func(tx *docstore.Tx) (int, error) {
+	return docstore.Write(ofNodes(ctx, nodeID), s.Store, func(tx *docstore.Tx) (int, error) {
 		places := make([]docstore.Value, len(users))
 		for i, user := range users {
 			places[i] = docstore.Text(place(nodeID, user))
@@ -79,10 +87,13 @@ func end(ctx context.Context, tx *docstore.Tx, ended []*Membership) error {
 // drop deletes loaded memberships without events, subtracts them from the counts of their nodes, and gives users
 // another primary one.
 func drop(ctx context.Context, tx *docstore.Tx, ended []*Membership) ([]Doc, error) {
+	primaries, err := heirs(ctx, tx, ended) // first, because writes that wait are sent before a query
+	if err != nil {
+		return nil, err
+	}
 	docs := make([]Doc, len(ended))
 	less := map[string]int64{}
 	for i, m := range ended {
-		var err error
 		if docs[i], err = members.Delete(ctx, tx, m); err != nil {
 			return nil, err
 		}
@@ -100,37 +111,37 @@ func drop(ctx context.Context, tx *docstore.Tx, ended []*Membership) ([]Doc, err
 			return nil, err
 		}
 	}
-	for _, m := range ended {
-		if m.IsPrimary == "1" {
-			if err := promote(ctx, tx, m.ObjectCode, m.UserID); err != nil {
-				return nil, err
-			}
+	for _, m := range primaries {
+		m.IsPrimary = "1"
+		if err := replace(ctx, tx, m); err != nil {
+			return nil, err
 		}
 	}
 	return docs, nil
 }
 
-// promote makes the oldest membership that a user has in a tree the primary one, if there is none.
-func promote(ctx context.Context, tx *docstore.Tx, objectCode, userID string) error {
-	rest, err := members.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(inTree(userID, objectCode))), "",
-		mostOfUser)
-	if err != nil {
-		return err
+// heirs loads the memberships that become primary when others end: of each user who loses the primary one in a tree,
+// the oldest of those that stay.
+func heirs(ctx context.Context, tx *docstore.Tx, ended []*Membership) (found []*Membership, _ error) {
+	ends := make(map[string]bool, len(ended))
+	for _, m := range ended {
+		ends[m.ID] = true
 	}
-	var oldest *Membership
-	for _, m := range rest {
-		switch {
-		case m.IsPrimary == "1":
-			return nil
-		case oldest == nil && !m.Dynamic:
-			oldest = m
+	for _, m := range ended {
+		if m.IsPrimary != "1" {
+			continue
+		}
+		all, err := members.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(inTree(m.UserID, m.ObjectCode))), "",
+			mostOfUser)
+		if err != nil {
+			return nil, err
+		}
+		oldest := slices.IndexFunc(all, func(m *Membership) bool { return !ends[m.ID] && !m.Dynamic })
+		if oldest >= 0 {
+			found = append(found, all[oldest])
 		}
 	}
-	if oldest == nil {
-		return nil
-	}
-	oldest.IsPrimary = "1"
-	return replace(ctx, tx, oldest)
+	return found, nil
 }
 
 // OnRemove ends the memberships of a node in the transaction that deletes it: at most one batch. Upkeep ends the

@@ -361,7 +361,7 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 		n.OperatorID = request.From(ctx).Actor
 	}
 	if moves {
-		if docstore.Turn(ctx) == "" {
+		if len(docstore.Turns(ctx)) == 0 {
 			return Doc{}, &moveError{n.ObjectCode}
 		}
 		if err := move(ctx, tx, n, to); err != nil {
