@@ -27,6 +27,10 @@ func (l *listing) count(ctx context.Context) (total int64, more bool, err error)
 // number is that of the primary memberships, which the store keeps for each node, and of the users who have only others
 // there. These others are looked up if they are few; otherwise all memberships are read, up to a limit.
 func (l *listing) countBelow(ctx context.Context) (total int64, more bool, err error) {
+	const few = 300 // reading so many memberships costs less than adding up
+	if total, more, err := l.countRead(ctx, few); err != nil || !more {
+		return total, false, err
+	}
 	var primaries, others int64
 	within := map[string]bool{} // the nodes with members
 	var mixed []string          // those whose members are not all primary
