@@ -376,14 +376,6 @@ func (c *Collection[T]) EachTenant(ctx context.Context, s *Store, fn func(ctx co
 	}
 }
 
-// Due lists documents of all tenants whose Due time has come, at most limit of them.
-func (c *Collection[T]) Due(ctx context.Context, s *Store, limit int) ([]Ref, error) {
-	if err := transaction.Refuse("docstore: Due"); err != nil {
-		return nil, err
-	}
-	return s.engine.Due(ctx, c.def, s.clock.Now().Millis(), limit)
-}
-
 // Load returns a document to be changed in this transaction, as stored (not settled). The error is apperr.NotFound if
 // the tenant has none, and apperr.VersionMismatch if the request's If-Match is about this document and asks for another
 // version.
@@ -460,6 +452,17 @@ func (c *Collection[T]) load(tx *Tx, row *Row) (*T, error) {
 	return v, nil
 }
 
+// Assume makes the transaction depend on a document that the caller knows in a version, without reading it, as if the
+// transaction had read it in that version. It saves a round trip for what seldom changes. If the document has changed
+// or is gone, Write returns ErrStale. It is not for a document that the transaction changes.
+func (c *Collection[T]) Assume(ctx context.Context, tx *Tx, id string, version int64) error {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return err
+	}
+	return tx.engine.Assume(ctx, c.def, tenant, id, version)
+}
+
 // Insert adds a document, whose id must be set. It sets the tenant, version 1, time_created if it is zero, and
 // time_modified to time_created.
 func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
@@ -511,6 +514,7 @@ func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, version int64,
 	if err := tx.engine.Insert(ctx, c.def, e); err != nil {
 		return Doc[T]{}, withEntry(err, e)
 	}
+	tx.noteDue(c.def, e)
 	if err := c.point(ctx, tx, e, nil, c.globals(v)); err != nil {
 		return Doc[T]{}, err
 	}

@@ -2,6 +2,7 @@ package docstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -31,6 +32,9 @@ type Engine interface {
 
 	// Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
 	Due(ctx context.Context, def *Def, before int64, limit int) ([]Ref, error)
+
+	// NextDue returns the earliest Entry.Due of all tenants' documents; 0 if none has one.
+	NextDue(ctx context.Context, def *Def) (int64, error)
 
 	// NextTenant returns the tenant that follows after among the tenants with documents, in an order of the engine's
 	// own: the first for "", and "" after the last.
@@ -103,6 +107,10 @@ type EngineTx interface {
 	// Peek returns reads of the same state on which the transaction does not depend: what they find may change before
 	// it commits.
 	Peek() Queries
+	// Assume makes the transaction depend on a document that is at a version, without reading it. If the document is not
+	// there or at another version, Assume, a later call or Write returns ErrStale. It is not for a document that the
+	// transaction changes.
+	Assume(ctx context.Context, def *Def, tenant, id string, version int64) error
 	// Flush returns when the database has checked all writes so far.
 	Flush(ctx context.Context) error
 	// Insert adds a document. It returns *DuplicateError if the id or a unique value is taken.
@@ -239,6 +247,9 @@ type Value struct {
 
 // ErrNotFound reports that the tenant has no such document.
 var ErrNotFound = fmt.Errorf("docstore: not found")
+
+// ErrStale reports that a document is not at the version that a transaction assumes. Nothing has changed.
+var ErrStale = errors.New("docstore: a document is not at the assumed version")
 
 // DuplicateError reports that a unique value is taken. Index is "" if it is the id.
 type DuplicateError struct {

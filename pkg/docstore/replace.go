@@ -116,6 +116,7 @@ func (c *Collection[T]) store(ctx context.Context, tx *Tx, v *T, body []byte, wh
 	if err := tx.engine.Replace(ctx, c.def, e, was.stamp()); err != nil {
 		return nil, c.translate(withEntry(err, e))
 	}
+	tx.noteDue(c.def, e)
 	if err := c.point(ctx, tx, e, globals, c.globals(v)); err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ type Store struct {
 	keySince clock.Time      // since when the first key has been the first
 	seals    bool            // a collection has sealed members
 	appended chan struct{}
+	due      dueTimes
 
 	ids struct {
 		sync.Mutex
@@ -173,6 +174,7 @@ type Tx struct {
 	engine   EngineTx
 	loaded   map[loadedKey]loaded
 	last     map[string]int64 // the sequence of the last message about each record
+	due      map[string]int64 // the earliest Due time that it has written, by collection
 	appended bool
 }
 
@@ -250,14 +252,14 @@ func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, er
 	if err := transaction.Refuse("docstore: Write"); err != nil {
 		return result, err
 	}
-	appended := false
+	appended, due := false, map[string]int64{}
 	err := s.engine.Write(ctx, func(engine EngineTx) error {
 		transaction.Enter()
 		defer transaction.Leave()
 		if request.IsSystem(ctx) {
 			engine = inBackground(engine)
 		}
-		tx := &Tx{Now: s.clock.Now(), st: s, engine: engine}
+		tx := &Tx{Now: s.clock.Now(), st: s, engine: engine, due: due}
 		var err error
 		if result, err = fn(tx); err != nil {
 			return err
@@ -279,6 +281,7 @@ func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, er
 	if errors.Is(err, errDryRun) {
 		return result, nil
 	}
+	s.due.write(due)
 	if err != nil {
 		var zero R
 		return zero, s.refused(ctx, err)

@@ -39,8 +39,9 @@ type Publisher interface {
 
 const (
 	batchSize    = 512
-	maxKept      = 4096 // messages; at full speed they are synced more often than once each Keep
-	pollEvery    = time.Second
+	maxKept      = 4096             // messages; at full speed they are synced more often than once each Keep
+	pollEvery    = 5 * time.Second  // for what a replica that has died leaves; Appended tells about this process's own
+	pollKept     = time.Second      // while messages are kept, to remove them from the store
 	lasting      = 30 * time.Second // a failure for this long is more than a restart of NATS
 	syncWithin   = 5 * time.Second
 	forgetWithin = 2 * time.Second // for the last calls after the time to stop has passed
@@ -134,7 +135,7 @@ func (r *Relay) run(ctx context.Context) {
 	defer r.cancel()
 	defer func() { _ = r.forget(ctx) }() // what remains is only sent twice
 	stopping := r.stopping
-	poll := time.NewTicker(r.poll)
+	poll := time.NewTimer(r.poll)
 	defer poll.Stop()
 	for {
 		started := time.Now()
@@ -154,6 +155,7 @@ func (r *Relay) run(ctx context.Context) {
 		case stopping == nil:
 			return
 		default: // nothing to do until one of these happens
+			poll.Reset(r.untilPoll())
 			select {
 			case <-r.store.Appended():
 			case <-poll.C:
@@ -167,6 +169,16 @@ func (r *Relay) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// untilPoll is how long the relay waits for a signal before it looks into the store.
+func (r *Relay) untilPoll() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.kept) > 0 {
+		return min(r.poll, pollKept)
+	}
+	return r.poll
 }
 
 // rest waits. When it is time to stop, it returns nil at once.

@@ -43,7 +43,7 @@ type stored struct{ name, collection, id string }
 
 func storeObjects(s *testkit.Service) []stored {
 	c := kvOf(s, "acme")
-	put(c, boxPath, object{"description": "Boxes", "ttl_seconds": 3600, "history": 3}).OK(nil)
+	bucket := put(c, boxPath, object{"description": "Boxes", "ttl_seconds": 3600, "history": 3}).ID()
 	theme := put(c, at("console/theme"), object{"value": object{"dark": true, "<&>": "é"}}).ID()
 	s.Clock.Advance(time.Second)
 	put(c, at("console/theme"), object{"value": nil, "content_type": "text/x"}).OK(nil)
@@ -53,6 +53,7 @@ func storeObjects(s *testkit.Service) []stored {
 	return []stored{
 		{"bucket", "kv_buckets", ""}, {"object", "kv_objects", theme}, {"object_large", "kv_objects", large},
 		{"value", "kv_values", ""}, {"object_version", "kv_versions", ""}, {"removal", "kv_removals", ""},
+		{"gate", "kv_gates", bucket + ".0"},
 	}
 }
 

@@ -29,6 +29,7 @@ func cancelledBefore(t *testing.T, s *suite) {
 		"Count":      func() error { _, err := f.engine.Count(ctx, def, "t1", docstore.Filter{}, 0); return err },
 		"Reserve":    func() error { _, err := f.engine.Reserve(ctx, "s", 1); return err },
 		"Due":        func() error { _, err := f.engine.Due(ctx, def, 0, 1); return err },
+		"NextDue":    func() error { _, err := f.engine.NextDue(ctx, def); return err },
 		"NextTenant": func() error { _, err := f.engine.NextTenant(ctx, def, ""); return err },
 		"Pending":    func() error { _, err := f.engine.Pending(ctx, 0, 1); return err },
 		"Published":  func() error { return f.engine.Published(ctx, []int64{1}) },

@@ -64,8 +64,8 @@ func Run(t *testing.T, factory Factory, opts Options) {
 	s := &suite{factory: factory, reopen: opts.Reopen, lacks: lacks}
 	for _, theme := range [][]testCase{
 		keyCases, orderCases, pagingCases, filterCases, countCases, uniqueCases, writeCases, revisionCases, insideCases,
-		transactionCases, concurrencyCases, absenceCases, messageCases, tenantCases, globalCases, contentCases,
-		sealedCases, contextCases, reopenCases, modelCases, searchCases,
+		transactionCases, concurrencyCases, assumeCases, absenceCases, messageCases, tenantCases, globalCases,
+		contentCases, sealedCases, contextCases, reopenCases, modelCases, searchCases,
 	} {
 		for _, c := range theme {
 			t.Run(c.name, func(t *testing.T) {

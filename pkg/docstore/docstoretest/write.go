@@ -353,6 +353,18 @@ func due(t *testing.T, s *suite) {
 	require.NoError(t, f.change(t1, "a", func(v *Thing) { v.Until = f.Now().Add(time.Hour) }))
 	require.NoError(t, f.delete(t2, "d"))
 	require.Empty(t, list(10))
+	next, err := f.engine.NextDue(t.Context(), f.things.Def())
+	require.NoError(t, err)
+	require.Equal(t, f.Now().Add(time.Hour).Millis(), next)
+
+	f.insert(t, t2, thing("e", until(f.Now().Add(time.Second))))
+	f.clock.advance(time.Second)
+	require.Equal(t, []docstore.Ref{{Tenant: "t2", ID: "e"}}, list(10), "found though nothing was due a moment ago")
+	require.NoError(t, f.delete(t1, "a"))
+	require.NoError(t, f.delete(t2, "e"))
+	next, err = f.engine.NextDue(t.Context(), f.things.Def())
+	require.NoError(t, err)
+	require.Zero(t, next)
 }
 
 func reserve(t *testing.T, s *suite) {

@@ -60,6 +60,7 @@ func TestAnOutageHasOneWait(t *testing.T) {
 			})
 		},
 		"due":         func() error { _, err := e.Due(t.Context(), def, 0, 1); return err },
+		"next due":    func() error { _, err := e.NextDue(t.Context(), def); return err },
 		"next tenant": func() error { _, err := e.NextTenant(t.Context(), def, ""); return err },
 		"reserve":     func() error { _, err := e.Reserve(t.Context(), "ids", 1); return err },
 		"pending":     func() error { _, err := e.Pending(t.Context(), 0, 1); return err },

@@ -108,6 +108,24 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 	return refs, nil
 }
 
+// NextDue returns the earliest Entry.Due of all tenants' documents; 0 if none has one.
+func (e *Engine) NextDue(ctx context.Context, def *docstore.Def) (int64, error) {
+	o := options.Find().SetSort(ascending(fieldDue)).SetLimit(1).SetProjection(bson.D{{Key: fieldDue, Value: 1}})
+	asking, cancel := e.bounded(ctx)
+	defer cancel()
+	cursor, err := e.collection(def).Find(asking, present(fieldDue), o)
+	if err != nil {
+		return 0, failure(ctx, "find what is due next in "+def.Name, err)
+	}
+	var found []struct {
+		Due bson.DateTime `bson:"_due"`
+	}
+	if err := cursor.All(asking, &found); err != nil || len(found) == 0 {
+		return 0, failure(ctx, "find what is due next in "+def.Name, err)
+	}
+	return int64(found[0].Due), nil
+}
+
 // NextTenant returns the tenant that follows after among the tenants with documents, in the order of keys. '0' is the
 // byte after the '/' that ends a tenant in a key.
 func (e *Engine) NextTenant(ctx context.Context, def *docstore.Def, after string) (string, error) {

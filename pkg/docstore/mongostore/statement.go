@@ -90,6 +90,9 @@ func (t *tx) send(ctx context.Context, list []statement) error {
 	for i := range list {
 		selected -= list[i].selects
 	}
+	if selected != 0 && len(t.assumed) > 0 {
+		return docstore.ErrStale
+	}
 	if selected != 0 { // impossible, because the snapshot had all of them
 		return errors.New("mongostore: a transaction's writes did not find the documents that it had read")
 	}

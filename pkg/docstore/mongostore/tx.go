@@ -37,6 +37,7 @@ type tx struct {
 	size    int             // size of pending in bytes
 	dirty   map[string]bool // the collections that pending writes to
 
+	assumed       map[document]int64            // versions of documents that it has not read
 	absent        map[document]string           // documents that were looked for and not found, with their tenants
 	absentValues  map[unique]*docstore.IndexDef // unique values that were looked for and not found
 	valuesWritten map[unique]bool               // unique values that the transaction has written
@@ -52,7 +53,7 @@ func newTx(e *Engine, session *mongo.Session) *tx {
 	return &tx{
 		engine: e, session: session, dirty: map[string]bool{},
 		seen: map[document]bool{}, known: map[document]*docstore.Row{},
-		absent: map[document]string{}, absentValues: map[unique]*docstore.IndexDef{},
+		assumed: map[document]int64{}, absent: map[document]string{}, absentValues: map[unique]*docstore.IndexDef{},
 		valuesWritten: map[unique]bool{}, counted: map[string]bool{},
 	}
 }
@@ -73,8 +74,9 @@ func (t *tx) run(ctx context.Context, fn func(docstore.EngineTx) error) (err err
 		return t.failed
 	}
 	// A transaction that writes nothing has read one snapshot, which needs no protection.
-	if t.session != nil && (t.wrote || len(t.messages) > 0) {
+	if t.session != nil && (t.wrote || len(t.messages) > 0 || len(t.assumed) > 0) {
 		t.touch()
+		t.touchAssumed()
 		t.fence()
 	}
 	if err := t.post(); err != nil {
@@ -235,6 +237,34 @@ func (t *tx) Flush(ctx context.Context) error {
 		return t.fail(ctx, t.sendSingly(ctx, list))
 	}
 	return t.fail(ctx, t.send(ctx, list))
+}
+
+// Assume makes the transaction depend on a document at a version, without reading it: see touchAssumed. Without
+// transactions it reads the document.
+func (t *tx) Assume(ctx context.Context, def *docstore.Def, tenant, id string, version int64) error {
+	if t.failed != nil {
+		return t.failed
+	}
+	if t.session != nil {
+		t.assumed[document{def.Name, key(tenant, id)}] = version
+		return nil
+	}
+	rows, err := t.Get(ctx, def, tenant, []string{id})
+	if err == nil && (len(rows) == 0 || rows[0].Version != version) {
+		err = docstore.ErrStale
+	}
+	return err
+}
+
+// touchAssumed is touch for documents that the transaction assumes to be at a version. The server finds those that are.
+func (t *tx) touchAssumed() {
+	for d, version := range t.assumed {
+		t.add(statement{
+			kind: updateMany, collection: d.collection, selects: 1,
+			filter:   bson.D{{Key: fieldKey, Value: d.key}, {Key: fieldVersion, Value: version}},
+			document: bson.D{{Key: "$inc", Value: bson.D{{Key: fieldReads, Value: int64(1)}}}},
+		})
+	}
 }
 
 // touch changes the documents that the transaction has read but not written, so that the server refuses the transaction

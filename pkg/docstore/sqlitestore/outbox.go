@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
@@ -60,6 +61,20 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 		})
 	})
 	return list, err
+}
+
+// NextDue returns the earliest Entry.Due of all tenants' documents; 0 if none has one.
+func (e *Engine) NextDue(ctx context.Context, def *docstore.Def) (next int64, err error) {
+	t, err := e.table(def)
+	if err != nil {
+		return 0, err
+	}
+	err = e.read(ctx, func(conn Conn) error {
+		next, err = number(ctx, conn, fmt.Sprintf("SELECT due FROM %s INDEXED BY %s WHERE due <> 0 AND due <= ?1 "+
+			"ORDER BY due LIMIT 1", t.name, t.dueIndex()), int64(math.MaxInt64))
+		return err
+	})
+	return next, err
 }
 
 // NextTenant returns the tenant that follows after among the tenants with documents, in the order of their bytes.

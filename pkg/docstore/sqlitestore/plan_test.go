@@ -70,6 +70,8 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.engine.Due(ctx, notes.Def(), 1, 1)
 	require.NoError(t, err)
+	_, err = f.engine.NextDue(ctx, notes.Def())
+	require.NoError(t, err)
 	_, err = f.engine.NextTenant(ctx, notes.Def(), "t")
 	require.NoError(t, err)
 

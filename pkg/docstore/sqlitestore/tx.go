@@ -61,6 +61,15 @@ func (x *tx) fail(err error) error {
 	return err
 }
 
+// Assume compares the version of a document. Nobody changes it while the transaction runs.
+func (x *tx) Assume(ctx context.Context, def *docstore.Def, tenant, id string, version int64) error {
+	rows, err := x.Get(ctx, def, tenant, []string{id})
+	if err == nil && (len(rows) == 0 || rows[0].Version != version) {
+		err = docstore.ErrStale
+	}
+	return err
+}
+
 func (x *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) error {
 	t, err := x.ready(ctx, def)
 	if err != nil {

@@ -60,6 +60,10 @@ func (p *patient) Reserve(ctx context.Context, sequence string, n int64) (int64,
 	return patiently(p.t, ctx, func() (int64, error) { return p.Engine.Reserve(ctx, sequence, n) })
 }
 
+func (p *patient) NextDue(ctx context.Context, def *docstore.Def) (int64, error) {
+	return patiently(p.t, ctx, func() (int64, error) { return p.Engine.NextDue(ctx, def) })
+}
+
 func (p *patient) NextTenant(ctx context.Context, def *docstore.Def, after string) (string, error) {
 	return patiently(p.t, ctx, func() (string, error) { return p.Engine.NextTenant(ctx, def, after) })
 }

@@ -100,6 +100,13 @@ func (c *Calls) tell() {
 	}
 }
 
+// Full reports whether no run of any tenant has room now.
+func (c *Calls) Full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.active == c.slots.Most || len(c.calls) == c.all.Most
+}
+
 // Count counts the runs in progress.
 func (c *Calls) Count() int {
 	c.mu.Lock()

@@ -104,6 +104,7 @@ func TestCalls(t *testing.T) {
 	require.True(t, add(ref("b", "1")))
 	require.False(t, add(ref("c", "1")), "there are three")
 	require.Equal(t, 3, calls.Count())
+	require.True(t, calls.Full())
 
 	calls.BreakOff(ref("c", "1")) // none of this replica
 	calls.BreakOff(ref("a", "1"))
@@ -112,6 +113,7 @@ func TestCalls(t *testing.T) {
 	require.Equal(t, 3, calls.Count(), "a call that is broken off has not ended yet")
 	calls.End(ref("a", "1"))
 	calls.End(ref("a", "2"))
+	require.False(t, calls.Full())
 	<-calls.Ended
 	require.Error(t, contexts[ref("a", "2")].Err(), "its context is released")
 	require.True(t, add(ref("a", "3")))

@@ -113,11 +113,11 @@ func (d *feed) read(upTo int64, now clock.Time) {
 	d.prune()
 }
 
-// arrivals collects the events of a function that are delivered at the same time, so that one transaction stores their
-// runs.
+// arrivals collects the events of a tenant that are delivered at the same time, so that its functions are read once for
+// them, and one transaction stores the runs of each.
 type arrivals struct {
 	mu    sync.Mutex
-	lanes map[string]*lane // by tenant and function
+	lanes map[string]*lane // by tenant
 }
 
 type lane struct {
@@ -132,7 +132,7 @@ type arrived struct {
 	err    error
 }
 
-// add adds an event of a function to those that wait. The caller that brings the first of them stores all, when those
+// add adds an event to those that wait. The caller that brings the first of them stores all, when those
 // before are stored.
 func (a *arrivals) add(key string, e bus.Event, store func([]bus.Event) error) error {
 	a.mu.Lock()

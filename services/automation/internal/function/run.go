@@ -71,6 +71,9 @@ func (r *Runner) Run(ctx context.Context) (int, error) {
 
 // begin starts as many due runs as there are free slots.
 func (r *Runner) begin(ctx context.Context) error {
+	if r.calls.Full() { // one that ends makes room, and wakes the Runner
+		return nil
+	}
 	groups, err := r.due.List(ctx, r.Store, duePage)
 	if err != nil {
 		return err

@@ -3,7 +3,11 @@ package function
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -42,33 +46,50 @@ func (s *Functions) Consumer() bus.ConsumerConfig {
 	return bus.ConsumerConfig{Name: "automation-functions", Subjects: []string{"idp.events.>"}, Handle: s.trigger}
 }
 
+// storeAtOnce is how many functions of a tenant get the runs of the same events at the same time.
+const storeAtOnce = 8
+
 // trigger stores a run for each function that an event triggers, so that a function that fails delays no other event.
-// If too many runs of a function wait, its events wait in the stream.
+// If too many runs of a function wait, its events wait in the stream. Events of a tenant that arrive at about the same
+// time are stored together.
 func (s *Functions) trigger(ctx context.Context, e bus.Event) error {
+	return s.arrivals.add(e.Tenant, e, func(all []bus.Event) error { return s.triggerAll(ctx, all) })
+}
+
+// triggerAll is trigger for events of a tenant. It reads the functions after all the events have arrived, so that it
+// misses none that was there before its event.
+func (s *Functions) triggerAll(ctx context.Context, events []bus.Event) error {
+	var types []string
+	for _, e := range events {
+		types = append(types, patterns(e.Type)...)
+	}
+	slices.Sort(types)
 	listening, err := functions.Page(ctx, s.Store, docstore.Query{
-		Filter: docstore.In(byEvent, texts(patterns(e.Type))...), Limit: maxFunctions,
+		Filter: docstore.In(byEvent, texts(slices.Compact(types))...), Limit: maxFunctions,
 	})
 	if err != nil || len(listening.Docs) == 0 {
 		return err
 	}
+	var storing errgroup.Group
+	storing.SetLimit(storeAtOnce)
 	for i := range listening.Docs {
 		f, err := listening.Docs[i].Value()
 		if err != nil {
-			return err
+			return errors.Join(err, storing.Wait())
 		}
-		if s.refuse(ctx, f, &e) {
-			continue
-		}
-		err = s.arrivals.add(e.Tenant+"/"+f.ID, e, func(all []bus.Event) error { return s.addRuns(ctx, f, all) })
-		if err != nil {
-			return err
-		}
+		storing.Go(func() error {
+			if matching := s.runnable(ctx, f, slices.Clone(events)); len(matching) > 0 {
+				return s.addRuns(ctx, f, matching)
+			}
+			return nil
+		})
 	}
+	err = storing.Wait()
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
-	return nil
+	return err
 }
 
 // patterns returns the event type without idp. and all patterns that match it.

@@ -3,7 +3,9 @@ package kv
 
 import (
 	"context"
+	"math/rand/v2"
 	"regexp"
+	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
 
@@ -67,25 +69,35 @@ type BucketDoc = docstore.Doc[Bucket]
 
 // KV are the use cases.
 type KV struct {
-	store *docstore.Store
-	ids   *otter.Cache[string, string] // of objects, by tenant, bucket and key
+	store   *docstore.Store
+	ids     *otter.Cache[string, string] // of objects, by tenant, bucket and key
+	buckets *otter.Cache[string, *known] // by tenant and name
+	turn    atomic.Uint32                // counts the gates that transactions have taken
 }
 
-// maxIDs is how many ids of objects are cached: about 2 MB.
-const maxIDs = 10_000
+const (
+	maxIDs   = 10_000 // how many ids of objects are cached: about 2 MB
+	maxKnown = 2_000  // how many buckets are cached: about 2 MB with the longest descriptions
+)
 
 // New makes the use cases.
 func New(store *docstore.Store) *KV {
-	return &KV{store, otter.Must(&otter.Options[string, string]{
-		MaximumSize: maxIDs,
+	s := &KV{store: store, ids: cache[string](maxIDs), buckets: cache[*known](maxKnown)}
+	s.turn.Store(rand.Uint32()) // so that replicas begin with different gates
+	return s
+}
+
+func cache[T any](most int) *otter.Cache[string, T] {
+	return otter.Must(&otter.Options[string, T]{
+		MaximumSize: most,
 		// The caller runs the cache's tasks, because background goroutines could not be stopped.
 		Executor: func(task func()) { task() },
-	})}
+	})
 }
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{buckets.Def(), objects.Def(), values.Def(), versions.Def(), removals.Def()}
+	return []*docstore.Def{buckets.Def(), objects.Def(), values.Def(), versions.Def(), removals.Def(), gates.Def()}
 }
 
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -129,7 +141,10 @@ func (s *KV) PutBucket(ctx context.Context, name string, settings Settings) (Buc
 	if err != nil {
 		return BucketDoc{}, err
 	}
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (BucketDoc, error) {
+	if err := s.yield(ctx, name); err != nil {
+		return BucketDoc{}, err
+	}
+	return docstore.Write(inTurn(ctx, name), s.store, func(tx *docstore.Tx) (BucketDoc, error) {
 		b, err := loadBucket(ctx, tx, name)
 		if apperr.IsNotFound(err) {
 			if docstore.Expects(ctx, name) {
@@ -146,6 +161,9 @@ func (s *KV) PutBucket(ctx context.Context, name string, settings Settings) (Buc
 		b.Settings = draft.Settings
 		doc, err := buckets.Replace(ctx, tx, b)
 		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		if err := shutGates(ctx, tx, b); err != nil {
 			return doc, err
 		}
 		return doc, emitBucket(ctx, tx, "updated", &doc)
@@ -183,6 +201,9 @@ func addBucket(ctx context.Context, tx *docstore.Tx, id string, b Bucket) (Bucke
 	if err != nil {
 		return BucketDoc{}, err
 	}
+	if err := addGates(ctx, tx, &b); err != nil {
+		return BucketDoc{}, err
+	}
 	return doc, emitBucket(ctx, tx, "created", &doc)
 }
 
@@ -195,7 +216,10 @@ const (
 // of a large bucket. Nothing can be written meanwhile. The error is apperr.NotFound, VersionMismatch, or InUse if there
 // are objects and force is not set.
 func (s *KV) DeleteBucket(ctx context.Context, name string, force bool) (docstore.Deleted, error) {
-	deleted, err := docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+	if err := s.yield(ctx, name); err != nil {
+		return docstore.Deleted{}, err
+	}
+	deleted, err := docstore.Write(inTurn(ctx, name), s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		b, err := loadBucket(ctx, tx, name)
 		if err != nil {
 			return docstore.Deleted{}, err
@@ -207,6 +231,9 @@ func (s *KV) DeleteBucket(ctx context.Context, name string, force bool) (docstor
 		}
 		b.State, b.TimeDeleted = deleting, tx.Now
 		doc, err := buckets.Replace(ctx, tx, b)
+		if err == nil {
+			err = shutGates(ctx, tx, b)
+		}
 		if err == nil && force && doc.Changed() { // says who ordered it: the platform does the rest
 			err = emitBucket(ctx, tx, "updated", &doc)
 		}
@@ -273,6 +300,9 @@ func (s *KV) purge(ctx context.Context, id string) (left bool, err error) {
 			return true, nil
 		}
 		doc, err := buckets.Delete(ctx, tx, b)
+		if err == nil {
+			err = removeGates(ctx, tx, id)
+		}
 		if err != nil {
 			return false, err
 		}

@@ -84,18 +84,19 @@ func largeValue(ctx context.Context, r docstore.Reader, id string, of int64) (js
 // Create adds an object, and its bucket if there is none. The error is apperr.InvalidParameters, AlreadyExists, or
 // InvalidState if the bucket is being deleted, or the tenant has too many buckets for a new one.
 func (s *KV) Create(ctx context.Context, bucket, key string, d Draft) (Record, error) {
-	return s.write(ctx, bucket, key, d, func(exists bool) error {
+	w := writing{bucket: bucket, key: key, draft: d, expectsNew: true, may: func(exists bool) error {
 		if exists {
 			return apperr.Taken("key")
 		}
 		return nil
-	})
+	}}
+	return s.write(ctx, w)
 }
 
 // Put adds an object or replaces its value. With fresh it only adds (If-None-Match: *). The error is
 // apperr.InvalidParameters, VersionMismatch or InvalidState.
 func (s *KV) Put(ctx context.Context, bucket, key string, d Draft, fresh bool) (Record, error) {
-	return s.write(ctx, bucket, key, d, func(exists bool) error {
+	w := writing{bucket: bucket, key: key, draft: d, expectsNew: fresh, may: func(exists bool) error {
 		switch {
 		case exists && fresh:
 			return apperr.New(apperr.VersionMismatch, "the object exists")
@@ -103,30 +104,72 @@ func (s *KV) Put(ctx context.Context, bucket, key string, d Draft, fresh bool) (
 			return apperr.New(apperr.VersionMismatch, "the object does not exist")
 		}
 		return nil
-	})
+	}}
+	return s.write(ctx, w)
 }
 
-// write adds or replaces an object, unless may returns an error.
-func (s *KV) write(ctx context.Context, bucket, key string, d Draft, may func(exists bool) error) (Record, error) {
-	if err := d.check(key); err != nil {
+// writing is a write of an object.
+type writing struct {
+	bucket, key string
+	draft       Draft
+	ids         []string // for the object and its bucket, if they are new
+	may         func(exists bool) error
+	// expectsNew says that there is most likely no object with the key, so that the write need not look for one first.
+	expectsNew bool
+	known      *known // nil if the bucket is read in the transaction
+}
+
+// write adds or replaces an object, unless w.may returns an error.
+func (s *KV) write(ctx context.Context, w writing) (Record, error) {
+	if err := w.draft.check(w.key); err != nil {
 		return Record{}, err
 	}
-	ids, err := s.store.NewIDs(ctx, 2) // for the object and its bucket, if they are new
-	if err != nil {
+	var err error
+	if w.ids, err = s.store.NewIDs(ctx, 2); err != nil {
 		return Record{}, err
+	}
+	if !docstore.IsDryRun(ctx) { // it would not find out that what is known has changed
+		if w.known, err = s.knownBucket(ctx, w.bucket); err != nil {
+			return Record{}, err
+		}
+	}
+	record, err := s.tryWrite(ctx, w)
+	// A value may be too large only for what is known of the bucket.
+	if errors.Is(err, docstore.ErrStale) || w.known != nil && apperr.KindOf(err) == apperr.InvalidParameters {
+		s.forgetBucket(ctx, w.bucket)
+		w.known = nil
+		record, err = s.tryWrite(ctx, w)
+	}
+	if w.expectsNew && apperr.KindOf(err) == apperr.AlreadyExists { // it is there, and may have expired
+		w.known, w.expectsNew = nil, false
+		record, err = s.tryWrite(ctx, w)
+	}
+	return record, err
+}
+
+func (s *KV) tryWrite(ctx context.Context, w writing) (Record, error) {
+	if w.known == nil {
+		ctx = inTurn(ctx, w.bucket)
 	}
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Record, error) {
-		o, err := load(ctx, tx, bucket, key)
+		var o *Object
+		var err error
+		if !w.expectsNew {
+			if o, err = load(ctx, tx, w.bucket, w.key); err != nil {
+				return Record{}, err
+			}
+		}
+		if err := w.may(o != nil); err != nil {
+			return Record{}, err
+		}
+		settings, err := s.settings(ctx, tx, w)
 		if err != nil {
 			return Record{}, err
 		}
-		if err := may(o != nil); err != nil {
-			return Record{}, err
-		}
 		if o == nil {
-			return add(ctx, tx, bucket, key, d, ids)
+			return add(ctx, tx, w, settings)
 		}
-		return change(ctx, tx, o, d)
+		return change(ctx, tx, o, w.draft, settings)
 	})
 }
 
@@ -146,17 +189,13 @@ func load(ctx context.Context, tx *docstore.Tx, bucket, key string) (*Object, er
 	return o, nil
 }
 
-// add adds an object. ids are those of the object and of its bucket, if they are new.
-func add(ctx context.Context, tx *docstore.Tx, bucket, key string, d Draft, ids []string) (Record, error) {
-	settings, err := bucketFor(ctx, tx, bucket, ids[1])
-	if err != nil {
+// add adds an object.
+func add(ctx context.Context, tx *docstore.Tx, w writing, settings Settings) (Record, error) {
+	o := &Object{Meta: docstore.Meta{ID: w.ids[0]}, Bucket: w.bucket, Key: w.key}
+	if err := o.set(w.draft, tx.Now, settings); err != nil {
 		return Record{}, err
 	}
-	o := &Object{Meta: docstore.Meta{ID: ids[0]}, Bucket: bucket, Key: key}
-	if err := o.set(d, tx.Now, settings); err != nil {
-		return Record{}, err
-	}
-	last, err := recall(ctx, tx, bucket, key)
+	last, err := recall(ctx, tx, w.bucket, w.key)
 	if err != nil {
 		return Record{}, err
 	}
@@ -174,8 +213,16 @@ func add(ctx context.Context, tx *docstore.Tx, bucket, key string, d Draft, ids 
 	return recordOf(&doc, large)
 }
 
-// bucketFor returns the settings of the bucket for a new object, and adds the bucket if there is none. The transaction
-// depends on it, so that no object is added while its bucket is deleted.
+// settings returns the settings of the bucket. The transaction depends on them, so that no object is written while its
+// bucket is deleted.
+func (s *KV) settings(ctx context.Context, tx *docstore.Tx, w writing) (Settings, error) {
+	if w.known != nil {
+		return w.known.settings, s.assume(ctx, tx, w.known)
+	}
+	return bucketFor(ctx, tx, w.bucket, w.ids[1])
+}
+
+// bucketFor reads the settings of a bucket, and adds the bucket if there is none.
 func bucketFor(ctx context.Context, tx *docstore.Tx, name, id string) (Settings, error) {
 	doc, err := buckets.First(ctx, tx, named(name))
 	if apperr.IsNotFound(err) {
@@ -193,15 +240,18 @@ func bucketFor(ctx context.Context, tx *docstore.Tx, name, id string) (Settings,
 	if err != nil {
 		return Settings{}, err
 	}
-	return b.Settings, b.usable()
+	if err := b.usable(); err != nil {
+		return Settings{}, err
+	}
+	_, err = gates.Find(ctx, tx.Peek(), gateID(b.ID, head))
+	if apperr.IsNotFound(err) { // the bucket was created before there were gates
+		err = addGates(ctx, tx, b)
+	}
+	return b.Settings, err
 }
 
 // change replaces the value of a loaded object. It keeps the former state if the bucket has a history.
-func change(ctx context.Context, tx *docstore.Tx, o *Object, d Draft) (Record, error) {
-	settings, err := settingsOf(ctx, tx, o.Bucket)
-	if err != nil {
-		return Record{}, err
-	}
+func change(ctx context.Context, tx *docstore.Tx, o *Object, d Draft, settings Settings) (_ Record, err error) {
 	former := *o
 	whole := former.Value
 	if former.Size > inline {
@@ -238,20 +288,6 @@ func change(ctx context.Context, tx *docstore.Tx, o *Object, d Draft) (Record, e
 		return Record{}, err
 	}
 	return recordOf(&doc, value)
-}
-
-// settingsOf returns the settings of a bucket whose object is changed. The transaction need not depend on them, because
-// a deletion of the bucket deletes the object too, on which the transaction depends.
-func settingsOf(ctx context.Context, tx *docstore.Tx, bucket string) (Settings, error) {
-	doc, err := buckets.First(ctx, tx.Peek(), named(bucket))
-	if err != nil {
-		return Settings{}, err
-	}
-	b, err := doc.Value()
-	if err != nil {
-		return Settings{}, err
-	}
-	return b.Settings, b.usable()
 }
 
 // ifLarge returns a value that is to be stored in values; nil for a smaller one.
