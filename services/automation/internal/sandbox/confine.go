@@ -16,8 +16,9 @@ const (
 	maxProcessorTime = 10 * time.Minute
 )
 
-// confine makes the process give up, irrevocably, what a worker must not have.
-func confine() error {
+// confine makes the process give up, irrevocably, what a worker must not have. It returns which of the kernel's means
+// for this are not there.
+func confine() (lacks []string, err error) {
 	debug.SetMaxStack(maxStack)
 	debug.SetMemoryLimit(maxProcess / 2)
 	return confineSystem()

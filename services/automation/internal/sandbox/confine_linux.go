@@ -18,8 +18,23 @@ const nice = 10
 
 // confineSystem has the kernel limit memory and processor time, and allow no new descriptors, so that nothing in the
 // process can open files or sockets. It also lowers the priority of the process, and makes it the first that the kernel
-// ends when the machine runs out of memory.
-func confineSystem() error {
+// ends when the machine runs out of memory. Landlock and seccomp refuse files, connections, other processes and all
+// else that a worker does not need, even to root, who could raise the limits again.
+func confineSystem() (lacks []string, err error) {
+	if err := takeRights(&lacks); err != nil {
+		return nil, err
+	}
+	note(&lacks, restrictCalls())
+	return lacks, nil
+}
+
+func note(lacks *[]string, what string) {
+	if what != "" {
+		*lacks = append(*lacks, what)
+	}
+}
+
+func takeRights(lacks *[]string) error {
 	data, err := writableMemory()
 	if err != nil {
 		return err
@@ -32,6 +47,7 @@ func confineSystem() error {
 		return err
 	}
 	time.AfterFunc(time.Hour, func() {}).Stop() // makes the runtime open the descriptors that timers need
+	note(lacks, restrictFiles())
 	for resource, limit := range map[int]uint64{
 		unix.RLIMIT_DATA:   data + maxProcess,
 		unix.RLIMIT_CPU:    uint64(maxProcessorTime / time.Second),

@@ -16,7 +16,7 @@ import (
 type frameKind byte
 
 const (
-	frameReady  frameKind = 'R' // from the worker: it has started
+	frameReady  frameKind = 'R' // from the worker: it has started; what the kernel lacks to confine it
 	frameCall   frameKind = 'C' // to the worker: a workerRequest
 	frameNeed   frameKind = 'N' // from the worker: it does not keep the code
 	frameCode   frameKind = 'S' // to the worker: the code

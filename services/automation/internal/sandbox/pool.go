@@ -31,8 +31,9 @@ type Config struct {
 // maxCalls is how many calls run and wait at a time.
 const maxCalls = 512
 
-// Pool runs calls in worker processes, which it starts when there are calls. The calls of one tenant use at most half
-// of the workers. A Pool is safe for concurrent use.
+// Pool runs calls in worker processes, which it starts when there are calls. A worker runs the calls of one tenant; if
+// another needs its place, it is replaced. The calls of one tenant use at most half of the workers. A Pool is safe for
+// concurrent use.
 type Pool struct {
 	Config
 	gate  *fair.Gate
@@ -42,7 +43,9 @@ type Pool struct {
 	mu     sync.Mutex
 	all    map[*process]bool
 	idle   []*process // in the order of their last use
+	taken  int        // workers that run a call or are being started
 	closed bool
+	told   sync.Once // what the kernel lacks to confine workers
 }
 
 // NewPool makes a pool without workers.
@@ -104,7 +107,7 @@ func (p *Pool) do(ctx context.Context, c *Call, r *workerRequest) (Result, error
 }
 
 func (p *Pool) attempt(ctx context.Context, c *Call, message []byte) (Result, error) {
-	w, err := p.take(c.Hash)
+	w, err := p.take(request.Tenant(ctx), c.Hash)
 	if err != nil {
 		return Result{}, apperr.Away("the function runtime", err)
 	}
@@ -115,35 +118,41 @@ func (p *Pool) attempt(ctx context.Context, c *Call, message []byte) (Result, er
 
 var errClosed = errors.New("sandbox: the pool is closed")
 
-// take returns an idle worker, preferably one that keeps the code, or starts one.
-func (p *Pool) take(hash string) (*process, error) {
+// take returns an idle worker of the tenant, preferably one that keeps the code, or starts one. If there are as many
+// workers as there may be, the one that has been idle for longest makes room.
+func (p *Pool) take(tenant, hash string) (*process, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		return nil, errClosed
 	}
-	if len(p.idle) > 0 {
-		i := slices.IndexFunc(p.idle, func(w *process) bool { return w.known[hash] })
-		if i < 0 {
-			i = len(p.idle) - 1
-		}
-		w := p.idle[i]
-		p.idle = slices.Delete(p.idle, i, i+1)
-		w.expiry.Stop()
+	p.taken++
+	if i := p.idleOf(tenant, hash); i >= 0 {
+		w := p.unidle(i)
 		p.mu.Unlock()
 		return w, nil
 	}
-	p.mu.Unlock()
-	w, err := startProcess(p.forget)
-	if err != nil {
-		return nil, err
+	for len(p.idle) > 0 && len(p.idle)+p.taken > p.Workers {
+		p.unidle(0).end()
 	}
+	p.mu.Unlock()
+	w, err := startProcess(tenant, p.forget)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if err == nil && p.closed {
 		w.end()
 		<-w.exited // Close does not know it
-		return nil, errClosed
+		err = errClosed
+	}
+	if err != nil {
+		p.taken--
+		return nil, err
+	}
+	if len(w.lacks) > 0 {
+		p.told.Do(func() {
+			p.Log.Warn("the processes that run functions are confined less than they could be: this system lacks means "+
+				"for it", "lacks", w.lacks)
+		})
 	}
 	select {
 	case <-w.exited: // forget has been called or waits for the lock; the call finds out
@@ -154,10 +163,31 @@ func (p *Pool) take(hash string) (*process, error) {
 	return w, nil
 }
 
+// idleOf finds the tenant's idle worker that was used last, but one that keeps the code if there is one; -1 if there is
+// none.
+func (p *Pool) idleOf(tenant, hash string) int {
+	found := -1
+	for i, w := range p.idle {
+		if w.tenant == tenant && (found < 0 || w.known[hash] || !p.idle[found].known[hash]) {
+			found = i
+		}
+	}
+	return found
+}
+
+// unidle removes an idle worker from those.
+func (p *Pool) unidle(i int) *process {
+	w := p.idle[i]
+	p.idle = slices.Delete(p.idle, i, i+1)
+	w.expiry.Stop()
+	return w
+}
+
 // release keeps a worker for the next call, unless it must not be used again.
 func (p *Pool) release(w *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.taken--
 	if w.spent || p.closed || !p.all[w] {
 		w.end()
 		return
@@ -171,8 +201,7 @@ func (p *Pool) expire(w *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.Index(p.idle, w); i >= 0 { // otherwise a call has just taken it
-		p.idle = slices.Delete(p.idle, i, i+1)
-		w.end()
+		p.unidle(i).end()
 	}
 }
 
@@ -181,9 +210,7 @@ func (p *Pool) forget(w *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.Index(p.idle, w); i >= 0 {
-		w.expiry.Stop()
-		p.idle = slices.Delete(p.idle, i, i+1)
-		w.closePipes()
+		p.unidle(i).closePipes()
 	}
 	delete(p.all, w)
 	p.count.Set(float64(len(p.all)))

@@ -23,6 +23,9 @@ type process struct {
 	stderr firstBytes
 	exited chan struct{} // closed when the process has ended
 
+	lacks  []string // what the kernel lacks to confine it
+	tenant string   // the only one whose code it runs
+
 	// Only the goroutine that has taken the worker from the pool uses these.
 	known  map[string]bool // hashes of the code that it has run
 	spent  bool            // the worker must not be used again
@@ -36,12 +39,12 @@ const (
 	lifetime = maxProcessorTime / 4
 )
 
-// startProcess starts a worker and waits until it is ready. It calls ended when the process has ended.
-func startProcess(ended func(*process)) (_ *process, err error) {
+// startProcess starts a worker for a tenant and waits until it is ready. It calls ended when the process has ended.
+func startProcess(tenant string, ended func(*process)) (_ *process, err error) {
 	if os.Getenv(workerVariable) != "" {
 		return nil, errors.New("sandbox: a worker cannot start workers; does main begin with RunIfWorker?")
 	}
-	w := &process{exited: make(chan struct{}), known: map[string]bool{}}
+	w := &process{tenant: tenant, exited: make(chan struct{}), known: map[string]bool{}}
 	theirIn, ourOut, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -51,11 +54,8 @@ func startProcess(ended func(*process)) (_ *process, err error) {
 		return nil, errors.Join(err, theirIn.Close(), ourOut.Close())
 	}
 	w.frames, w.ends = newFrames(ourIn, ourOut), []*os.File{ourIn, ourOut}
-	w.cmd = &exec.Cmd{
-		Path: executable(), Args: []string{"idp-function-worker"}, Stdin: theirIn, Stdout: theirOut, Stderr: &w.stderr,
-		Env: []string{workerVariable + "=1", "GOMAXPROCS=2", "GOTRACEBACK=none", "TZ=UTC"},
-	}
-	withParent(w.cmd)
+	w.cmd = command(workerVariable)
+	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = theirIn, theirOut, &w.stderr
 	err = w.cmd.Start()
 	_, _ = theirIn.Close(), theirOut.Close()
 	if err != nil {
@@ -69,13 +69,24 @@ func startProcess(ended func(*process)) (_ *process, err error) {
 	}()
 	late := time.AfterFunc(startTimeout, w.kill)
 	defer late.Stop()
-	if kind, _, err := w.read(); err != nil || kind != frameReady {
+	kind, lacks, err := w.read()
+	if err != nil || kind != frameReady || json.Unmarshal(lacks, &w.lacks) != nil {
 		w.kill()
 		<-w.exited
 		w.closePipes()
 		return nil, fmt.Errorf("a worker did not start: %v: %s", w.cmd.ProcessState, w.stderr.text)
 	}
 	return w, nil
+}
+
+// command starts this program again, as the worker that the variable makes it.
+func command(variable string) *exec.Cmd {
+	cmd := &exec.Cmd{
+		Path: executable(), Args: []string{"idp-function-worker"},
+		Env: []string{variable + "=1", "GOMAXPROCS=2", "GOTRACEBACK=none", "TZ=UTC"},
+	}
+	apart(cmd)
+	return cmd
 }
 
 func (w *process) closePipes() {
@@ -85,7 +96,7 @@ func (w *process) closePipes() {
 }
 
 // kill ends the process at once.
-func (w *process) kill() { _ = w.cmd.Process.Kill() } // fails if it has ended
+func (w *process) kill() { killGroup(w.cmd.Process) }
 
 // end kills a process that no call uses.
 func (w *process) end() {

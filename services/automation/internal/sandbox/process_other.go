@@ -16,7 +16,9 @@ func executable() string {
 	return path
 }
 
-func withParent(*exec.Cmd) {}
+func apart(*exec.Cmd) {}
+
+func killGroup(p *os.Process) { _ = p.Kill() } // fails if it has ended
 
 var started = time.Now()
 

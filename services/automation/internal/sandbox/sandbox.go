@@ -1,9 +1,10 @@
 // Package sandbox runs the code of tenants: JavaScript (goja) and WebAssembly (wazero).
 //
-// Code runs in worker processes, which are this program started again. A worker has no files, no network, no
-// environment and no descriptors but its pipes. Time, memory, output and logs of a call are limited. Code that exceeds
-// a limit ends its own call and at most its worker, never the process that started the worker. deploy/adr/0037 says why
-// this takes processes, and what systems other than Linux enforce.
+// Code runs in worker processes, which are this program started again. A worker runs the code of one tenant. It has no
+// files, no network, no environment and no descriptors but its pipes. Time, memory, output and logs of a call are
+// limited. Code that exceeds a limit ends its own call and at most its worker, never the process that started the
+// worker. deploy/adr/0037 says why this takes processes, 0048 what confines them, and both what systems other than
+// Linux enforce.
 package sandbox
 
 import (

@@ -23,12 +23,13 @@ func RunIfWorker() {
 	// A terminal sends these to workers too. The Pool's process decides when a worker ends.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	w := &worker{frames: newFrames(os.Stdin, os.Stdout), received: make(chan frame)}
-	if err := confine(); err != nil {
+	lacks, err := confine()
+	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		os.Exit(exitBroken)
 	}
 	go w.receive()
-	w.work()
+	w.work(lacks)
 }
 
 // The exit codes of a worker that ends itself.
@@ -78,8 +79,8 @@ func (w *worker) send(kind frameKind, v any) {
 	}
 }
 
-func (w *worker) work() {
-	w.send(frameReady, nil)
+func (w *worker) work(lacks []string) {
+	w.send(frameReady, lacks)
 	for {
 		var r workerRequest
 		if json.Unmarshal(w.next(frameCall), &r) != nil {
