@@ -67,7 +67,8 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 		r.Body = newSteadyBody(w, r.Body, op.Timeout)
 	}
 	keys := r.Header.Values("Idempotency-Key")
-	if !op.hasKey() || !op.needsCredential(r) || op.Streams || len(keys) == 0 {
+	byTicket := !op.needsCredential(r)
+	if !op.hasKey() || byTicket && op.TicketTenant == nil || op.Streams || len(keys) == 0 {
 		return nil
 	}
 	if err := CheckIdempotencyKey(keys); err != nil {
@@ -77,12 +78,15 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 	_, _ = fmt.Fprintf(h, "%s %s\n", r.Method, r.URL.RequestURI())
 	_, _ = h.Write(body)
 	call.key = keys[0]
+	if byTicket {
+		call.ticket = r.Header.Get(op.Ticket)
+	}
 	h.Sum(call.print[:0])
 	return nil
 }
 
-// hasKey reports whether the operation honours an Idempotency-Key. Open operations, and requests with a Ticket, do not:
-// their callers cannot be told apart.
+// hasKey reports whether the operation honours an Idempotency-Key. Open operations do not: their callers cannot be told
+// apart.
 func (op *Op) hasKey() bool { return op.Method == http.MethodPost && op.Scope != "" && !op.Momentary }
 
 // CheckIdempotencyKey refuses all values but one key of 1…255 printable ASCII characters.
@@ -102,9 +106,11 @@ func CheckIdempotencyKey(keys []string) error {
 // may have more in it than a token with fewer scopes may see.
 func KeyOf(ctx context.Context, key string) string {
 	caller := auth.PrincipalFrom(ctx)
-	sum := sha256.Sum256([]byte(strings.Join([]string{
-		request.Tenant(ctx), caller.Issuer, caller.Subject, caller.Scopes.String(), key,
-	}, "\x00")))
+	return hashOf(request.Tenant(ctx), caller.Issuer, caller.Subject, caller.Scopes.String(), key)
+}
+
+func hashOf(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -114,7 +120,11 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 	run func(context.Context) (answer, error)) (answer, error) {
 	info := request.From(ctx)
 	claim := savedAnswer{Print: hex.EncodeToString(call.print[:]), Run: request.NewID()}
-	claim.ID = KeyOf(ctx, call.key)
+	if call.ticket == "" {
+		claim.ID = KeyOf(ctx, call.key)
+	} else {
+		claim.ID = hashOf(request.Tenant(ctx), "ticket", call.ticket, call.key)
+	}
 
 	sealed, err := s.claim(ctx, claim, op.Timeout+spare)
 	if err != nil {

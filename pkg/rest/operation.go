@@ -38,6 +38,10 @@ type Op struct {
 	// then has no tenant in the context.
 	Ticket string
 
+	// TicketTenant checks the value of Ticket for the record that the path names, without the store, and returns its
+	// tenant. With it, the same ticket is the same caller for an Idempotency-Key; without, such a key has no effect.
+	TicketTenant func(ticket, record string) (tenant string, err error)
+
 	// Request and Response are examples for the OpenAPI document.
 	Request, Response any
 
@@ -225,6 +229,7 @@ type call struct {
 	faults []apperr.Fault // of the body: unknown members, and what the schema forbids
 	unfit  bool           // the domain must not see the body
 	key    string         // the Idempotency-Key
+	ticket string         // what admits the request instead of a credential; only if it has a key
 	print  [32]byte       // fingerprint of the request, if it has a key
 	served bool           // the input was valid
 	// untimed is the request's context without the time-out of the operation, unless it Streams.
@@ -347,6 +352,13 @@ func (s *Server) respond(ctx context.Context, op *Op, call *call, r *http.Reques
 	}
 	if call.key == "" {
 		return run(ctx)
+	}
+	if call.ticket != "" {
+		tenant, err := op.TicketTenant(call.ticket, target)
+		if err != nil {
+			return answer{}, err
+		}
+		ctx = request.System(ctx, tenant)
 	}
 	return s.once(ctx, op, call, h, run)
 }

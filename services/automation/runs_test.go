@@ -333,3 +333,37 @@ func TestRefusedJobs(t *testing.T) {
 		c.Post(jobsPath, body).Problem(http.StatusBadRequest, "invalid_parameters", row.location)
 	}
 }
+
+// A worker that does not know whether its report has arrived sends it again with the same key.
+func TestReportsAreRepeated(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := jobsOf(s, "acme")
+	job, run := running(t, s, c, nil)
+	newPart := func() (path, token string) {
+		part := c.Post(job+"/sub-jobs", object{"parent_id": idIn(run), "name": "Part"}).Object()
+		return job + "/sub-jobs/" + part["id"].(string), part["callback_token"].(string)
+	}
+	path, token := newPart()
+	worker := s.Stranger().With("X-Callback-Token", token).With("Idempotency-Key", "k")
+	report := object{"state": "succeeded", "result": 1}
+	first := worker.Post(path+"/result", report)
+	require.Equal(t, "succeeded", first.Object()["state"])
+	require.Empty(t, first.Header.Get("Idempotent-Replayed"))
+	again := worker.Post(path+"/result", report)
+	require.Equal(t, first.Object(), again.Object())
+	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
+	worker.Post(path+"/result", object{"state": "failed"}).Problem(422, "idempotency_key_reused")
+	worker.With("Idempotency-Key", "l").Post(path+"/result", report).Problem(http.StatusConflict, "invalid_state")
+	c.With("Idempotency-Key", "k").Post(path+"/result", report).Problem(http.StatusConflict, "invalid_state")
+
+	other, _ := newPart()
+	worker.Post(other+"/result", report).Problem(http.StatusUnauthorized, "unauthenticated")
+	lines := object{"lines": []any{object{"message": "read"}}}
+	other, token = newPart()
+	worker = s.Stranger().With("X-Callback-Token", token).With("Idempotency-Key", "k")
+	for range 2 {
+		worker.Post(other+"/logs", lines).OK(nil)
+	}
+	require.Len(t, c.Items(other+"/logs", "id"), 1)
+}

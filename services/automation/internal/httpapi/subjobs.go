@@ -61,7 +61,8 @@ func (a *api) registerSubJobs(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "finish-sub-job", Method: http.MethodPost, Path: oneSubJob + "/result", Record: "sid",
 		Scope:  auth.JobsWrite,
-		Ticket: ticketHeader, Summary: "Report a sub-job's result", Errors: []apperr.Kind{apperr.InvalidState},
+		Ticket: ticketHeader, TicketTenant: a.Jobs.TicketTenant, Summary: "Report a sub-job's result",
+		Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "Only the first result of the current attempt counts; another one is 409. A failed run is tried again " +
 			"if its job allows another attempt. " + byWorker,
 		Request:  map[string]any{"state": "succeeded", "result": map[string]any{"rows": 120}},
@@ -97,7 +98,8 @@ func (a *api) registerLogs(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "add-sub-job-logs", Method: http.MethodPost, Path: oneSubJob + "/logs", Record: "sid",
 		Scope:  auth.JobsWrite,
-		Ticket: ticketHeader, Summary: "Add lines to a sub-job's log", Errors: []apperr.Kind{apperr.InvalidState},
+		Ticket: ticketHeader, TicketTenant: a.Jobs.TicketTenant, Summary: "Add lines to a sub-job's log",
+		Errors:   []apperr.Kind{apperr.InvalidState},
 		Doc:      "Only while it is unfinished. A run and its parts have at most 1000 lines. " + byWorker,
 		Request:  map[string]any{"lines": []any{map[string]any{"message": "120 rows read"}}},
 		Response: map[string]any{"items": []any{exampleLine}},

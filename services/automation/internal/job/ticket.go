@@ -55,6 +55,17 @@ func (t Ticket) attempt(keys *secret.Keyring, tenant, id string) (int64, error) 
 	return attempt, nil
 }
 
+// TicketTenant checks that a callback token was made for a sub-job, and returns its tenant. Whether its attempt is the
+// current one is checked later. The error is apperr.Unauthenticated.
+func (s *Jobs) TicketTenant(ticket, subJob string) (string, error) {
+	tenant, _, _ := strings.Cut(ticket, ".")
+	if tenant == "" || tenant == request.Platform {
+		return "", errTicket
+	}
+	_, err := Ticket(ticket).attempt(s.Keys, tenant, subJob)
+	return tenant, err
+}
+
 // admit checks that the token, if there is one, is for the current attempt of the sub-job. The error is errTicket for a
 // wrong token, and errOver for one of an earlier attempt.
 func (s *Jobs) admit(ctx context.Context, tx *docstore.Tx, t Ticket, id string) error {
