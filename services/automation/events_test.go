@@ -28,7 +28,7 @@ func TestGoldenEvents(t *testing.T) {
 		"job.created", "job.updated", "job.suspended", "job.resumed", "job.finished", "job.deleted",
 		"sub_job.created", "sub_job.updated", "sub_job.finished",
 		"component.created", "component.updated", "component.published", "component.deleted",
-		"function.created", "function.updated", "function.deleted",
+		"function.created", "function.updated", "function.deleted", "function_invocation.created",
 	)
 	testkit.EventTypes(t, s, "automation", began, events, map[string]string{
 		"kv_bucket": "KVBucket", "kv_object": "KVObject", "job": "Job", "sub_job": "SubJob",
@@ -100,7 +100,9 @@ func functionEvents(s *testkit.Service, tick func()) int {
 	tick()
 	c.Patch(oneFunction(made), object{"source": "function main() { return 1 }"}).OK(nil)
 	tick()
+	invoke(c, made, object{"confidential": true})
+	tick()
 	c.Delete(oneFunction(made), nil).OK(nil)
 	tick()
-	return 3
+	return 4
 }

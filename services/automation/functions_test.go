@@ -1,6 +1,7 @@
 package automation_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
@@ -195,6 +197,7 @@ func TestRevisions(t *testing.T) {
 	}
 	require.Equal(t, []any{12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0},
 		c.Items(oneFunction(made)+"/revisions", "revision"))
+	revisionsInPages(t, c, oneFunction(made)+"/revisions")
 	back := c.Post(oneFunction(made)+"/rollback", nil).Object()
 	require.Equal(t, source(11), back["source"])
 	require.Equal(t, 13.0, back["revision"])
@@ -206,6 +209,70 @@ func TestRevisions(t *testing.T) {
 	entry := c.Patch(oneFunction(made), object{"entry": "other"}).Object()
 	require.Equal(t, 15.0, entry["revision"], "another entry makes a new revision")
 	require.Equal(t, "main", c.Post(oneFunction(made)+"/rollback", nil).Object()["entry"])
+}
+
+// revisionsInPages: the list of revisions 3…12 is one like all others.
+func revisionsInPages(t *testing.T, c *testkit.Client, path string) {
+	t.Helper()
+	page := c.Get(path + "?page_size=4&page_num=2").Object()
+	require.Equal(t, 10.0, page["total"])
+	require.Equal(t, 2.0, page["page_num"])
+	require.Equal(t, 4.0, page["page_size"])
+	require.Equal(t, []any{8.0, 7.0, 6.0, 5.0}, revisionsOf(page))
+	var seen []any
+	for next := ""; ; {
+		page := c.Get(path + "?page_size=4&count=false&page_sort=revision&page_token=" + next).Object()
+		require.NotContains(t, page, "total")
+		seen = append(seen, revisionsOf(page)...)
+		more, ok := page["next_page_token"].(string)
+		if !ok {
+			break
+		}
+		next = more
+		c.Get(path+"?page_token="+next).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
+	}
+	require.Equal(t, []any{3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0}, seen)
+	require.Empty(t, c.Get(path + "?page_num=9").Object()["items"])
+	for _, query := range []string{"page_size=201", "page_num=0", "page_sort=code", "page_token=x"} {
+		c.Get(path+"?"+query).Problem(http.StatusBadRequest, "invalid_parameters",
+			"query."+strings.Split(query, "=")[0])
+	}
+}
+
+func revisionsOf(page object) (all []any) {
+	for _, item := range page["items"].([]any) {
+		all = append(all, item.(object)["revision"])
+	}
+	return all
+}
+
+// An invocation tells who called which function and how it ended, and nothing of what it was given or returned.
+func TestInvocationsAreTold(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := functionsOf(s, "acme")
+	made := c.Post(functionsPath, javascript(`function main(i) { if (i.no) throw "sesame"; return "sesame" }`)).Object()
+	invoke(c, made, object{"secret": "sesame"})
+	invoke(c, made, object{"no": true})
+	c.Post(oneFunction(made)+"/invoke?dry_run=true", nil).OK(nil)
+	c.Patch(oneFunction(made), object{"status": "0"}).OK(nil)
+	c.Post(oneFunction(made)+"/invoke", nil).Problem(http.StatusConflict, "invalid_state")
+	c.Delete(oneFunction(made), nil).OK(nil)
+	var outcomes []any
+	s.EventsUntil(func(e bus.Event) bool {
+		if e.Type == "idp.function_invocation.created" {
+			var data struct{ Record object }
+			require.NoError(t, json.Unmarshal(e.Data, &data))
+			require.Equal(t, made["id"], data.Record["function_id"])
+			require.Equal(t, "f", data.Record["code"])
+			require.NotEmpty(t, e.Actor)
+			require.NotEqual(t, "system", e.Actor)
+			require.NotContains(t, string(e.JSON), "sesame")
+			outcomes = append(outcomes, data.Record["outcome"])
+		}
+		return e.Type == "idp.function.deleted"
+	})
+	require.ElementsMatch(t, []any{"succeeded", "failed"}, outcomes)
 }
 
 // module is the smallest WASI command: its _start does nothing.

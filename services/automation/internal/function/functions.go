@@ -203,19 +203,6 @@ func (s *Functions) Rollback(ctx context.Context, id string, revision int64) (De
 	})
 }
 
-// Revisions returns the revisions whose code is kept, latest first. The error is apperr.NotFound.
-func (s *Functions) Revisions(ctx context.Context, id string) ([]Revision, error) {
-	doc, err := functions.Find(ctx, s.Store, id)
-	if err != nil {
-		return nil, err
-	}
-	f, err := doc.Value()
-	if err != nil {
-		return nil, err
-	}
-	return f.Revisions, nil
-}
-
 // Delete removes a function with its revisions, logs and waiting runs. The error is apperr.NotFound, VersionMismatch,
 // or InUse if it is the target of jobs.
 func (s *Functions) Delete(ctx context.Context, id string) (docstore.Deleted, error) {

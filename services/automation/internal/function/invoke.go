@@ -31,7 +31,8 @@ const (
 	byTrigger = "event"
 )
 
-// Invoke calls a function for a client. A dry run checks everything and calls nothing. The error is apperr.NotFound,
+// Invoke calls a function for a client, and emits an event about it. A dry run checks everything and calls nothing. The
+// error is apperr.NotFound,
 // Unavailable, OutcomeUnknown, or InvalidState if the function is disabled, has no code, or was called by a chain of
 // functions that is too long.
 func (s *Functions) Invoke(ctx context.Context, id string, input json.RawMessage) (Invocation, error) {
@@ -47,7 +48,11 @@ func (s *Functions) Invoke(ctx context.Context, id string, input json.RawMessage
 			Outcome: sandbox.Succeeded, Output: json.RawMessage("null"), Logs: []sandbox.Line{}, Revision: f.Revision,
 		}, nil
 	}
-	return s.call(ctx, f, input, LogEntry{Cause: byInvoke})
+	v, err := s.call(ctx, f, input, LogEntry{Cause: byInvoke})
+	if err := s.tellInvoked(ctx, f, v.Outcome, err); err != nil {
+		return Invocation{}, err
+	}
+	return v, nil
 }
 
 // Run calls a function of a tenant for a job and returns its output. The error is apperr.NotFound if there is no such

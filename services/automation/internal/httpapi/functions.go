@@ -76,7 +76,8 @@ func (a *api) registerCalls(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-function-revisions", Method: http.MethodGet, Path: oneFunction + "/revisions",
 		Scope: auth.FunctionsRead, Summary: "List revisions",
-		Doc:      "Those whose code is kept, latest first: at most 10 with 8 MiB together.",
+		Doc: "Those whose code is kept: at most 10 with 8 MiB together; latest first, or by `page_sort` in the order of " +
+			"`revision` or `time_created`.",
 		Response: exampleRevisions,
 	}, a.listRevisions)
 	rest.Handle(s, rest.Op{
@@ -199,17 +200,30 @@ func encoded[W, T any](v T, err error) (rest.Raw[W], error) {
 	return rest.Raw[W]{JSON: part.JSON}, err
 }
 
-// revisionList is the value that FunctionRevisions describes.
-type revisionList struct {
-	Items    []function.Revision `json:"items"`
-	Total    int                 `json:"total"`
-	PageNum  int                 `json:"page_num"`
-	PageSize int                 `json:"page_size"`
+type listRevisionsInput struct {
+	rest.ByID
+	rest.Paging
 }
 
-func (a *api) listRevisions(ctx context.Context, in *rest.ByID) (rest.Raw[FunctionRevisions], error) {
-	all, err := a.Functions.Revisions(ctx, in.ID)
-	return encoded[FunctionRevisions](revisionList{all, len(all), 1, function.MaxRevisions}, err)
+func (a *api) listRevisions(ctx context.Context, in *listRevisionsInput) (rest.List[FunctionRevision], error) {
+	page, err := a.Functions.Revisions(ctx, in.ID, in.Page())
+	if err != nil {
+		return rest.List[FunctionRevision]{}, err
+	}
+	list := rest.List[FunctionRevision]{
+		Total: int64(page.Total), Num: in.PageNum, Size: in.PageSize, Next: page.Next,
+	}
+	if !in.Page().Count {
+		list.Total = -1
+	}
+	for _, r := range page.Items {
+		part, err := rest.PartOf[FunctionRevision](r, "")
+		if err != nil {
+			return list, err
+		}
+		list.Items = append(list.Items, part.JSON)
+	}
+	return list, nil
 }
 
 type rollBackInput struct {

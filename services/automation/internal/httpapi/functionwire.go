@@ -111,14 +111,6 @@ type FunctionRollback struct {
 	Revision int64 `json:"revision,omitempty" minimum:"1" doc:"The one before the current revision if absent"`
 }
 
-// FunctionRevisions is a list that always fits on one page.
-type FunctionRevisions struct {
-	Items    []FunctionRevision `json:"items" nullable:"false"`
-	Total    int                `json:"total"`
-	PageNum  int                `json:"page_num"`
-	PageSize int                `json:"page_size"`
-}
-
 // FunctionLog describes function.LogEntry for the OpenAPI document.
 type FunctionLog struct {
 	rest.Meta
@@ -151,7 +143,7 @@ var exampleFunction = json.RawMessage(`{"id":"1048577","tenant_id":"acme","versi
 
 var exampleRevisions = json.RawMessage(`{"items":[{"revision":1,"runtime":"javascript","entry":"main","bytes":75,` +
 	`"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","actor":"admin",` +
-	`"time_created":"2026-01-31T09:30:00.000Z"}],"total":1,"page_num":1,"page_size":10}`)
+	`"time_created":"2026-01-31T09:30:00.000Z"}],"total":1,"page_num":1,"page_size":20}`)
 
 var exampleInvocation = function.Invocation{
 	Outcome: sandbox.Succeeded, Output: json.RawMessage(`{"greeting":"Hello 李伟"}`),
