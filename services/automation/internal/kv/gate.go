@@ -15,9 +15,9 @@ import (
 // gate, and a transaction that changes the bucket writes all of them: so a writer of objects meets every change of the
 // bucket, but hardly ever another writer of objects.
 //
-// Under load there is always a gate that somebody writes, and a change of the bucket would never come to its turn. So it
-// first writes the head, which is gate 0, alone. Writers of objects that meet it, or read it, take turns with the change
-// until Yield: they depend on the bucket itself, as if there were no gates.
+// Under load there is always a gate that somebody writes, and a change of the bucket would never come to its turn. So
+// it first writes the head, which is gate 0, alone. Writers of objects that meet it, or read it, take turns with the
+// change until Yield: they depend on the bucket itself, as if there were no gates.
 type gate struct {
 	docstore.Meta            // with gateID as id; all gates of a bucket but the head have the same version
 	Of            int64      `json:"of"`             // the bucket's version
