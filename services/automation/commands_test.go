@@ -46,6 +46,7 @@ func (m *made) ofObjects() []testkit.Commands {
 		put(m.Client, path, object{}).OK(nil)
 		return path
 	}
+	put(m.Client, bucketsPath+"/other", object{}).OK(nil)
 	value := func() any { return object{"value": m.fresh()} }
 	nothing := always[any](nil)
 	return []testkit.Commands{
@@ -113,7 +114,7 @@ func (m *made) ofFunctions() []testkit.Commands {
 		m.op("change a function", 7, 11, http.MethodPatch, f, func() any { return object{"name": m.fresh()} }),
 		m.op("change a function's source", 6, 10, http.MethodPatch, f, source),
 		m.op("roll a function back", 6, 11, http.MethodPost, func() string { return changed() + "/rollback" }, nothing),
-		m.op("invoke a function", 8, 10, http.MethodPost, always(f()+"/invoke"), nothing),
+		m.op("invoke a function", 4, 4, http.MethodPost, always(f()+"/invoke"), nothing),
 		m.op("delete a function", 10, 18, http.MethodDelete, newFunction, nothing),
 		m.op("create a component", 4, 7, http.MethodPost, always(componentsPath), component),
 		m.op("replace a component", 5, 6, http.MethodPut, one, component),
