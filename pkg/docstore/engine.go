@@ -107,7 +107,7 @@ type EngineTx interface {
 	// Peek returns reads of the same state on which the transaction does not depend: what they find may change before
 	// it commits.
 	Peek() Queries
-	// Assume makes the transaction depend on a document that is at a version, without reading it. If the document is not
+	// Assume makes the transaction depend on a document that is at a version, unread. If the document is not
 	// there or at another version, Assume, a later call or Write returns ErrStale. It is not for a document that the
 	// transaction changes.
 	Assume(ctx context.Context, def *Def, tenant, id string, version int64) error

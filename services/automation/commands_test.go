@@ -119,7 +119,8 @@ func (m *made) ofFunctions() []testkit.Commands {
 		m.op("create a component", 4, 7, http.MethodPost, always(componentsPath), component),
 		m.op("replace a component", 5, 6, http.MethodPut, one, component),
 		m.op("change a component", 5, 6, http.MethodPatch, one, func() any { return object{"name": m.fresh()} }),
-		m.op("publish a component", 7, 10, http.MethodPost, func() string { return newComponent() + "/publish" }, nothing),
+		m.op("publish a component", 7, 10, http.MethodPost,
+			func() string { return newComponent() + "/publish" }, nothing),
 		m.op("delete a component", 5, 6, http.MethodDelete, newComponent, nothing),
 	}
 }

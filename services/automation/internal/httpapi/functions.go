@@ -76,8 +76,8 @@ func (a *api) registerCalls(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-function-revisions", Method: http.MethodGet, Path: oneFunction + "/revisions",
 		Scope: auth.FunctionsRead, Summary: "List revisions",
-		Doc: "Those whose code is kept: at most 10 with 8 MiB together; latest first, or by `page_sort` in the order of " +
-			"`revision` or `time_created`.",
+		Doc: "Those whose code is kept: at most 10 with 8 MiB together; latest first, or by `page_sort` in the order " +
+			"of `revision` or `time_created`.",
 		Response: exampleRevisions,
 	}, a.listRevisions)
 	rest.Handle(s, rest.Op{

@@ -150,8 +150,8 @@ func (p *Pool) take(tenant, hash string) (*process, error) {
 	}
 	if len(w.lacks) > 0 {
 		p.told.Do(func() {
-			p.Log.Warn("the processes that run functions are confined less than they could be: this system lacks means "+
-				"for it", "lacks", w.lacks)
+			p.Log.Warn("the processes that run functions are confined less than they could be: this system lacks "+
+				"means for it", "lacks", w.lacks)
 		})
 	}
 	select {
