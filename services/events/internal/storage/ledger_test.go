@@ -25,7 +25,7 @@ func TestTheLongestQueueIsShortenedFirst(t *testing.T) {
 	require.Empty(t, u.excess(400))
 	require.Equal(t, map[string]uint64{"b": 110 + 20}, u.excess(200))
 	upTo := u.excess(100)
-	require.EqualValues(t, 115, upTo["a"])
+	require.EqualValues(t, 105, upTo["a"])
 	require.EqualValues(t, 135, upTo["b"])
 
 	require.EqualValues(t, 20, u.forget("b", 131))
