@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -178,34 +179,36 @@ func TestFaults(t *testing.T) {
 func TestOrderIsTheSeeds(t *testing.T) {
 	t.Parallel()
 	order := func(seed uint64, backwards bool) (names []string) {
-		closing := make(chan struct{})
-		s := newScheduler(
-			Schedule{Seed: seed, Settle: 10 * time.Millisecond, Faults: []Fault{LoseReply}, Every: 3},
-			closing,
-		)
-		var running, waiting sync.WaitGroup
-		running.Go(s.run)
-		var mu sync.Mutex
-		commands := []string{"a", "b", "c", "d", "e", "f"}
-		if backwards {
-			slices.Reverse(commands)
-		}
-		for i, name := range commands {
-			body := marshal(bson.D{{Key: "insert", Value: name}, {Key: "lsid", Value: bson.NewObjectID()}})
-			c := &command{request: &request{body: body}, name: "insert", conn: int64(i)}
-			arrived := make(chan struct{})
-			waiting.Go(func() {
-				close(arrived)
-				f, _ := s.turn(c)
-				mu.Lock()
-				defer mu.Unlock()
-				names = append(names, name+string(rune('0'+f)))
-			})
-			<-arrived
-		}
-		waiting.Wait()
-		close(closing)
-		running.Wait()
+		synctest.Test(t, func(*testing.T) { // so that a turn's goroutine is heard before the next turn
+			closing := make(chan struct{})
+			s := newScheduler(
+				Schedule{Seed: seed, Settle: 10 * time.Millisecond, Faults: []Fault{LoseReply}, Every: 3},
+				closing,
+			)
+			var running, waiting sync.WaitGroup
+			running.Go(s.run)
+			var mu sync.Mutex
+			commands := []string{"a", "b", "c", "d", "e", "f"}
+			if backwards {
+				slices.Reverse(commands)
+			}
+			for i, name := range commands {
+				body := marshal(bson.D{{Key: "insert", Value: name}, {Key: "lsid", Value: bson.NewObjectID()}})
+				c := &command{request: &request{body: body}, name: "insert", conn: int64(i)}
+				arrived := make(chan struct{})
+				waiting.Go(func() {
+					close(arrived)
+					f, _ := s.turn(c)
+					mu.Lock()
+					defer mu.Unlock()
+					names = append(names, name+string(rune('0'+f)))
+				})
+				<-arrived
+			}
+			waiting.Wait()
+			close(closing)
+			running.Wait()
+		})
 		return names
 	}
 	differ := false
