@@ -1,0 +1,176 @@
+package docstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+func (c *Collection[T]) docs(r Reader, rows []Row) ([]Doc[T], error) {
+	docs := make([]Doc[T], len(rows))
+	for i := range rows {
+		d, err := c.doc(r.store(), &rows[i])
+		if err != nil {
+			return nil, err
+		}
+		docs[i] = d
+	}
+	return docs, nil
+}
+
+// doc makes the Doc of a row, settled.
+func (c *Collection[T]) doc(s *Store, row *Row) (Doc[T], error) {
+	d := Doc[T]{ID: row.ID, Stamp: row.Stamp, body: row.Data, engine: s.engine, counted: c.schema.Counts != nil}
+	var now clock.Time
+	due := row.Due != 0 && c.schema.Settle != nil
+	if due { // reading the clock for every document of a list would cost as much as all else
+		now = s.clock.Now()
+		due = row.Due <= now.Millis()
+	}
+	if !due {
+		d.encoded = s.engine.DataIsJSON()
+		return d, nil
+	}
+	v, err := d.Value()
+	if err != nil {
+		return d, err
+	}
+	c.schema.Settle(v, now)
+	d.body = nil
+	return d.with(v)
+}
+
+func (c *Collection[T]) written(v *T, e *Entry, before []byte) Doc[T] {
+	d := Doc[T]{ID: e.ID, Stamp: e.Stamp, body: e.JSON, encoded: e.JSON != nil, was: &former{body: before},
+		counted: c.schema.Counts != nil, written: true}
+	d.value = new(T)
+	*d.value = *v
+	return d
+}
+
+// Doc is a document that was read or written. It holds the JSON form; the value is decoded when it is first asked for.
+// A Doc is not safe for concurrent use. It is small, because a list has many.
+type Doc[T any] struct {
+	ID string
+	Stamp
+
+	value   *T
+	body    []byte  // the JSON form if encoded; otherwise the engine's own form, or nil if only value is known
+	was     *former // nil unless the document was written
+	engine  Engine
+	encoded bool
+	counted bool // the document's type has Counts
+	written bool
+}
+
+// former is the JSON form of a document before it was written.
+type former struct {
+	body []byte        // if it is known
+	make func() []byte // makes body; nil if body is known or the document is new
+}
+
+// Value returns the decoded document. Changes to it do not change what is stored.
+func (d *Doc[T]) Value() (*T, error) {
+	if d.value == nil {
+		v := new(T)
+		if err := d.engine.Decode(d.body, v); err != nil {
+			return nil, fmt.Errorf("docstore: decode %s: %w", d.ID, err)
+		}
+		metaOf(v).counts = d.Counts
+		d.value = v
+	}
+	return d.value, nil
+}
+
+// JSON returns the document's JSON form. The caller must not change the bytes.
+func (d *Doc[T]) JSON() ([]byte, error) {
+	if d.encoded {
+		return d.body, nil
+	}
+	v, err := d.Value()
+	if err != nil {
+		return nil, err
+	}
+	body, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	d.body, d.encoded = body, true
+	return body, nil
+}
+
+func (d Doc[T]) with(v *T) (Doc[T], error) {
+	d.value = v
+	_, err := d.JSON()
+	return d, err
+}
+
+// Previous returns the members that this write changed, with their former values, without version and time_modified. It
+// is nil for an inserted document and for one that was not changed.
+func (d *Doc[T]) Previous() map[string]json.RawMessage {
+	was := d.was
+	if was == nil {
+		return nil
+	}
+	if was.make != nil {
+		was.body, was.make = was.make(), nil
+	}
+	if was.body == nil || string(was.body) == string(d.body) {
+		return nil
+	}
+	return difference(was.body, d.body)
+}
+
+// Changed reports whether the write changed the document. It is true for an inserted and for a deleted one.
+func (d *Doc[T]) Changed() bool {
+	return d.was == nil || d.was.make != nil || d.was.body == nil || string(d.was.body) != string(d.body)
+}
+
+// Written reports whether this transaction inserted, replaced or deleted the document. Only then is the revision new,
+// so that no event about it exists yet.
+func (d *Doc[T]) Written() bool { return d.written }
+
+// Tag identifies the document's content: it changes whenever any member does. It is the version; if the type has
+// Counts, a dash and a number that stands for them follow.
+func (d *Doc[T]) Tag() string {
+	tag := strconv.FormatInt(d.Version, 10)
+	if d.counted {
+		tag += "-" + strconv.FormatInt(d.Counts, 10)
+	}
+	return tag
+}
+
+// Stored is the document's JSON form and Tag, for code that does not know the document's type.
+func (d Doc[T]) Stored() (body []byte, tag string, err error) {
+	body, err = d.JSON()
+	return body, d.Tag(), err
+}
+
+// Deleted is the answer to the deletion of one document.
+type Deleted struct {
+	ID string `json:"id" example:"1048577"`
+}
+
+// Batch is the answer to a batch: its records in the order of the items.
+type Batch struct {
+	Items []json.RawMessage `json:"items"`
+}
+
+// BatchOf makes a Batch of the documents that a batch wrote.
+func BatchOf[D stored](docs []D) (Batch, error) {
+	b := Batch{make([]json.RawMessage, len(docs))}
+	for i, doc := range docs {
+		var err error
+		if b.Items[i], _, err = doc.Stored(); err != nil {
+			return Batch{}, err
+		}
+	}
+	return b, nil
+}
+
+// stored is implemented by Doc[T] for every T.
+type stored interface {
+	Stored() (body []byte, tag string, err error)
+}
