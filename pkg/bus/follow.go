@@ -17,10 +17,9 @@ import (
 )
 
 const (
-	followTries    = 4
-	followMessages = 512 // messages fetched ahead
-	followIdle     = 30 * time.Second
-	aloneEvery     = 5 * time.Second
+	followTries = 4
+	followIdle  = 30 * time.Second
+	aloneEvery  = 5 * time.Second
 )
 
 // FollowerConfig says what a replica follows and how.
@@ -232,40 +231,29 @@ func (f *Follower) session(ctx context.Context) error {
 		return fmt.Errorf("make a consumer: %w", err)
 	}
 	defer f.forget(stream, consumer)
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(followMessages), jetstream.PullExpiry(pullFor),
-		jetstream.PullHeartbeat(heartbeat))
-	if err != nil {
-		return fmt.Errorf("pull: %w", err)
-	}
-	defer messages.Stop()
 	f.hears()
-	caughtUp := consumer.CachedInfo().NumPending == 0
 	from := f.place
-	for last := uint64(0); ; {
-		if caughtUp && f.Ready() != nil {
-			if err := f.checkKept(ctx, stream, from); err != nil {
-				return err
-			}
-			f.setStale(nil)
+	readyAt := func(pending uint64) error { // called when so many events are still to come
+		if pending > 0 || f.Ready() == nil {
+			return nil
 		}
-		message, err := messages.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return fmt.Errorf("pull: %w", err)
-		}
-		meta, err := message.Metadata()
-		if err != nil {
-			return fmt.Errorf("message without metadata: %w", err)
-		}
-		if meta.Sequence.Consumer != last+1 {
-			return errLostMessage
-		}
-		if err := f.handle(ctx, message); err != nil {
+		if err := f.checkKept(ctx, stream, from); err != nil {
 			return err
 		}
-		f.event = message.Headers().Get(nats.MsgIdHdr)
-		last, f.place, caughtUp = meta.Sequence.Consumer, meta.Sequence.Stream, meta.NumPending == 0
-		f.bus.metrics.lag.WithLabelValues(f.config.Name).Set(float64(meta.NumPending))
+		f.setStale(nil)
+		return nil
 	}
+	if err := readyAt(consumer.CachedInfo().NumPending); err != nil {
+		return err
+	}
+	return Each(ctx, consumer, func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
+		if err := f.handle(ctx, m); err != nil {
+			return err
+		}
+		f.event, f.place = m.Headers().Get(nats.MsgIdHdr), meta.Sequence.Stream
+		f.bus.metrics.lag.WithLabelValues(f.config.Name).Set(float64(meta.NumPending))
+		return readyAt(meta.NumPending)
+	})
 }
 
 // resume takes a snapshot if the stream no longer has the events after the follower's place, or has another event

@@ -197,28 +197,9 @@ func (b *Bus) Sizes(ctx context.Context, name string, fn func(Stored) error) err
 		defer cancel()
 		_ = stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) // JetStream does so after followIdle
 	}()
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(followMessages), jetstream.PullExpiry(pullFor),
-		jetstream.PullHeartbeat(heartbeat))
-	if err != nil {
-		return fmt.Errorf("pull: %w", err)
-	}
-	defer messages.Stop()
-	for n := uint64(1); ; n++ {
-		m, err := messages.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return fmt.Errorf("pull: %w", err)
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return fmt.Errorf("message without metadata: %w", err)
-		}
-		if meta.Sequence.Consumer != n {
-			return errLostMessage
-		}
-		if err := fn(stored(m, meta.Sequence.Stream)); err != nil {
-			return err
-		}
-	}
+	return Each(ctx, consumer, func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
+		return fn(stored(m, meta.Sequence.Stream))
+	})
 }
 
 func stored(m jetstream.Msg, place uint64) Stored {

@@ -22,10 +22,9 @@ import (
 )
 
 const (
-	maxRecent      = 4096      // events in memory
-	maxRecentBytes = 16 << 20  // their size
-	maxPart        = 256 << 10 // of one read
-	fetchAhead     = 512
+	maxRecent      = 4096             // events in memory
+	maxRecentBytes = 16 << 20         // their size
+	maxPart        = 256 << 10        // of one read
 	keptIdle       = 30 * time.Second // how long JetStream keeps a consumer that nobody uses
 )
 
@@ -95,25 +94,10 @@ func (f *Feed) follow(ctx context.Context) error {
 		return fmt.Errorf("make a consumer: %w", err)
 	}
 	defer f.forget(ctx, stream, consumer)
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(fetchAhead))
-	if err != nil {
-		return fmt.Errorf("pull: %w", err)
-	}
-	defer messages.Stop()
-	for last := uint64(0); ; last++ {
-		m, err := messages.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return fmt.Errorf("pull: %w", err)
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return fmt.Errorf("message without metadata: %w", err)
-		}
-		if meta.Sequence.Consumer != last+1 {
-			return errors.New("a message was lost on the way")
-		}
+	return bus.Each(ctx, consumer, func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		f.add(meta.Sequence.Stream, m.Subject(), m.Data())
-	}
+		return nil
+	})
 }
 
 // forget removes the consumer if NATS is there; otherwise JetStream removes it after keptIdle.
