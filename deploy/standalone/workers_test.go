@@ -36,8 +36,8 @@ func TestWorkersOfJobs(t *testing.T) {
 	require.NoError(t, nc.Flush())
 
 	client := c.client("acme")
-	answer, err := client.Do(http.MethodPost, "/v1/jobs", `{"code":"report","name":"Report","schedule":{"type":"manual"},
-		"target":{"type":"nats","subject":"reports","payload":{"month":7}},"status":"1"}`)
+	answer, err := client.Do(http.MethodPost, "/v1/jobs", `{"code":"report","name":"Report",
+		"schedule":{"type":"manual"},"target":{"type":"nats","subject":"reports","payload":{"month":7}},"status":"1"}`)
 	require.NoError(t, err)
 	var made struct{ ID string }
 	require.NoError(t, json.Unmarshal(answer, &made))

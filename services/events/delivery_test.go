@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,6 +61,18 @@ func newReceiver(t testing.TB, answer func(received) int) *receiver {
 	r.Server = httptest.NewServer(http.HandlerFunc(r.receive))
 	t.Cleanup(r.Close)
 	return r
+}
+
+// newBroken makes a receiver that answers 503 until mend is called.
+func newBroken(t testing.TB) (r *receiver, mend func()) {
+	var mended atomic.Bool
+	r = newReceiver(t, func(received) int {
+		if mended.Load() {
+			return http.StatusOK
+		}
+		return http.StatusServiceUnavailable
+	})
+	return r, func() { mended.Store(true) }
 }
 
 func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {

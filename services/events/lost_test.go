@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,13 +20,7 @@ func TestWaitingDeliveriesOfALostStream(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	c := in(s, "acme")
-	var fixed atomic.Bool
-	hooked := newReceiver(t, func(received) int {
-		if fixed.Load() {
-			return http.StatusOK
-		}
-		return http.StatusServiceUnavailable
-	})
+	hooked, mend := newBroken(t)
 	js := s.Deps.Bus.JetStream()
 	stream, err := js.Stream(t.Context(), bus.EventStream)
 	require.NoError(t, err)
@@ -44,7 +37,7 @@ func TestWaitingDeliveriesOfALostStream(t *testing.T) {
 	require.NoError(t, err)
 	s.NATS.Stop()
 	s.NATS.Start()
-	fixed.Store(true)
+	mend()
 	for n := range 3 {
 		tell(t, s, "acme", "7", int64(n+2), "updated")
 		tell(t, s, "acme", "8", int64(n+1), "updated")

@@ -3,7 +3,6 @@ package events_test
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,13 +55,7 @@ func TestAChangedFilterHoldsForWaitingEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	c := in(s, "acme")
-	var fixed atomic.Bool
-	hooked := newReceiver(t, func(received) int {
-		if fixed.Load() {
-			return http.StatusOK
-		}
-		return http.StatusServiceUnavailable
-	})
+	hooked, mend := newBroken(t)
 	made := c.Post(subscriptionsPath, hook("things", hooked.URL, onlyThings)).Object()
 	tell(t, s, "acme", "7", 1, "created")
 	tell(t, s, "acme", "8", 1, "created")
@@ -74,7 +67,7 @@ func TestAChangedFilterHoldsForWaitingEvents(t *testing.T) {
 	tell(t, s, "acme", "7", 3, "updated")
 	tell(t, s, "acme", "9", 1, "created")
 	hooked.await(3) // the worker that tries this one has heard of the change, which came before it
-	fixed.Store(true)
+	mend()
 	awaitRecord(t, c, one(made), func(o object) bool {
 		s.Clock.Advance(time.Second) // again and again: the last try may not have its next time yet
 		return delivered(2)(o) && o["counters"].(object)["pending"] == 0.0

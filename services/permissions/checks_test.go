@@ -238,7 +238,9 @@ func TestActionsThatAResourceDoesNotList(t *testing.T) {
 	grants := func(action string) *testkit.Answer {
 		return c.Post("/v1/batch/auth-unit-rules", object{
 			"identities": []object{{"identity_id": "20", "identity_type": "user"}},
-			"rules":      []object{{"application_id": "9", "type": "data", "code": "ledger", "actions": []string{action}}},
+			"rules": []object{
+				{"application_id": "9", "type": "data", "code": "ledger", "actions": []string{action}},
+			},
 		})
 	}
 	grants("fly").Problem(400, "invalid_parameters", "body.rules[0].actions[0]")
@@ -376,7 +378,8 @@ func TestCheckNormalisesURIs(t *testing.T) {
 	give(t, c, "user/20", object{"type": "api", "code": "files", "actions": []string{"GET"}},
 		object{"type": "api", "code": "secret", "actions": []string{"GET"}, "affect": "deny"})
 	for uri, want := range map[string]string{
-		"/files/a": "granted", "/files/a%20b?c=/../d#e": "granted", "/x/../files/./a": "granted", "/%66iles/a": "granted",
+		"/files/a": "granted", "/files/a%20b?c=/../d#e": "granted", "/x/../files/./a": "granted",
+		"/%66iles/a":      "granted",
 		"/files/../admin": "not_granted", "/files/%2e%2E/admin": "not_granted", "/admin?a": "not_granted",
 		"/files/%73ecret": "denied", "/files/secret#": "denied", "/files/secret/": "unknown_object",
 		"/files//secret": "invalid_uri", "/files/..%2fadmin": "invalid_uri", `/files/..\admin`: "invalid_uri",
