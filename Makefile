@@ -6,26 +6,29 @@ SHELL := /bin/bash -o pipefail
 MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES := $(addsuffix /...,$(MODULES))
 # Modules outside the workspace, because they have dependencies that no program needs: other drivers, servers for tests.
-APART    := pkg/docstore/sqlitestore/moderncdriver pkg/docstore/mongostore/mongotest deploy/apitest
+APART    := pkg/docstore/mongostore/mongotest deploy/apitest deploy/k8s console/web/bundle sdk/go/internal/generate
 
 export CGO_ENABLED ?= 0
 
 # nomsgpack leaves out gin's support of MessagePack, which no operation uses: 6 MB of each program, 8 MiB of its memory.
 PROGRAM := -trimpath -tags nomsgpack -ldflags '-s -w'
 
-.PHONY: help build run test test-mongo test-simulated soak bench fuzz lint fmt isolated tidy tour services run-services tour-services generate clean
+.PHONY: help build run test test-mongo test-simulated soak bench fuzz hostile load lint fmt isolated tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test cli-test clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## Build every program into bin/
+build: web ## Build every program into bin/
 	@mkdir -p bin
 	go build $(PROGRAM) -o bin/idp-standalone ./deploy/standalone
-	@for dir in gateway services/*/; do for cmd in $$dir/cmd/*/; do \
+	@for dir in gateway console cli services/*/; do for cmd in $$dir/cmd/*/; do \
 		[ -d "$$cmd" ] || continue; \
 		(cd $$dir && go build $(PROGRAM) -o $(CURDIR)/bin/$$(basename $$cmd) ./cmd/$$(basename $$cmd)) || exit 1; \
 		done; done
 	@ls bin
+
+web: ## Bundle the console's files into console/dist, which programs embed
+	@cd console/web/bundle && GOWORK=off go run . -out ../../dist
 
 run: build ## Start the whole platform in ./data (IDP_DATA_DIR, IDP_LISTEN)
 	@bin/idp-standalone serve
@@ -40,7 +43,7 @@ services: build ## Build every program, nats-server and run-services
 # The race detector leaves SQLite out: only its own package touches its memory, and tests would take twice as long.
 RACE := -race -gcflags='github.com/ncruces/...=-race=false'
 
-test: ## Run all tests, with the race detector where a C compiler is there for it
+test: web ## Run all tests, with the race detector where a C compiler is there for it
 	@if command -v $${CC:-gcc} >/dev/null 2>&1; then echo "with the race detector"; CGO_ENABLED=1 go test $(RACE) -timeout 20m $(PACKAGES); \
 	else echo "without the race detector: it needs a C compiler"; go test -timeout 20m $(PACKAGES); fi
 	@for module in $(APART); do (cd $$module && GOWORK=off go test -timeout 20m -parallel 8 ./...) || exit 1; done
@@ -54,7 +57,7 @@ test-simulated: ## Run the services' tests, and the example's, on the simulated 
 		env GOWORK= go test -C $(CURDIR) -count=1 -timeout 20m $(CURDIR)/pkg/service/example \
 		$(addsuffix /...,$(wildcard $(CURDIR)/services/*))
 	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo -simulated -wire 21 \
-		env GOWORK= go test -C $(CURDIR) -count=1 -run '^(TestCommands|TestAtOnce)' $(addsuffix /...,$(wildcard $(CURDIR)/services/*))
+		env GOWORK= go test -C $(CURDIR) -count=1 -p 1 -run '^(TestCommands|TestAtOnce)' $(addsuffix /...,$(wildcard $(CURDIR)/services/*))
 
 # Races with faults. The seed of a failure is in the test's name; IDP_TEST_MONGO_SEED=<seed> SOAK=1 runs it again.
 soak: ## Run the storage suite's races by SOAK=1000 seeds, and 100,000 random questions to the permissions engine
@@ -72,28 +75,90 @@ fuzz: ## Fuzz every parser for a while (FUZZTIME=10s each)
 			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-10s} $$package || exit 1; \
 		done; done) || exit 1; done
 
-lint: ## Check formatting, vet, staticcheck, imports between parts, and the length of lines
+lint: ## Check formatting, vet, staticcheck, licences, known faults of imports (where vuln.go.dev answers), imports between parts, and sizes
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	go vet $(PACKAGES)
 	@GOWORK=off go build -C deploy/tools -o $(CURDIR)/bin/tools/ tool
 	bin/tools/staticcheck $(PACKAGES)
-	go test -count=1 -run '^Test(Imports|Lines)$$' ./deploy/standalone
+	@bin/tools/licences $(PACKAGES)
+	@if curl -sfI --max-time 10 -o /dev/null https://vuln.go.dev/index/modules.json.gz; then bin/tools/govulncheck $(PACKAGES); \
+	else echo "govulncheck did not run: vuln.go.dev does not answer"; fi
+	go test -count=1 -run '^Test(Imports|Lines|Sizes)$$' ./deploy/standalone
 
-isolated: ## Build and vet every module alone, without the workspace
-	@for module in $(MODULES) $(APART); do \
+hostile: build ## Send hostile requests to every operation of a running platform (HOSTILE=100000; SEED=n makes the same again)
+	@go run ./deploy/standalone/hostile -program bin/idp-standalone -requests $${HOSTILE:-100000} $${SEED:+-seed $$SEED}
+
+load: build ## Load a platform with reads, checks and writes, and draw bin/load/*.svg (LOAD="-duration 10m -rate 500"; -help lists all)
+	@go run ./deploy/standalone/load -program bin/idp-standalone -svg bin/load $(LOAD)
+
+isolated: ## Build and vet every module alone, without the workspace, and the command line for other systems
+	@for module in $(MODULES) $(APART) console/browsertest; do \
 		echo "$$module"; (cd $$module && GOWORK=off go build ./... && GOWORK=off go vet ./...) || exit 1; done
+	@for system in windows darwin; do echo "cli for $$system"; \
+		GOOS=$$system go build -C cli -o /dev/null ./cmd/idp || exit 1; done
 
 tidy: ## Tidy every module
 	@for module in $(MODULES); do echo "$$module"; (cd $$module && GOWORK=off go mod tidy) || exit 1; done
 
 fmt: ## Format the code
 	gofmt -w $$(git ls-files '*.go')
+	@cd console/web && [ ! -x node_modules/.bin/prettier ] || node_modules/.bin/prettier --write --log-level warn 'src/**/*.{ts,tsx,css}'
 
-generate: ## Rewrite the checked-in OpenAPI documents and golden files
+generate: ## Rewrite the checked-in OpenAPI documents, golden files, the Go SDK, the table of the command line and, with Node, the TypeScript SDK
 	IDP_TEST_UPDATE=1 go test -count=1 -run 'Golden|OpenAPI' $(PACKAGES)
+	@$(MAKE) --no-print-directory sdk-go cli-operations console-operations
+	@if command -v npm >/dev/null 2>&1; then $(MAKE) --no-print-directory sdk-typescript; \
+	else echo "without the TypeScript SDK: it needs Node"; fi
+
+openapi: ## Write the merged OpenAPI document to bin/openapi.json, and as version 3.0 to bin/openapi-3.0.json
+	@mkdir -p bin
+	@IDP_TEST_OPENAPI=$(CURDIR)/bin go test -count=1 -run '^TestDocumentsDoNotConflict$$' ./gateway
+
+# Node and npm are needed to make the SDK and to check types; nothing that is built or run needs them.
+NODE_MODULES := sdk/typescript/node_modules/.package-lock.json
+
+$(NODE_MODULES): sdk/typescript/package-lock.json
+	@npm ci --prefix sdk/typescript --no-progress >/dev/null
+	@touch $@
+
+console/web/node_modules/.package-lock.json: console/web/package-lock.json
+	@npm ci --prefix console/web --no-progress >/dev/null
+	@touch $@
+
+types: console/web/node_modules/.package-lock.json ## Check the console's TypeScript, and its form; needs Node
+	console/web/node_modules/.bin/tsc -p console/web
+	@cd console/web && node_modules/.bin/prettier --check --log-level warn 'src/**/*.{ts,tsx,css}' || { echo "run make fmt"; exit 1; }
+
+sdk-compare: sdk-go cli-operations sdk-typescript ## Fail if the SDKs and the command line's table are not what the OpenAPI document makes; needs Node
+	@changed=$$(git status --short -- sdk/typescript/src sdk/go/models.go 'sdk/go/calls_*.go' cli/internal/operations/operations.json); \
+		[ -z "$$changed" ] || { echo "$$changed"; echo "run make generate, and commit what it changes"; exit 1; }
+
+sdk-test: $(NODE_MODULES) ## Check what the TypeScript SDK's types accept, and play it against a server; needs Node
+	@npm test --silent --prefix sdk/typescript
+
+console-test: build types ## Check the console's types, and play it in Chromium with axe; needs Node and Chromium (IDP_TEST_SCREENSHOTS=folder keeps pictures)
+	cd console/browsertest && IDP_TEST_BROWSER_REQUIRED=1 IDP_TEST_PROGRAM=$(CURDIR)/bin/idp-standalone GOWORK=off go test -count=1 -timeout 10m -parallel 4 ./...
+	@echo 'first paint on a fast machine, and on a slow one with a slow line (printed, not demanded):'
+	@cd console/browsertest && IDP_TEST_PROGRAM=$(CURDIR)/bin/idp-standalone GOWORK=off \
+		go test -run - -bench FirstPaint -benchtime 3x . | grep lcp-ms || true
+
+cli-test: build ## Play the command line's files on the real platform
+	cd cli && IDP_TEST_PROGRAM=$(CURDIR)/bin/idp-standalone go test -count=1 ./internal/commands
+
+sdk-go: openapi ## Rewrite sdk/go from the OpenAPI document
+	@cd sdk/go/internal/generate && GOWORK=off go run . -document $(CURDIR)/bin/openapi-3.0.json -out ../..
+
+cli-operations: openapi ## Rewrite the command line's table of operations from the OpenAPI document
+	@go run ./cli/internal/operations/generate bin/openapi.json cli/internal/operations/operations.json
+
+console-operations: ## Rewrite the console's list of operations that want a recent sign-in
+	@IDP_TEST_UPDATE=1 go test -count=1 -run '^TestFreshOperations$$' ./console/internal/proxy
+
+sdk-typescript: openapi $(NODE_MODULES) ## Rewrite sdk/typescript from the OpenAPI document
+	@npm run --silent --prefix sdk/typescript generate
 
 TOUR = go run ./deploy/standalone/tour -program bin/idp-standalone
-TOURS = $$(grep -l '^```console tour' README.md services/*/README.md)
+TOURS = $$(grep -l '^```console tour' README.md cli/README.md services/*/README.md)
 
 tour: build ## Play the tours of all READMEs against the running platform, or a fresh one
 	@$(TOUR) $(TOURS)
@@ -103,4 +168,4 @@ tour-services: services ## Play them against fresh processes
 		bin/tools/run-services --data-dir $$dir --base-port 0 -- $(TOUR) $(TOURS)
 
 clean: ## Remove what build made
-	rm -rf bin
+	rm -rf bin console/dist/assets console/dist/manifest.json

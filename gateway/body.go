@@ -85,7 +85,7 @@ func withDeadline(w http.ResponseWriter, limit time.Duration) {
 // time limit. The caller serves the returned request and calls stop at the end.
 func withIdleLimit(w *response, r *http.Request, limit time.Duration) (_ *http.Request, stop func()) {
 	control := http.NewResponseController(w.ResponseWriter)
-	if r.ContentLength != 0 && r.ProtoMajor == 1 {
+	if r.ContentLength != 0 && r.ProtoMajor == 1 && r.Method != http.MethodGet { // nobody reads the body of a GET
 		w.duplex = control.EnableFullDuplex
 	}
 

@@ -8,23 +8,20 @@ import (
 )
 
 // origin sets the X-Forwarded-* headers of requests.
-type origin struct {
-	proxies forwarded.Proxies
-	key     *forwarded.Key
-}
+type origin struct{ trust forwarded.Trust }
 
 // forward sets X-Forwarded-For, -Proto and -Host for the services to values that can be trusted, and drops what
-// untrusted senders set. X-Forwarded-For then holds one address, the client's, which forward returns, and the services
-// can see that the gateway wrote it; the address is invalid if the connection has none. The request has its id.
+// untrusted senders set. Load balancers are trusted, and the console, which passes on the proof that it got.
+// X-Forwarded-For then holds one address, the client's, which forward returns, and the services can see that the
+// gateway wrote it; the address is invalid if the connection has none. The request has its id.
 func (o origin) forward(r *http.Request) netip.Addr {
 	h := r.Header
-	client := forwarded.Peer(r)
+	peer, client := forwarded.Peer(r), o.trust.Client(r)
 	proto, host := "http", r.Host
 	if r.TLS != nil {
 		proto = "https"
 	}
-	if len(o.proxies) > 0 && o.proxies.Contain(client) {
-		client = o.proxies.Client(client, h["X-Forwarded-For"])
+	if client != peer || o.trust.Proxies.Contain(peer) {
 		if p := h.Get("X-Forwarded-Proto"); p == "http" || p == "https" {
 			proto = p
 		}
@@ -33,7 +30,7 @@ func (o origin) forward(r *http.Request) netip.Addr {
 		}
 	}
 	delete(h, "Forwarded")
-	o.key.Set(h, client)
+	o.trust.Gateway.Set(h, client)
 	h["X-Forwarded-Proto"] = []string{proto}
 	h["X-Forwarded-Host"] = []string{host}
 	return client

@@ -63,7 +63,7 @@ func TestForward(t *testing.T) {
 	t.Parallel()
 	proxies, err := forwarded.ParseProxies([]string{"10.0.0.0/8", "fd00::/8"})
 	require.NoError(t, err)
-	from := origin{proxies: proxies}
+	from := origin{forwarded.Trust{Proxies: proxies}}
 	for name, c := range forwardCases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +98,30 @@ func TestForwardIsProven(t *testing.T) {
 	r.RemoteAddr = "203.0.113.9:1"
 	r.Header.Set("X-Request-Id", "r-1")
 	r.Header.Set(forwarded.ProofHeader, "forged")
-	origin{key: key}.forward(r)
+	origin{forwarded.Trust{Gateway: key}}.forward(r)
 	r.RemoteAddr = "10.0.0.2:1" // the gateway's, for the service
 	require.Equal(t, "203.0.113.9", forwarded.Trust{Gateway: key}.Client(r).String())
+}
+
+// The console in a process of its own passes on what it got from the gateway, and so keeps the client's address.
+func TestForwardBelievesItsOwnProof(t *testing.T) {
+	t.Parallel()
+	from := origin{forwarded.Trust{Gateway: forwarded.NewKey(secret.New("shared"))}}
+	r := httptest.NewRequest(http.MethodPost, "https://api.example/console/api/v1/users", nil)
+	r.RemoteAddr = "203.0.113.9:1"
+	r.TLS = &tls.ConnectionState{}
+	r.Header.Set("X-Request-Id", "r-1")
+	from.forward(r)
+
+	again := httptest.NewRequest(http.MethodPost, "http://gateway:8080/v1/users", nil)
+	again.RemoteAddr = "10.0.0.8:1" // the console's
+	again.Header = r.Header.Clone()
+	require.Equal(t, "203.0.113.9", from.forward(again).String())
+	require.Equal(t, "https", again.Header.Get("X-Forwarded-Proto"))
+	require.Equal(t, "api.example", again.Header.Get("X-Forwarded-Host"))
+
+	again.Header = r.Header.Clone()
+	again.Header.Set("X-Forwarded-For", "1.2.3.4")
+	require.Equal(t, "10.0.0.8", from.forward(again).String(), "an address that the proof is not of")
+	require.Equal(t, "http", again.Header.Get("X-Forwarded-Proto"))
 }

@@ -12,15 +12,15 @@ var requestHeaders = []string{
 	"Traceparent", "Tracestate", "X-Consistency-Token", "X-Payload-Origin", "X-Request-Id", "X-Tenant-Id",
 }
 
-// withCORS lets pages of these origins use the API (Fetch standard, "CORS protocol"). Credentials mode stays off: the
-// platform has no cookies, and a page that sends its token in Authorization does not need it. So "*" gives a page no
-// more than its token does. The gateway answers preflight requests itself. Without origins there are no CORS headers
-// at all.
+// withCORS lets pages of these origins use the API (Fetch standard, "CORS protocol"). Credentials mode stays off: a
+// page that sends its token in Authorization does not need it. So "*" gives a page no more than its token does. The
+// gateway answers preflight requests itself. Without origins there are no CORS headers at all; the console, which alone
+// has cookies, never has any.
 func withCORS(origins []string, next http.Handler) http.Handler {
 	if len(origins) == 0 {
 		return next // cors.New would take an empty list for "*"
 	}
-	return cors.New(cors.Options{
+	allowing := cors.New(cors.Options{
 		AllowedOrigins: origins,
 		AllowedMethods: []string{
 			http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
@@ -32,4 +32,11 @@ func withCORS(origins []string, next http.Handler) http.Handler {
 		},
 		MaxAge: 600,
 	}).Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isConsole(r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		allowing.ServeHTTP(w, r)
+	})
 }

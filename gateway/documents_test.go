@@ -77,6 +77,10 @@ func TestDocumentsDoNotConflict(t *testing.T) {
 	require.Empty(t, merged.Missing)
 	documents, err := merged.encode()
 	require.NoError(t, err)
+	if folder := os.Getenv("IDP_TEST_OPENAPI"); folder != "" { // make openapi, for generators
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "openapi.json"), documents.json, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "openapi-3.0.json"), documents.json30, 0o600))
+	}
 	for version, document := range map[string][]byte{"3.1": documents.json, "3.0": documents.json30} {
 		parsed, err := openapi.Parse(document)
 		require.NoError(t, err)

@@ -85,7 +85,7 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 	g := &Gateway{
 		config:        config,
 		log:           deps.Log,
-		origin:        origin{proxies, forwarded.NewKey(config.GatewaySecret)},
+		origin:        origin{forwarded.Trust{Proxies: proxies, Gateway: forwarded.NewKey(config.GatewaySecret)}},
 		services:      map[string]service{},
 		docs:          newDocs(),
 		transport:     newTransport(config.MaxConcurrent),
@@ -233,6 +233,9 @@ func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 	case path == "/docs" || strings.HasPrefix(path, "/docs/"):
 		g.docs.ServeHTTP(w, r)
 		return
+	case path == "/" && wantsPage(r):
+		g.redirectToPage(w, r)
+		return
 	}
 	found, err := route(r.URL)
 	if err != nil {
@@ -240,8 +243,9 @@ func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 		return
 	}
 	*name = found
+	keepCookies(r, found)
 	g.pass(w, r, found, what)
-	if w.status == http.StatusUnauthorized {
+	if w.status == http.StatusUnauthorized && !isConsoleCall(r.URL.Path) {
 		g.failures.take(addressKey(client))
 	}
 }

@@ -3,7 +3,9 @@ package gateway
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -20,10 +22,13 @@ func newProxy(service string, target *url.URL, transport http.RoundTripper, log 
 			rewrite(pr, target)
 			watchDelivery(pr)
 		},
-		Transport:      transport,
-		ModifyResponse: endAtDrain,
-		BufferPool:     copyBuffers{},
-		ErrorLog:       slog.NewLogLogger(log.With("upstream", service).Handler(), slog.LevelWarn),
+		Transport: transport,
+		ModifyResponse: func(resp *http.Response) error {
+			resp.Body = abandonedBody{resp.Body}
+			return endAtDrain(resp)
+		},
+		BufferPool: copyBuffers{},
+		ErrorLog:   slog.NewLogLogger(log.With("upstream", service).Handler(), slog.LevelWarn),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			answerFailure(w, r, service, err, log)
 		},
@@ -70,6 +75,18 @@ func answerFailure(w http.ResponseWriter, r *http.Request, service string, err e
 		return
 	}
 	problem.Write(w, apperr.Away("the "+service+" service", err))
+}
+
+// abandonedBody is the body of an answer whose connection the transport closes when the client leaves in the middle of
+// its request. ReverseProxy logs the error of such a read unless it says that the request was cancelled.
+type abandonedBody struct{ io.ReadCloser }
+
+func (b abandonedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, net.ErrClosed) {
+		err = context.Canceled
+	}
+	return n, err
 }
 
 // copyBuffers lends ReverseProxy its buffers.

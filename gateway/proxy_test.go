@@ -2,20 +2,24 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"net/url"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -147,7 +151,7 @@ func TestServiceFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newGateway(t, map[string]Upstream{Users: c.upstream},
-				func(c *Config) { c.RequestTimeout = 200 * time.Millisecond })
+				func(c *Config) { c.RequestTimeout = time.Second })
 			url := listen(t, g).URL + "/v1/users"
 			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 				r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(`{"username":"x"}`))
@@ -383,7 +387,7 @@ func TestAnIdleStreamIsEnded(t *testing.T) {
 // A stream can last longer than the idle limit and than an ordinary request, as long as bytes move.
 func TestAStreamThatMovesIsNotEnded(t *testing.T) {
 	t.Parallel()
-	const idle, steps = 100 * time.Millisecond, 10
+	const idle, steps = time.Second, 10
 	g := newGateway(t, map[string]Upstream{Users: remote(t, func(w http.ResponseWriter, r *http.Request) {
 		tick := time.NewTicker(idle / 4)
 		defer tick.Stop()
@@ -470,6 +474,29 @@ func TestProxyUnderDisconnects(t *testing.T) {
 	require.Empty(t, g.logs.String())
 }
 
+// A connection that the transport itself has closed, because the client left, is nobody's failure.
+func TestClosedConnectionsAreNotLogged(t *testing.T) {
+	t.Parallel()
+	logged := map[error]bool{net.ErrClosed: false, io.ErrUnexpectedEOF: true}
+	for failure, want := range logged {
+		var log bytes.Buffer
+		transport := transportFunc(func(r *http.Request) (*http.Response, error) {
+			body := io.NopCloser(iotest.ErrReader(&net.OpError{Op: "read", Err: failure}))
+			return &http.Response{StatusCode: http.StatusOK, Body: body, Request: r}, nil
+		})
+		users := &url.URL{Scheme: "http", Host: "users"}
+		p := newProxy(Users, users, transport, slog.New(slog.NewTextHandler(&log, nil)))
+		r := httptest.NewRequest(http.MethodPost, "/v1/users", nil)
+		r = r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, &http.Server{}))
+		require.Panics(t, func() { p.ServeHTTP(httptest.NewRecorder(), r) }, "the connection to the client breaks")
+		require.Equal(t, want, log.Len() > 0, "%v: %s", failure, &log)
+	}
+}
+
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 func TestRemoteTakesBareHostsOnly(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"http://users:8080", "https://users.example", "http://[::1]:8080/"} {
@@ -487,4 +514,26 @@ func TestRemoteTakesBareHostsOnly(t *testing.T) {
 	_, err := Remotes(map[string]string{Users: "http://users", Events: "x", Automation: "y"})
 	require.ErrorContains(t, err, "upstreams: events")
 	require.ErrorContains(t, err, "upstreams: automation")
+}
+
+// Nobody reads the body of a GET, and the answer is whole nevertheless.
+func TestStreamsOfAGetWithABody(t *testing.T) {
+	t.Parallel()
+	const lines = 10_000
+	g := newGateway(t, map[string]Upstream{Users: local(func(w http.ResponseWriter, _ *http.Request) {
+		for range lines {
+			_, _ = fmt.Fprintln(w, "a line")
+		}
+	})}, nil)
+	target := listen(t, g).URL + "/v1/users/export"
+	for range 3 { // the connection is used again
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, strings.NewReader(`{"a":1}`))
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		answer, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, lines, bytes.Count(answer, []byte("\n")))
+	}
 }

@@ -51,7 +51,9 @@ func (w *response) finish(h http.Header) {
 	w.learned(h)
 	h["X-Request-Id"] = w.requestID
 	h["X-Content-Type-Options"] = noSniff
-	h["Referrer-Policy"] = noReferrer
+	if _, ok := h["Referrer-Policy"]; !ok {
+		h["Referrer-Policy"] = noReferrer
+	}
 	h["X-Frame-Options"] = denyFrames
 	if _, ok := h["Content-Security-Policy"]; !ok {
 		h["Content-Security-Policy"] = contentNone

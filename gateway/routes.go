@@ -19,6 +19,9 @@ const (
 	IdentitySources = "identity-sources"
 	Events          = "events"
 	Automation      = "automation"
+	SignIn          = "sign-in"
+	Provisioning    = "provisioning"
+	Console         = "console" // the web console: it has no operations, and calls those of the others
 )
 
 // prefixes says which service answers which paths. A prefix covers itself and all paths below it, by whole segments:
@@ -28,15 +31,16 @@ const (
 var prefixes = map[string][]string{
 	Users: {
 		"/v1/users", "/v1/users-*", "/v1/batch/users*", "/v1/user-stored-credentials", "/v1/thin",
+		"/v1/tenants",
 	},
 	Applications: {
-		"/v1/applications", "/v1/batch/applications*", "/v1/application", "/v1/application-templates", "/v1/oauth2",
-		"/.well-known/oauth-authorization-server",
+		"/v1/applications", "/v1/batch/applications*", "/v1/application", "/v1/application-templates", "/v1/accounts",
+		"/v1/oauth2", "/.well-known/oauth-authorization-server",
 	},
 	Permissions: {
 		"/v1/resources", "/v1/batch/resources", "/v1/resource-sets", "/v1/auth-units", "/v1/auth-rules",
 		"/v1/batch/auth-unit-rules",
-		"/v1/privileges", "/v1/auth-check", "/v1/batch/auth-check", "/v1/authorized-applications",
+		"/v1/privileges", "/v1/auth-check", "/v1/batch/auth-check", "/v1/auth-impact", "/v1/authorized-applications",
 		"/v1/application-authorizations",
 		"/access", "/.well-known/authzen-configuration",
 	},
@@ -52,6 +56,13 @@ var prefixes = map[string][]string{
 	Automation: {
 		"/v1/kv", "/v1/jobs", "/v1/batch/jobs*", "/v1/functions", "/v1/components",
 	},
+	SignIn: {
+		signInPath, "/.well-known/oauth-authorization-server/sign-in", "/v1/sign-in", "/v1/sessions", "/v1/consents",
+	},
+	Provisioning: {
+		"/v1/provisioning", "/scim/v2",
+	},
+	Console: {consolePath},
 }
 
 // kind says which limits a request has.
@@ -77,7 +88,11 @@ var eventStreams = map[string]bool{
 }
 
 func kindOf(r *http.Request) kind {
-	switch path := r.URL.Path; {
+	path := r.URL.Path
+	if call, ok := consoleCall(path); ok {
+		path = call
+	}
+	switch {
 	case transfers[path] == r.Method:
 		return transfer
 	case eventStreams[path] && r.Method == http.MethodGet && request.WantsEvents(r.Header.Get("Accept")):

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"go/ast"
 	"go/parser"
 	"go/scanner"
 	gotoken "go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,8 +40,16 @@ var technology = []string{
 var layers = []layer{
 	{part: below("pkg/"), forbid: []string{module + "services", module + "gateway", module + "deploy"},
 		why: "pkg is below the services and knows nothing about their records"},
-	{part: below("gateway/"), forbid: []string{module + "services", module + "deploy", module + "pkg/docstore"},
-		why: "the gateway routes paths and knows no service and no store"},
+	{part: below("gateway/"), forbid: []string{
+		module + "services", module + "console", module + "deploy", module + "pkg/docstore",
+	}, why: "the gateway routes paths and knows no service and no store"},
+	{part: below("console/"), forbid: []string{
+		module + "services", module + "gateway", module + "deploy", module + "pkg/docstore", module + "pkg/bus",
+	}, why: "the console has no store, and calls the API as every client does"},
+	{part: func(file string) bool { return below("sdk/")(file) || below("cli/")(file) }, forbid: []string{
+		module + "pkg", module + "services", module + "gateway", module + "console", module + "deploy",
+	}, why: "the SDK and the command line are clients: all they know is the public API"},
+	{part: below("sdk/"), forbid: []string{module + "cli"}, why: "the SDK is below the command line"},
 	{
 		part: below("services/"), forbid: []string{module + "gateway", module + "deploy"},
 		why: "services are below the gateway and deploy",
@@ -51,6 +63,7 @@ var layers = []layer{
 		why: "the domain uses no HTTP, database or NATS: those belong in httpapi, docstore, bus and outbox"},
 	{part: func(file string) bool { return !isTest(file) }, why: "the package is only for tests", forbid: []string{
 		"testing", "github.com/stretchr/testify", module + "pkg/testkit", module + "pkg/docstore/docstoretest",
+		module + "console/issuertest",
 	}},
 }
 
@@ -102,7 +115,8 @@ func eachSource(t *testing.T, see func(file string, text []byte)) {
 		if err != nil {
 			return err
 		}
-		skipped := strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "bin"
+		skipped := strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "bin" ||
+			entry.Name() == "node_modules"
 		if entry.IsDir() && name != root && skipped {
 			return fs.SkipDir
 		}
@@ -134,12 +148,37 @@ func TestImports(t *testing.T) {
 	})
 }
 
-// TestLines: a line has at most 120 columns, of which a tab takes four, unless half of it is literals that cannot be
-// broken: struct tags, JSON, and those without a space, such as hashes.
+// TestSizes: a function has at most 60 lines and a file 400, tests and generated files aside, so that each can be read
+// at once.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	const ofFunction, ofFile = 60, 400
+	eachSource(t, func(file string, text []byte) {
+		if strings.HasSuffix(file, "_test.go") || bytes.HasPrefix(text, []byte("// Code generated ")) {
+			return
+		}
+		set := gotoken.NewFileSet()
+		source, err := parser.ParseFile(set, file, text, 0)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, set.Position(source.FileEnd).Line-1, ofFile, file)
+		for _, declaration := range source.Decls {
+			if f, is := declaration.(*ast.FuncDecl); is {
+				lines := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1
+				assert.LessOrEqual(t, lines, ofFunction, "%s in %s", f.Name, file)
+			}
+		}
+	})
+}
+
+// TestLines: a line has at most 120 columns, of which a tab takes four, unless it is generated, or half of it is
+// literals that cannot be broken: struct tags, JSON, and those without a space, such as hashes.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	const columns = 120
 	eachSource(t, func(file string, text []byte) {
+		if bytes.HasPrefix(text, []byte("// Code generated ")) {
+			return
+		}
 		set, literals := gotoken.NewFileSet(), map[int]int{}
 		source := set.AddFile(file, -1, len(text))
 		var s scanner.Scanner
@@ -158,6 +197,74 @@ func TestLines(t *testing.T) {
 	})
 }
 
+// TestDecisions shows that the index of the decisions has each page, with its title.
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+	index, err := os.ReadFile("../adr/README.md")
+	require.NoError(t, err)
+	pages, err := filepath.Glob("../adr/0*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, pages)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
+		number, title, _ := strings.Cut(title, ". ")
+		line := "| [" + number + "](" + filepath.Base(page) + ") | " + title + " |"
+		require.Contains(t, string(index), line+"\n")
+	}
+}
+
+// TestReadmes: the README of each service begins with its tour, ends with its settings and its events, and leaves the
+// figures to FIGURES.md.
+func TestReadmes(t *testing.T) {
+	t.Parallel()
+	readmes, err := filepath.Glob("../../services/*/README.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, readmes)
+	questions := questionsOf(t)
+	for _, readme := range readmes {
+		t.Run(filepath.Base(filepath.Dir(readme)), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(readme)
+			require.NoError(t, err)
+			var sections []string
+			for line := range strings.Lines(string(text)) {
+				if name, ok := strings.CutPrefix(line, "## "); ok {
+					sections = append(sections, strings.TrimSpace(name))
+				}
+			}
+			require.GreaterOrEqual(t, len(sections), 2)
+			assert.LessOrEqual(t, slices.Index(sections, "A tour"), 0)
+			assert.Equal(t, []string{"Settings", "Events and questions"}, sections[len(sections)-2:])
+			assert.Contains(t, string(text), "(FIGURES.md)")
+			assert.FileExists(t, filepath.Join(filepath.Dir(readme), "FIGURES.md"))
+			for _, question := range questions[filepath.Base(filepath.Dir(readme))] {
+				assert.Contains(t, string(text), "`"+question+"`", "a question that the service answers")
+			}
+		})
+	}
+}
+
+var declaredQuestion = regexp.MustCompile(`Service: "([a-z-]+)", Name: "([a-z-]+)"`)
+
+// questionsOf are the names of the questions that each service answers.
+func questionsOf(t *testing.T) map[string][]string {
+	t.Helper()
+	files, err := filepath.Glob("../../services/questions/*.go")
+	require.NoError(t, err)
+	questions := map[string][]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, found := range declaredQuestion.FindAllStringSubmatch(string(text), -1) {
+			questions[found[1]] = append(questions[found[1]], found[2])
+		}
+	}
+	require.Greater(t, len(questions), 4)
+	return questions
+}
+
 // TestImportRules shows that each rule refuses what it should, and nothing else.
 func TestImportRules(t *testing.T) {
 	t.Parallel()
@@ -169,6 +276,15 @@ func TestImportRules(t *testing.T) {
 		{"pkg/rest/rest.go", module + "pkg/docstore", false},
 		{"gateway/proxy.go", module + "pkg/docstore/sqlitestore", true},
 		{"gateway/proxy.go", module + "services/users", true},
+		{"gateway/proxy.go", module + "console", true},
+		{"console/console.go", module + "gateway", true},
+		{"console/console.go", module + "services/users", true},
+		{"console/console.go", module + "pkg/secret", false},
+		{"cli/main.go", module + "pkg/secret", true},
+		{"cli/main.go", module + "sdk/go", false},
+		{"sdk/go/client.go", module + "gateway", true},
+		{"sdk/go/client_test.go", module + "services/users", true},
+		{"sdk/go/client.go", module + "cli/internal/output", true},
 		{"services/users/users.go", module + "services/organization", true},
 		{"services/users/users_test.go", module + "services/organization", true},
 		{"services/users/users.go", module + "services/users/internal/user", false},

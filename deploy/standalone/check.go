@@ -114,6 +114,13 @@ func lookAtFolder(path string) (f folder, unlock func(), err error) {
 		return folder{}, nil, err
 	}
 	f = folder{abs}
+	if exists(f.join(restored)) {
+		return f, nil, fmt.Errorf("data folder %s: a restore was interrupted at its end: the next start completes it",
+			abs)
+	}
+	if exists(f.join(restoring)) {
+		return f, nil, f.errRestoring()
+	}
 	text, err := os.ReadFile(f.join("VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
 		if hasContent(f.join(signingFile)) || hasContent(f.join(storesFile)) {

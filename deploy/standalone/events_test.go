@@ -43,7 +43,7 @@ func TestKillNineLosesNoDelivery(t *testing.T) {
 		}
 		acknowledged += client.ChangeUsers(fmt.Sprint("round", kill), changes/(kills+1), enough)
 	}
-	told := client.Told(t)
+	told := client.Told(t, acknowledged)
 	assert.GreaterOrEqual(t, len(told), acknowledged)
 	hooks.RequireAll(t, told)
 	client.RequireAudited(t, told)

@@ -35,6 +35,9 @@ const format = 1
 //	nats.jobs.url       the address of NATS for workers of jobs
 //	nats/               event streams
 //	<service>.db        a SQLite file for each service
+//	control.sock        on which the running platform is asked for a backup
+//	restoring/          what restore has copied so far
+//	restored/           what it has copied, all of it, on the way into this folder
 type folder struct{ path string }
 
 const workersURL = "nats.jobs.url"
@@ -48,6 +51,9 @@ func openFolder(path string) (folder, error) {
 	f := folder{abs}
 	if err := os.MkdirAll(abs, 0o700); err != nil {
 		return f, fmt.Errorf("data folder: %w", err)
+	}
+	if err := f.completeRestore(); err != nil {
+		return f, err
 	}
 	text, err := f.keep("VERSION", func() (string, error) { return strconv.Itoa(format), nil })
 	if err != nil {

@@ -3,6 +3,7 @@ module github.com/idplatform/idplatform/deploy/standalone
 go 1.26.0
 
 replace (
+	github.com/idplatform/idplatform/console => ../../console
 	github.com/idplatform/idplatform/gateway => ../../gateway
 	github.com/idplatform/idplatform/pkg => ../../pkg
 	github.com/idplatform/idplatform/services/applications => ../../services/applications
@@ -11,12 +12,15 @@ replace (
 	github.com/idplatform/idplatform/services/identity-sources => ../../services/identity-sources
 	github.com/idplatform/idplatform/services/organization => ../../services/organization
 	github.com/idplatform/idplatform/services/permissions => ../../services/permissions
+	github.com/idplatform/idplatform/services/provisioning => ../../services/provisioning
 	github.com/idplatform/idplatform/services/questions => ../../services/questions
+	github.com/idplatform/idplatform/services/sign-in => ../../services/sign-in
 	github.com/idplatform/idplatform/services/users => ../../services/users
 )
 
 require (
 	github.com/gofrs/flock v0.13.1
+	github.com/idplatform/idplatform/console v0.0.0
 	github.com/idplatform/idplatform/gateway v0.0.0
 	github.com/idplatform/idplatform/pkg v0.0.0
 	github.com/idplatform/idplatform/services/applications v0.0.0
@@ -25,6 +29,8 @@ require (
 	github.com/idplatform/idplatform/services/identity-sources v0.0.0
 	github.com/idplatform/idplatform/services/organization v0.0.0
 	github.com/idplatform/idplatform/services/permissions v0.0.0
+	github.com/idplatform/idplatform/services/provisioning v0.0.0
+	github.com/idplatform/idplatform/services/sign-in v0.0.0
 	github.com/idplatform/idplatform/services/users v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/spf13/pflag v1.0.10
@@ -35,8 +41,11 @@ require (
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/idplatform/idplatform/services/questions v0.0.0
 	github.com/nats-io/nats.go v1.55.0
+	github.com/prometheus/client_model v0.6.3
 	github.com/stretchr/testify v1.12.1
+	go.opentelemetry.io/otel/trace v1.47.0
 	go.uber.org/goleak v1.3.0
+	go.yaml.in/yaml/v3 v3.0.5
 )
 
 require (
@@ -45,7 +54,7 @@ require (
 	github.com/Azure/go-ntlmssp v0.0.0-20221128193559-754e69321358 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
-	github.com/beevik/etree v1.5.0 // indirect
+	github.com/beevik/etree v1.7.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/bytedance/gopkg v0.1.4 // indirect
 	github.com/bytedance/sonic v1.15.1 // indirect
@@ -53,6 +62,7 @@ require (
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cloudwego/base64x v0.1.7 // indirect
+	github.com/coreos/go-oidc/v3 v3.18.0 // indirect
 	github.com/crewjam/saml v0.5.1 // indirect
 	github.com/danielgtaylor/huma/v2 v2.39.0 // indirect
 	github.com/dlclark/regexp2/v2 v2.5.2 // indirect
@@ -79,7 +89,7 @@ require (
 	github.com/google/pprof v0.0.0-20230207041349-798e818bf904 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
-	github.com/jonboulle/clockwork v0.2.2 // indirect
+	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.3.0 // indirect
@@ -102,13 +112,12 @@ require (
 	github.com/netresearch/go-cron v0.9.1 // indirect
 	github.com/pelletier/go-toml/v2 v2.3.1 // indirect
 	github.com/petermattis/goid v0.0.0-20260820044319-269ab09b5261 // indirect
-	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/quic-go/qpack v0.6.0 // indirect
 	github.com/quic-go/quic-go v0.59.1 // indirect
 	github.com/rs/cors v1.11.1 // indirect
-	github.com/russellhaering/goxmldsig v1.4.0 // indirect
+	github.com/russellhaering/goxmldsig v1.6.1 // indirect
 	github.com/sagikazarmark/locafero v0.11.0 // indirect
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2 // indirect
 	github.com/sourcegraph/conc v0.3.1-0.20240121214520-5f936abd7ae8 // indirect
@@ -137,14 +146,13 @@ require (
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
 	go.opentelemetry.io/otel/sdk v1.47.0 // indirect
-	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/arch v0.27.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20240823005443-9b4947da3948 // indirect
 	golang.org/x/image v0.47.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect

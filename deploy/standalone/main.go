@@ -20,9 +20,12 @@ const usage = `idp-standalone is the whole identity platform as one program.
 
   idp-standalone serve      start the platform; --accept-loss STORE to start without a store that was lost
   idp-standalone token      print a bearer token of the running platform; --tenant T, --scope "users:read …"
+  idp-standalone console    print a link that signs in to the web console, once
   idp-standalone keys       keys rotate: sign tokens with a new key; --at-once if others may know the old one
   idp-standalone check      check the configuration and, while the platform is stopped, its data;
                             --rotate-keys first encrypts all secrets under a new key
+  idp-standalone backup     backup DIR: copy everything into a new folder, of a running or stopped platform
+  idp-standalone restore    restore DIR: fill the empty data folder with what backup has copied
   idp-standalone version    print how this program was built
 
 "idp-standalone serve --help" lists the settings.
@@ -31,7 +34,10 @@ const usage = `idp-standalone is the whole identity platform as one program.
 // command is a sub-command. Its result goes to out, everything else (logs, explanations) to notes.
 type command func(ctx context.Context, args []string, out, notes io.Writer) error
 
-var commands = map[string]command{"serve": serve, "token": token, "keys": keys, "check": check, "version": version}
+var commands = map[string]command{
+	"serve": serve, "token": token, "console": link, "keys": keys, "check": check, "backup": backup,
+	"restore": restore, "version": version,
+}
 
 func main() {
 	automation.RunIfWorker()

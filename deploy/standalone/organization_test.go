@@ -212,12 +212,17 @@ func loadOrganization(t testing.TB, c *child, token string, org realOrganization
 		ids[n.Ref] = n.ID
 	}
 	for part := range slices.Chunk(org.Members, 1000) {
+		var err error
 		var items []object
 		for _, m := range part {
 			items = append(items, object{"node_id": ids[m.Node], "user_id": users[m.User], "role": m.Role})
 		}
-		require.NoError(t, call(client, c, token, http.MethodPost, "/v1/batch/tree-users",
-			object{"items": items}, nil))
+		// If a busy machine keeps the users service from answering in time, nothing is changed, and the answer is 503.
+		wait.Until(t, func() bool {
+			err = call(client, c, token, http.MethodPost, "/v1/batch/tree-users", object{"items": items}, nil)
+			return err == nil || !strings.Contains(err.Error(), `"code":"unavailable"`)
+		})
+		require.NoError(t, err)
 	}
 	return users
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/idplatform/idplatform/console"
 	"github.com/idplatform/idplatform/gateway"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -32,7 +34,9 @@ import (
 	identitysources "github.com/idplatform/idplatform/services/identity-sources"
 	"github.com/idplatform/idplatform/services/organization"
 	"github.com/idplatform/idplatform/services/permissions"
+	"github.com/idplatform/idplatform/services/provisioning"
 	"github.com/idplatform/idplatform/services/questions"
+	signin "github.com/idplatform/idplatform/services/sign-in"
 	"github.com/idplatform/idplatform/services/users"
 )
 
@@ -46,6 +50,8 @@ var specs = func(s settings) []service.Spec {
 		permissions.Spec(s.Permissions),
 		events.Spec(s.Events),
 		automation.Spec(s.Automation),
+		signin.Spec(s.SignIn),
+		provisioning.Spec(),
 	}
 }
 
@@ -61,8 +67,11 @@ func (s settings) stores() []string {
 // platform is everything that runs except the listener.
 type platform struct {
 	gateway *gateway.Gateway
+	console *console.Console // nil if it is left out
 	nats    *embedded.Server
 	natsURL string // for readers of events; "" if NATS does not listen
+	stores  []openStore
+	keys    *secret.Keyring
 
 	cleanups []func(context.Context) error // newest last
 }
@@ -85,14 +94,13 @@ func start(
 		return nil, err
 	}
 	p.cleanups = append(p.cleanups, flushTraces)
-	keys, err := f.keyring(s.EncryptionKeys)
-	if err != nil {
+	if p.keys, err = f.keyring(s.EncryptionKeys); err != nil {
 		return nil, err
 	}
-	if err := s.adopt(f, keys); err != nil {
+	if err := s.adopt(f, p.keys); err != nil {
 		return nil, err
 	}
-	deps, err := s.deps(keys, address, log)
+	deps, err := s.deps(p.keys, address, log)
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +127,35 @@ func start(
 	if len(s.Config.Required) == 0 { // one process: it is ready when all of it is
 		s.Config.Required = slices.Collect(maps.Keys(upstreams))
 	}
+	if err := p.startConsole(s, upstreams, deps, log); err != nil {
+		return nil, err
+	}
 	if p.gateway, err = gateway.New(s.Config, upstreams,
 		gateway.Deps{Log: log, Metrics: registry, Tracer: tracer}); err != nil {
 		return nil, err
 	}
 	p.cleanups = append(p.cleanups, func(context.Context) error { p.gateway.Close(); return nil })
 	return p, nil
+}
+
+// startConsole adds the web console to the gateway's upstreams. Its sessions are sealed with the platform's keys,
+// unless it has its own.
+func (p *platform) startConsole(
+	s settings, upstreams map[string]gateway.Upstream, deps service.Deps, log *slog.Logger,
+) (err error) {
+	if s.Web.Off() {
+		return nil
+	}
+	calls := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.gateway.ServeHTTP(w, r) })
+	p.console, err = console.New(s.Web, console.Deps{
+		Log: log.With("service", "console"), Gateway: calls, Trust: deps.Forwarded, Keys: deps.Keys,
+		Outbound: deps.Outbound,
+	})
+	if err != nil {
+		return err
+	}
+	upstreams[gateway.Console] = gateway.InProcess(p.console, func() ([]string, error) { return nil, nil })
+	return nil
 }
 
 // adopt completes the settings of the applications service with what the data folder has: the signing keys of an older
@@ -164,11 +195,17 @@ func (p *platform) startServices(
 ) (map[string]gateway.Upstream, error) {
 	upstreams := map[string]gateway.Upstream{}
 	for _, spec := range specs(s) {
-		file := sqlitestore.Options{Path: f.join(spec.Name + ".db"), Cache: s.Caches.Share(spec, specs(s))}
-		unit, err := startService(ctx, spec, deps, file, stores.firstID(spec.Name), log, registry)
+		engine, err := sqlitestore.Open(ctx, sqlitestore.Options{
+			Path: f.join(spec.Name + ".db"), Cache: s.Caches.Share(spec, specs(s)), Log: log.With("service", spec.Name),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", spec.Name, err)
+		}
+		unit, err := startService(ctx, spec, deps, engine, stores.firstID(spec.Name), log, registry)
 		if err != nil {
 			return nil, err
 		}
+		p.stores = append(p.stores, openStore{spec.Name, engine})
 		p.cleanups = append(p.cleanups, unit.Stop)
 		upstreams[spec.Name] = gateway.InProcess(unit.Handler, func() ([]string, error) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -203,17 +240,13 @@ func subscriberOf(ctx context.Context, b *bus.Bus, user, password string) (publi
 }
 
 func startService(
-	ctx context.Context, spec service.Spec, deps service.Deps, file sqlitestore.Options, firstID int64,
+	ctx context.Context, spec service.Spec, deps service.Deps, engine *sqlitestore.Engine, firstID int64,
 	log *slog.Logger, registry prometheus.Registerer,
 ) (*service.Unit, error) {
 	deps.Log = log.With("service", spec.Name)
 	deps.Metrics = prometheus.WrapRegistererWith(prometheus.Labels{"service": spec.Name}, registry)
 	deps.Requests = telemetry.NewHTTPMetrics(deps.Metrics)
-	file.Log = deps.Log
-	engine, err := sqlitestore.Open(ctx, file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", spec.Name, err)
-	}
+	var err error
 	if deps.Store, err = spec.Open(ctx, engine, clock.System, deps.Keys); err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func TestWrongCalls(t *testing.T) {
 		{
 			nil, []string{"serve", "--accept-loss", "people"},
 			`there is no store "people"; the stores are nats, users, applications, organization, ` +
-				`identity-sources, permissions, events, automation`, 1,
+				`identity-sources, permissions, events, automation, sign-in, provisioning`, 1,
 		},
 		{nil, []string{"serve", "--no-such-flag"}, "no-such-flag", 1},
 		{nil, []string{"token", "--scope", "users:read users:fly"}, `there is no scope "users:fly"`, 1},

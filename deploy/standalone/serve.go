@@ -1,15 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"runtime/debug"
 	"strconv"
 
-	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/services/applications"
 )
 
 // serve runs the platform until SIGTERM or SIGINT, then drains it.
@@ -53,11 +55,21 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 	}
 	defer admin.Close()
 
+	stopControl, err := f.listenControl(p.source(f), log)
+	if err != nil {
+		return err
+	}
+	defer stopControl()
 	if err := f.replace(addressFile, address); err != nil {
 		return err
 	}
+	administrator, err := f.administrator(s.Bootstrap)
+	if err != nil {
+		return err
+	}
 	greet(out, s, f, p, address, admin.Addr())
-	service.ForgetStart()
+	greetConsole(ctx, out, s, f, p, address, administrator)
+	debug.FreeOSMemory() // what only the start needed
 	adaptCollector()
 	return p.gateway.Serve(ctx, listener)
 }
@@ -97,4 +109,23 @@ func greet(out io.Writer, s settings, f folder, p *platform, base, admin string)
 	}
 	fmt.Fprintf(out, "\nTry: curl -H \"Authorization: Bearer $(IDP_DATA_DIR=%s %s token)\" %s/v1/users\n",
 		f.path, program(), base)
+}
+
+// greetConsole prints the console's address and, if the administrator may have a token, a link that signs in.
+func greetConsole(
+	ctx context.Context, out io.Writer, s settings, f folder, p *platform, base string,
+	administrator applications.Bootstrap,
+) {
+	if p.console == nil {
+		return
+	}
+	base = cmp.Or(s.PublicURL, base)
+	path, err := p.console.Link(ctx, administrator.ClientID, administrator.ClientSecret.Reveal())
+	if err != nil {
+		fmt.Fprintf(out, "\nConsole: %s/console\n", base)
+		return
+	}
+	fmt.Fprintf(out, "\nConsole: %s%s\n", base, path)
+	fmt.Fprintf(out, "         (signs in once, within two minutes; a new link: IDP_DATA_DIR=%s %s console)\n", f.path,
+		program())
 }

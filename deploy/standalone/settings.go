@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/idplatform/idplatform/console"
 	"github.com/idplatform/idplatform/gateway"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/config"
@@ -18,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/services/automation"
 	"github.com/idplatform/idplatform/services/events"
 	"github.com/idplatform/idplatform/services/permissions"
+	signin "github.com/idplatform/idplatform/services/sign-in"
 	"github.com/idplatform/idplatform/services/users"
 )
 
@@ -47,6 +49,8 @@ type settings struct {
 	Permissions  permissions.Config  `mapstructure:"permissions"`
 	Events       events.Config       `mapstructure:",squash"`
 	Automation   automation.Config   `mapstructure:"automation"`
+	SignIn       signin.Config       `mapstructure:"sign_in"`
+	Web          console.Config      `mapstructure:",squash"`
 }
 
 // authConfig says who is trusted besides the platform itself.
@@ -67,6 +71,8 @@ func defaults() settings {
 		Users: users.DefaultConfig(), Applications: applications.DefaultConfig(), Events: events.DefaultConfig(),
 		Permissions: permissions.DefaultConfig(),
 		Automation:  automation.DefaultConfig(),
+		SignIn:      signin.DefaultConfig(),
+		Web:         console.DefaultConfig(),
 	}
 	s.DrainDelay = 0 // there is no load balancer that must notice
 	s.DrainTimeout = 20 * time.Second
@@ -91,7 +97,7 @@ func (s settings) Validate() error {
 	if s.StuckAfter < 0 {
 		return fmt.Errorf("events_stuck_after must not be negative")
 	}
-	return errors.Join(s.Caches.Check(specs(s)...), s.Answers.Check(), s.Config.Validate())
+	return errors.Join(s.Caches.Check(specs(s)...), s.Answers.Check(), s.Config.Validate(), s.Web.Validate())
 }
 
 // load reads the settings from file, environment and args.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // stores is the content of the file stores.json: the stores that the folder has had. A store that has disappeared
@@ -23,7 +24,8 @@ type stores struct {
 
 // storeState is the state of one store.
 type storeState struct {
-	Losses int64 `json:"losses"` // how often its loss was accepted; see firstID
+	Losses int64 `json:"losses"`             // how often older programs accepted its loss
+	First  int64 `json:"first_id,omitempty"` // smallest id after the last loss or restore; see restored
 	// Open is true while the store is open, and after the platform was killed. Then a SQLite file has its log beside
 	// it.
 	Open bool `json:"open"`
@@ -37,9 +39,20 @@ const (
 // oldStores are the stores of folders without a stores.json, in the order in which their first start made them.
 var oldStores = []string{natsStore, "users", "organization"}
 
-// firstID is the first id after the last loss. A store never gives out 2^44 ids: at 10,000 a second that takes 55
-// years.
-func (s *storeState) firstID() int64 { return s.Losses << 44 }
+// firstID is the smallest id after the last loss or restore. Older programs raised ids by 2^44 for each loss: a store
+// never gives out so many; at 10,000 a second that takes 55 years.
+func (s *storeState) firstID() int64 { return s.First + s.Losses<<44 }
+
+// restored makes a store that was restored, or whose loss was accepted, give out no id that it has given out before:
+// others still know those ids, tokens too. They are less than the milliseconds since 2026 times 1024, because no store
+// gives out a million ids a second for long, or else follow the losses that older programs counted.
+func (s *storeState) restored(now time.Time) {
+	first := now.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).Milliseconds() << 10
+	if least := s.firstID(); first <= least {
+		first = least + 1<<44
+	}
+	s.First, s.Losses, s.Open = first, 0, false
+}
 
 // readStores reads the file. A folder from an older program has none: then the stores that exist say what it would
 // contain.
@@ -163,7 +176,7 @@ func (s *stores) begin(names, accepted []string) (lost []string, err error) {
 	}
 	changed := len(lost) > 0
 	for _, name := range lost {
-		s.Stores[name].Losses++
+		s.Stores[name].restored(time.Now()) // without any of its content
 	}
 	// If a start fails later, it closes stores in an orderly way: their logs are then missing, but they are not lost.
 	for _, state := range s.Stores {

@@ -24,6 +24,7 @@ const (
 	HasChildren          Kind = "has_children"
 	InUse                Kind = "in_use"
 	InvalidState         Kind = "invalid_state"
+	ManagedElsewhere     Kind = "managed_elsewhere" // a provisioning connection owns what the request would change
 	RequestInProgress    Kind = "request_in_progress"
 	VersionMismatch      Kind = "version_mismatch"
 	TooLarge             Kind = "too_large"
@@ -39,8 +40,8 @@ const (
 // items[3].email, or "" for the whole. Package rest knows where in the request it came from, and answers with
 // body.username or query.page_size. Message never repeats the rejected value.
 type Fault struct {
-	Location string `json:"location"`
-	Message  string `json:"message"`
+	Location string `json:"location" doc:"Where: body.email, query.page_size, path.id; empty: the whole request"`
+	Message  string `json:"message" doc:"What is wrong there"`
 	Count    int64  `json:"count,omitempty" doc:"Of in_use: how many records refer to it"`
 }
 
@@ -53,7 +54,8 @@ type Error struct {
 	// RetryAfter is when the client should try again. With 0, package problem sets a time for the kinds for which the
 	// conventions require one.
 	RetryAfter time.Duration
-	cause      error // only for logs
+	Next       string // of a feed that no longer has what was asked for: the cursor with which it can continue
+	cause      error  // only for logs
 }
 
 // Error is the text for logs: it includes the cause.

@@ -33,6 +33,11 @@ const (
 	JobsWrite            Scope = "jobs:write"
 	FunctionsRead        Scope = "functions:read"
 	FunctionsWrite       Scope = "functions:write"
+	SignInRead           Scope = "sign-in:read"
+	SignInWrite          Scope = "sign-in:write"
+	ProvisioningRead     Scope = "provisioning:read"
+	ProvisioningWrite    Scope = "provisioning:write"
+	SCIM                 Scope = "scim"           // the operations of SCIM, for the client of a connection
 	PlatformAdmin        Scope = "platform:admin" // everything, in every tenant
 )
 
@@ -41,7 +46,7 @@ var scopes = []Scope{
 	UsersRead, UsersWrite, UsersSecrets, UsersVerify, ApplicationsRead, ApplicationsWrite, ApplicationsSecrets,
 	PermissionsRead, PermissionsWrite, PermissionsCheck, OrganizationRead, OrganizationWrite, IdentitySourcesRead,
 	IdentitySourcesWrite, EventsRead, EventsWrite, KVRead, KVWrite, JobsRead, JobsWrite, FunctionsRead, FunctionsWrite,
-	PlatformAdmin,
+	SignInRead, SignInWrite, ProvisioningRead, ProvisioningWrite, SCIM, PlatformAdmin,
 }
 
 // Scopes is a set of scopes. The zero value is the empty set.

@@ -254,7 +254,7 @@ func (l *loadedKeys) load() {
 		if old == nil {
 			l.next = now.Add(retryAfter)
 		}
-		l.log.Warn("token keys could not be fetched", "err", err, "kept", old != nil)
+		l.log.Warn("token keys could not be fetched", "error", err, "kept", old != nil)
 		return
 	}
 	l.next, l.stale = now.Add(l.pause), now.Add(fresh)

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,13 +48,17 @@ type Question[Req, Resp any] struct {
 	// Refusals are the kinds of error that an answer may have, besides apperr.Internal and apperr.Unavailable, which
 	// are always possible.
 	Refusals []apperr.Kind
+	// Patience is how long the asker waits for an answer, and how long the answer may take; 0 means 2 s.
+	Patience time.Duration
 }
 
-// Ask asks the question and waits for its answer, at most 2 s. The context's tenant, actor, request id, payload origin
-// and trace are sent with it. A refusal comes back as the *apperr.Error that the service made, without its cause. If
-// nobody answers, the error is apperr.Unavailable; if ctx ends first, it is ctx's error. An answer that cannot be
-// decoded, or a refusal of an unknown kind, is another error: it is then unknown what the service did. Inside a store's
-// Write it fails at once.
+func (q Question[Req, Resp]) patience() time.Duration { return cmp.Or(q.Patience, checkTimeout) }
+
+// Ask asks the question and waits for its answer, for as long as its Patience. The context's tenant, actor, request id,
+// payload origin and trace are sent with it. A refusal comes back as the *apperr.Error that the service made, without
+// its cause. If nobody answers, the error is apperr.Unavailable; if ctx ends first, it is ctx's error. An answer that
+// cannot be decoded, or a refusal of an unknown kind, is another error: it is then unknown what the service did. Inside
+// a store's Write it fails at once.
 func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, error) {
 	var resp Resp
 	subject, err := checkSubject(q.Service, q.Name)
@@ -70,7 +75,7 @@ func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, er
 	if err != nil {
 		return resp, fmt.Errorf("ask %s: %w", subject, err)
 	}
-	asking, cancel := context.WithTimeout(ctx, checkTimeout)
+	asking, cancel := context.WithTimeout(ctx, q.patience())
 	defer cancel()
 	asking, span := tracer.Start(asking, "ask "+subject, trace.WithSpanKind(trace.SpanKindClient))
 	defer span.End()
@@ -139,9 +144,9 @@ func refusal(answer *nats.Msg) error {
 	return e
 }
 
-// Answer makes fn answer the question, for the tenant and caller in its context, within 2 s. One of the service's
-// replicas gets each question; at most 32 are answered at the same time. An error of a kind that is not in Refusals is
-// answered as apperr.Internal, because the asker does not expect it. Close waits for running answers.
+// Answer makes fn answer the question, for the tenant and caller in its context, within its Patience. One of the
+// service's replicas gets each question; at most 32 are answered at the same time. An error of a kind that is not in
+// Refusals is answered as apperr.Internal, because the asker does not expect it. Close waits for running answers.
 func (q Question[Req, Resp]) Answer(b *Bus, fn func(ctx context.Context, req Req) (Resp, error)) error {
 	subject, err := checkSubject(q.Service, q.Name)
 	if err != nil {
@@ -153,7 +158,7 @@ func (q Question[Req, Resp]) Answer(b *Bus, fn func(ctx context.Context, req Req
 		b.answering.Add(1)
 		go func() {
 			defer func() { <-free; b.answering.Done() }()
-			b.respond(m, func(ctx context.Context) (any, error) {
+			b.respond(m, q.patience(), func(ctx context.Context) (any, error) {
 				var req Req
 				if err := json.Unmarshal(m.Data, &req); err != nil {
 					return nil, apperr.New(apperr.InvalidParameters,
@@ -190,8 +195,8 @@ func (q Question[Req, Resp]) declared(err error) error {
 }
 
 // respond computes an answer and sends it.
-func (b *Bus) respond(m *nats.Msg, answer func(context.Context) (any, error)) {
-	ctx, cancel := context.WithTimeout(b.background, checkTimeout)
+func (b *Bus) respond(m *nats.Msg, patience time.Duration, answer func(context.Context) (any, error)) {
+	ctx, cancel := context.WithTimeout(b.background, patience)
 	defer cancel()
 	ctx = b.asked(ctx, m.Header)
 	ctx, span := tracer.Start(ctx, "answer "+m.Subject, trace.WithSpanKind(trace.SpanKindServer))

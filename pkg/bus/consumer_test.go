@@ -184,9 +184,9 @@ func TestParkingAndReplay(t *testing.T) {
 
 	stream, err := b.js.Stream(t.Context(), DeadLetterStream)
 	require.NoError(t, err)
-	parked, err := stream.GetMsg(t.Context(), 1, jetstream.WithGetMsgSubject(parkedSubject("reader")))
+	parked, err := stream.GetMsg(t.Context(), 1, jetstream.WithGetMsgSubject(parkedSubject("reader")+".>"))
 	require.NoError(t, err)
-	require.Equal(t, "idp.deadletters.parked.reader", parked.Subject)
+	require.Equal(t, "idp.deadletters.parked.reader.acme", parked.Subject)
 	require.Equal(t, message("1", 1).Payload, parked.Data)
 	require.Equal(t, "idp.events.acme.user.updated", parked.Header.Get(headerSubject))
 	require.Equal(t, "10", parked.Header.Get(headerTries))

@@ -10,11 +10,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// An event that could not be handled is kept on idp.deadletters.parked.<consumer>. A replay copies it to
-// idp.deadletters.replay.<consumer>, which only that consumer reads besides its events. So a replay reaches no other
-// consumer.
+// An event that could not be handled is kept on idp.deadletters.parked.<consumer>.<tenant>. A replay copies it to
+// idp.deadletters.replay.<consumer>.<tenant>, which only that consumer reads besides its events. So a replay reaches no
+// other consumer. Earlier versions left out the tenant; what they parked is read like the rest.
 const (
 	deadLettersPrefix = "idp.deadletters."
 
@@ -28,12 +30,27 @@ const (
 func parkedSubject(consumer string) string { return deadLettersPrefix + "parked." + consumer }
 func replaySubject(consumer string) string { return deadLettersPrefix + "replay." + consumer }
 
+// ofTenants is what selects messages with such a subject of any tenant, also those of earlier versions.
+func ofTenants(subject string) []string { return []string{subject, subject + ".*"} }
+
+// ofTenant is such a subject for an event's tenant.
+func ofTenant(subject, event string) string {
+	tenant, _, _ := strings.Cut(strings.TrimPrefix(event, eventsPrefix), ".")
+	return subject + "." + tenant
+}
+
+// consumerOf returns the consumer in the subject of a parked event.
+func consumerOf(parked string) string {
+	consumer, _, _ := strings.Cut(strings.TrimPrefix(parked, parkedSubject("")), ".")
+	return consumer
+}
+
 // park keeps a message with its headers, its origin and the reason. The reason is for operators: it is the text of an
 // internal error.
 func (b *Bus) park(ctx context.Context, consumer string, x *delivery, reason error, tries int) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	m := &nats.Msg{Subject: parkedSubject(consumer), Data: x.message.Data(), Header: nats.Header{}}
+	m := &nats.Msg{Subject: ofTenant(parkedSubject(consumer), x.subject), Data: x.message.Data(), Header: nats.Header{}}
 	for name, values := range x.message.Headers() {
 		m.Header[name] = values
 	}
@@ -60,30 +77,42 @@ func (b *Bus) Replay(ctx context.Context, consumer string) (int, error) {
 		return 0, fmt.Errorf("replay: %w", err)
 	}
 	end := stream.CachedInfo().State.LastSeq
-	subject := parkedSubject(consumer)
 	replayed := 0
-	for from := uint64(1); from <= end; {
-		parked, err := stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
-		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && parked.Sequence > end {
-			return replayed, nil
-		}
+	for after := uint64(0); after < end; {
+		q := DeadLetters{Consumer: consumer, After: after, Limit: headersAtOnce}
+		reader, err := q.reader(ctx, stream, after+1)
 		if err != nil {
 			return replayed, fmt.Errorf("replay: %w", err)
 		}
-		if err := b.replay(ctx, stream, parked); err != nil {
-			return replayed, err
+		places, more, err := q.places(reader)
+		if err != nil {
+			return replayed, fmt.Errorf("replay: %w", err)
 		}
-		replayed++
-		from = parked.Sequence + 1
+		for _, place := range places {
+			if after = place; place > end {
+				break
+			}
+			err := b.ReplayDeadLetter(ctx, place)
+			if apperr.IsNotFound(err) {
+				continue // it was replayed or removed meanwhile
+			}
+			if err != nil {
+				return replayed, err
+			}
+			replayed++
+		}
+		if !more {
+			break
+		}
 	}
 	return replayed, nil
 }
 
 // replay copies a parked event to its consumer's subject and removes it.
 func (b *Bus) replay(ctx context.Context, stream jetstream.Stream, parked *jetstream.RawStreamMsg) error {
-	consumer := strings.TrimPrefix(parked.Subject, parkedSubject(""))
-	m := &nats.Msg{Subject: replaySubject(consumer), Data: parked.Data, Header: nats.Header{}}
-	m.Header.Set(headerSubject, parked.Header.Get(headerSubject))
+	consumer, event := consumerOf(parked.Subject), parked.Header.Get(headerSubject)
+	m := &nats.Msg{Subject: ofTenant(replaySubject(consumer), event), Data: parked.Data, Header: nats.Header{}}
+	m.Header.Set(headerSubject, event)
 	// The id turns two replays at the same time, or one that was interrupted before the deletion, into one.
 	id := fmt.Sprintf("replay-%s-%d", consumer, parked.Sequence)
 	if _, err := b.js.PublishMsg(ctx, m, jetstream.WithMsgID(id)); err != nil {

@@ -101,7 +101,7 @@ func (d *dispatcher) holds(stream uint64) bool {
 func (d *dispatcher) add(message jetstream.Msg, stream uint64) {
 	x := &delivery{message: message, stream: stream, subject: message.Subject()}
 	if original := message.Headers().Get(headerSubject); original != "" &&
-		message.Subject() == replaySubject(d.consumer.config.Name) {
+		d.consumer.stream == DeadLetterStream {
 		x.subject = original
 	}
 	x.event, x.problem = Decode(x.subject, message.Data())

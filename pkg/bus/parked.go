@@ -83,7 +83,7 @@ func (q DeadLetters) reader(ctx context.Context, stream jetstream.Stream, from u
 		consumer = "*"
 	}
 	config := jetstream.ConsumerConfig{
-		FilterSubject: parkedSubject(consumer), AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true,
+		FilterSubjects: ofTenants(parkedSubject(consumer)), AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true,
 		MemoryStorage: true, Replicas: 1, InactiveThreshold: requestTimeout, DeliverPolicy: jetstream.DeliverAllPolicy,
 	}
 	switch {
@@ -129,7 +129,7 @@ func (q DeadLetters) places(reader jetstream.Consumer) (places []uint64, more bo
 func deadLetter(m *jetstream.RawStreamMsg) DeadLetter {
 	tries, _ := strconv.Atoi(m.Header.Get(headerTries))
 	return DeadLetter{
-		Place: m.Sequence, Consumer: strings.TrimPrefix(m.Subject, parkedSubject("")), Parked: m.Time,
+		Place: m.Sequence, Consumer: consumerOf(m.Subject), Parked: m.Time,
 		Subject: m.Header.Get(headerSubject), Error: m.Header.Get(headerReason), Tries: tries, Payload: m.Data,
 	}
 }

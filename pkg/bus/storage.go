@@ -155,6 +155,38 @@ func (b *Bus) DropFromQueue(ctx context.Context, tenant, subscription string, up
 		jetstream.WithPurgeSequence(upTo+1))
 }
 
+// ParkedEvents returns how many messages each queue of a tenant's dead letters has: see Stored.
+func (b *Bus) ParkedEvents(ctx context.Context, tenant string) (map[string]uint64, error) {
+	stream, err := b.js.Stream(ctx, DeadLetterStream)
+	if err != nil {
+		return nil, fmt.Errorf("look at the stream: %w", err)
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(deadLettersSubject("*.*", tenant)))
+	if err != nil {
+		return nil, fmt.Errorf("look at the dead letters: %w", err)
+	}
+	queues := map[string]uint64{}
+	for subject, messages := range info.State.Subjects {
+		queues[storedOf(subject).Rest] = messages
+	}
+	return queues, nil
+}
+
+// DropDeadLetters removes the messages of a queue of a tenant's dead letters up to a place.
+func (b *Bus) DropDeadLetters(ctx context.Context, tenant, queue string, upTo uint64) error {
+	stream, err := b.js.Stream(ctx, DeadLetterStream)
+	if err != nil {
+		return fmt.Errorf("look at the stream: %w", err)
+	}
+	return stream.Purge(ctx, jetstream.WithPurgeSubject(deadLettersSubject(queue, tenant)),
+		jetstream.WithPurgeSequence(upTo+1))
+}
+
+// deadLettersSubject is the subject of a queue of a tenant's dead letters; without a tenant that of earlier versions.
+func deadLettersSubject(queue, tenant string) string {
+	return strings.TrimSuffix(deadLettersPrefix+queue+"."+tenant, ".")
+}
+
 // StreamSize returns how many bytes a stream takes, and its first place.
 func (b *Bus) StreamSize(ctx context.Context, name string) (bytes, first uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -170,15 +202,17 @@ func (b *Bus) StreamSize(ctx context.Context, name string) (bytes, first uint64,
 // Stored says how large a message of a stream is.
 type Stored struct {
 	Tenant string
-	Rest   string // of the subject, after the tenant: the subscription in SubscriptionStream
-	Place  uint64
-	Bytes  int64 // on the disk, about
+	// Rest is what else the subject says: the subscription in SubscriptionStream; in DeadLetterStream parked or replay,
+	// a dot and the consumer.
+	Rest  string
+	Place uint64
+	Bytes int64 // on the disk, about
 }
 
 // besides is what the file store takes for a message besides its subject, headers and body.
 const besides = 22 + 4 + 8
 
-// Sizes calls fn for each message of EventStream or SubscriptionStream, from the oldest on, and for those that come,
+// Sizes calls fn for each message of a stream of the platform, from the oldest on, and for those that come,
 // until ctx ends, fn fails or messages were missed. JetStream does not send their bodies.
 func (b *Bus) Sizes(ctx context.Context, name string, fn func(Stored) error) error {
 	stream, err := b.js.Stream(ctx, name)
@@ -214,7 +248,20 @@ func stored(m jetstream.Msg, place uint64) Stored {
 			size += len(name) + len(value) + len(": \r\n")
 		}
 	}
-	_, rest, _ := strings.Cut(strings.TrimPrefix(m.Subject(), "idp."), ".") // events or subscriptions
+	s := storedOf(m.Subject())
+	s.Place, s.Bytes = place, int64(size)
+	return s
+}
+
+// storedOf reads a message's subject.
+func storedOf(subject string) Stored {
+	if queue, ok := strings.CutPrefix(subject, deadLettersPrefix); ok {
+		if words := strings.SplitN(queue, ".", 3); len(words) == 3 { // kind, consumer, tenant
+			return Stored{Tenant: words[2], Rest: words[0] + "." + words[1]}
+		}
+		return Stored{Rest: queue}
+	}
+	_, rest, _ := strings.Cut(strings.TrimPrefix(subject, "idp."), ".") // events or subscriptions
 	tenant, rest, _ := strings.Cut(rest, ".")
-	return Stored{Tenant: tenant, Rest: rest, Place: place, Bytes: int64(size)}
+	return Stored{Tenant: tenant, Rest: rest}
 }

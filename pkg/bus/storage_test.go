@@ -35,7 +35,7 @@ func TestReadersLearnWhatWasDropped(t *testing.T) {
 	require.NoError(t, b.DropEvents(t.Context(), "acme", first+5), "an earlier place changes nothing")
 	read := func(tenant string, after uint64) Page {
 		page, err := b.Read(t.Context(), Pages{
-			Stream: epoch(stream.CachedInfo()), After: after, UpTo: first + 19, Limit: 100,
+			Stream: Epoch(stream.CachedInfo()), After: after, UpTo: first + 19, Limit: 100,
 			Subjects: []string{"idp.events." + tenant + ".user.*"},
 		})
 		require.NoError(t, err)

@@ -150,7 +150,7 @@ func (d Doc[T]) Stored() (body []byte, tag string, err error) {
 
 // Deleted is the answer to the deletion of one document.
 type Deleted struct {
-	ID string `json:"id" example:"1048577"`
+	ID string `json:"id" doc:"Of the record that was deleted" example:"1048577"`
 }
 
 // Batch is the answer to a batch: its records in the order of the items.

@@ -107,6 +107,9 @@ type EngineTx interface {
 	// Peek returns reads of the same state on which the transaction does not depend: what they find may change before
 	// it commits.
 	Peek() Queries
+	// ReadAhead prepares later calls of Get for single documents, where each would cost a round trip. The transaction
+	// does not depend on the documents yet.
+	ReadAhead(ctx context.Context, def *Def, tenant string, ids []string) error
 	// Assume makes the transaction depend on a document that is at a version, unread. If the document is not
 	// there or at another version, Assume, a later call or Write returns ErrStale. It is not for a document that the
 	// transaction changes.
@@ -215,6 +218,10 @@ type Message struct {
 	// Sequence orders messages with equal Record. Messages with equal Sequence are in the order in which they were
 	// appended. An engine whose Seq is in the order of its transactions need not store it.
 	Sequence int64
+
+	// Elsewhere tells of a pending message that another process has appended, which publishes it as long as it lives.
+	// Engines that one process uses never set it.
+	Elsewhere bool
 }
 
 // Find is a query, as engines see it.

@@ -127,6 +127,14 @@ func In(index string, vs ...Value) Filter { return Filter{Op: OpIn, Index: index
 // ID selects documents by id.
 func ID(ids ...string) Filter { return Filter{Op: OpID, IDs: ids} }
 
+// IDOrAll selects documents by id; without ids it selects all documents. It is for the optional parameters of lists.
+func IDOrAll(ids ...string) Filter {
+	if len(ids) == 0 {
+		return Filter{}
+	}
+	return ID(ids...)
+}
+
 // From selects values that are at least v.
 func From(index string, v Value) Filter { return Filter{Op: OpRange, Index: index, From: &v} }
 

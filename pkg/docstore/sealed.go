@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
@@ -121,7 +122,27 @@ func (c *Collection[T]) unseal(ctx context.Context, tx *Tx, id string) error {
 	if c.schema.Sealed == nil {
 		return nil
 	}
-	return sealed.DeleteWhere(ctx, tx, ID(c.sealedID(id)), nil)
+	// Who seals a value meanwhile writes the record, too, and one of the two transactions runs again.
+	tenant := request.Tenant(ctx)
+	rows, err := tx.engine.Peek().Get(ctx, sealed.def, tenant, []string{c.sealedID(id)})
+	for _, row := range rows {
+		if err := tx.engine.Delete(ctx, sealed.def, tenant, row.ID, row.Stamp); err != nil {
+			return c.translate(err)
+		}
+	}
+	return err
+}
+
+// readSealedAhead is ReadAhead for the sealed values of several records.
+func (c *Collection[T]) readSealedAhead(ctx context.Context, tx *Tx, tenant string, ids []string) error {
+	if c.schema.Sealed == nil || len(ids) < 2 {
+		return nil
+	}
+	sealedIDs := make([]string, len(ids))
+	for i, id := range ids {
+		sealedIDs[i] = c.sealedID(id)
+	}
+	return tx.engine.ReadAhead(ctx, sealed.def, tenant, sealedIDs)
 }
 
 // Reveal returns the value of a sealed member, empty if the record has none. The caller must keep it out of logs,

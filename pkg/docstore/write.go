@@ -30,6 +30,19 @@ func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error)
 	return c.load(tx, &rows[0])
 }
 
+// ReadAhead reads documents, and their sealed values, that the transaction will Load or Insert one by one, so that this
+// costs no round trip for each. The transaction does not depend on them yet, and they need not exist.
+func (c *Collection[T]) ReadAhead(ctx context.Context, tx *Tx, ids ...string) error {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return err
+	}
+	if err := tx.engine.ReadAhead(ctx, c.def, tenant, ids); err != nil {
+		return err
+	}
+	return c.readSealedAhead(ctx, tx, tenant, ids)
+}
+
 // LoadMany is Load for those of the ids that exist, in no particular order. It does not check If-Match.
 func (c *Collection[T]) LoadMany(ctx context.Context, tx *Tx, ids []string) ([]*T, error) {
 	tenant, err := tenantOf(ctx)
@@ -112,6 +125,13 @@ func (c *Collection[T]) InsertAfter(ctx context.Context, tx *Tx, v *T, version i
 // items[3]; faults about taken values name it.
 func (c *Collection[T]) InsertMany(ctx context.Context, tx *Tx, at func(i int) string, all ...*T) ([]Doc[T], error) {
 	docs := make([]Doc[T], len(all))
+	ids := make([]string, len(all))
+	for i, v := range all {
+		ids[i] = metaOf(v).ID
+	}
+	if err := c.readSealedAhead(ctx, tx, request.Tenant(ctx), ids); err != nil {
+		return nil, err
+	}
 	taken := c.refusal(at, all...)
 	for i, v := range all {
 		var err error
@@ -178,6 +198,13 @@ func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each 
 	for {
 		page, err := c.Page(ctx, tx, Query{Filter: f, Limit: 500})
 		if err != nil {
+			return err
+		}
+		ids := make([]string, len(page.Docs))
+		for i := range page.Docs {
+			ids[i] = page.Docs[i].ID
+		}
+		if err := c.readSealedAhead(ctx, tx, request.Tenant(ctx), ids); err != nil {
 			return err
 		}
 		for _, d := range page.Docs {

@@ -113,7 +113,8 @@ type Trust struct {
 // Client returns the address of the client; invalid if the connection has none and nobody trusted tells it.
 func (t Trust) Client(r *http.Request) netip.Addr {
 	peer := Peer(r)
-	if t.Gateway != nil && hmac.Equal([]byte(r.Header.Get(ProofHeader)), []byte(t.Gateway.proof(r.Header))) {
+	proof := r.Header.Get(ProofHeader)
+	if proof != "" && t.Gateway != nil && hmac.Equal([]byte(proof), []byte(t.Gateway.proof(r.Header))) {
 		if addr, err := netip.ParseAddr(r.Header.Get(addressHeader)); err == nil {
 			return addr.Unmap()
 		}

@@ -10,8 +10,8 @@ import (
 var parameterName = regexp.MustCompile(`\{[^}]*\}`)
 
 // Faults lists what validators of documents find, beyond the official schemas, and readers stumble over: operations
-// without security, paths that differ only in a parameter's name, no servers; in version 3.0 also nullable without a
-// type, and members beside a reference.
+// without security, paths that differ only in a parameter's name, no servers, members of which nothing is said; in
+// version 3.0 also nullable without a type, and members beside a reference.
 func Faults(document map[string]any) (faults []string) {
 	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if servers, _ := document["servers"].([]any); len(servers) == 0 {
@@ -30,6 +30,17 @@ func Faults(document map[string]any) (faults []string) {
 		for method, operation := range operations {
 			if o, ok := operation.(map[string]any); ok && o["responses"] != nil && o["security"] == nil && !general {
 				add("%s %s has no security", strings.ToUpper(method), path)
+			}
+		}
+	}
+	components, _ := document["components"].(map[string]any)
+	schemas, _ := components["schemas"].(map[string]any)
+	for name, schema := range schemas {
+		of, _ := schema.(map[string]any)
+		members, _ := of["properties"].(map[string]any)
+		for member, described := range members {
+			if d, _ := described.(map[string]any); d["description"] == nil || d["description"] == "" {
+				add("nothing is said of %s.%s", name, member)
 			}
 		}
 	}

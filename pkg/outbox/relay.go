@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,12 +46,13 @@ const (
 	lasting      = 30 * time.Second // a failure for this long is more than a restart of NATS
 	syncWithin   = 5 * time.Second
 	forgetWithin = 2 * time.Second // for the last calls after the time to stop has passed
+	takeOver     = 3 * time.Second // the age from which a message of another process is published by all
 )
 
 // Relay publishes a store's messages to JetStream, and removes them from the store when JetStream cannot lose them any
 // more. After a power failure the store may still have messages that JetStream had acknowledged: they are sent again
-// after the next start, and JetStream drops those that it has. Several replicas may relay the same store: JetStream
-// drops what both send.
+// after the next start, and JetStream drops those that it has. Several replicas may relay the same store: each leaves
+// the others' messages to them for a while, and JetStream drops what two send.
 type Relay struct {
 	store     Store
 	publisher Publisher
@@ -64,7 +66,8 @@ type Relay struct {
 	mu       sync.Mutex
 	kept     map[int64]bool // acknowledged by JetStream, not yet removed from the store
 	keptFrom time.Time      // when the first of them was acknowledged
-	after    int64          // all messages up to here are kept; they are not read again
+	after    int64          // all messages up to here are kept or left; they are not read again
+	left     time.Time      // when the first of them was left to the process that appended it; zero if none is
 
 	progress time.Time // when JetStream last accepted a message, or there was none to send
 
@@ -175,10 +178,14 @@ func (r *Relay) run(ctx context.Context) {
 func (r *Relay) untilPoll() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	wait := r.poll
 	if len(r.kept) > 0 {
-		return min(r.poll, pollKept)
+		wait = min(wait, pollKept)
 	}
-	return r.poll
+	if !r.left.IsZero() {
+		wait = min(wait, max(0, takeOver-time.Since(r.left)))
+	}
+	return wait
 }
 
 // rest waits. When it is time to stop, it returns nil at once.
@@ -202,23 +209,34 @@ func (r *Relay) batch(ctx context.Context, last bool) (int, error) {
 			return 0, err
 		}
 	}
-	messages, err := r.store.Pending(ctx, r.after, batchSize)
+	r.lookAgain(last)
+	page, err := r.store.Pending(ctx, r.after, batchSize)
 	if err != nil {
 		return 0, fmt.Errorf("read the outbox: %w", err)
 	}
-	if messages = r.notKept(messages); len(messages) == 0 {
+	messages := r.notKept(slices.Clone(page))
+	if !last {
+		messages = r.leave(messages)
+	}
+	if len(messages) == 0 {
 		r.progressed()
-		if last {
+		r.passed(page)
+		switch {
+		case len(page) >= batchSize:
+			return batchSize, nil
+		case last:
 			return 0, r.forget(ctx)
 		}
 		return 0, nil
 	}
-	err = r.publish(ctx, messages)
+	if err = r.publish(ctx, messages); err == nil {
+		r.passed(page)
+	}
 	if err != nil || r.publisher.Keep() == 0 {
 		// Without the kept messages, those that were not accepted are the first again.
 		err = errors.Join(err, r.forget(ctx))
 	}
-	return len(messages), err
+	return min(len(page), batchSize), err
 }
 
 // publish sends messages in waves. Each wave has at most one message of a record: what follows a message that was not
@@ -248,11 +266,6 @@ func (r *Relay) publish(ctx context.Context, messages []docstore.Message) error 
 	}
 	if failure != nil {
 		return fmt.Errorf("publish: %w", failure)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, m := range messages { // they are in order for each record, which need not be the order of numbers
-		r.after = max(r.after, m.Seq)
 	}
 	return nil
 }

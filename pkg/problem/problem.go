@@ -17,7 +17,8 @@ import (
 // ContentType is the content type of every error response.
 const ContentType = "application/problem+json"
 
-// Document is the body of an error response (RFC 9457), with code, errors and request_id as extension members.
+// Document is the body of an error response (RFC 9457), with code, errors, next and request_id as extension
+// members.
 type Document struct {
 	Type      string         `json:"type" doc:"urn:idp:problem: and the code" example:"urn:idp:problem:invalid_parameters"`
 	Title     string         `json:"title" doc:"The code in words" example:"Invalid parameters"`
@@ -25,6 +26,7 @@ type Document struct {
 	Detail    string         `json:"detail,omitempty" doc:"What is wrong, for people" example:"page_size must lie in 1…200"`
 	Code      string         `json:"code" doc:"Stable; clients branch on it" example:"invalid_parameters"`
 	Errors    []apperr.Fault `json:"errors,omitempty" doc:"Every fault of the request, at once"`
+	Next      string         `json:"next,omitempty" doc:"Of the feed of events: the cursor with which it can continue"`
 	RequestID string         `json:"request_id,omitempty" doc:"The answer's X-Request-Id"`
 }
 
@@ -38,6 +40,7 @@ var statuses = map[apperr.Kind]int{
 	apperr.HasChildren:          http.StatusConflict,
 	apperr.InUse:                http.StatusConflict,
 	apperr.InvalidState:         http.StatusConflict,
+	apperr.ManagedElsewhere:     http.StatusConflict,
 	apperr.RequestInProgress:    http.StatusConflict,
 	apperr.VersionMismatch:      http.StatusPreconditionFailed,
 	apperr.TooLarge:             http.StatusRequestEntityTooLarge,
@@ -67,13 +70,14 @@ func Status(kind apperr.Kind) int {
 func Of(err error, requestID string) Document {
 	kind, detail := apperr.Internal, "something went wrong on our side; the request id finds it in the logs"
 	var faults []apperr.Fault
+	next := ""
 	if e, ok := errors.AsType[*apperr.Error](err); ok && Status(e.Kind) != http.StatusInternalServerError {
-		kind, detail, faults = e.Kind, e.Detail, e.Faults
+		kind, detail, faults, next = e.Kind, e.Detail, e.Faults, e.Next
 	}
 	title := strings.ReplaceAll(string(kind), "_", " ")
 	return Document{
 		Type: "urn:idp:problem:" + string(kind), Title: strings.ToUpper(title[:1]) + title[1:], Status: Status(kind),
-		Detail: detail, Code: string(kind), Errors: faults, RequestID: requestID,
+		Detail: detail, Code: string(kind), Errors: faults, Next: next, RequestID: requestID,
 	}
 }
 

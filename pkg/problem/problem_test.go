@@ -28,6 +28,7 @@ var golden = map[apperr.Kind]string{
 	apperr.MethodNotAllowed:     document("method_not_allowed", "Method not allowed", 405, "why"),
 	apperr.AlreadyExists:        document("already_exists", "Already exists", 409, "why"),
 	apperr.HasChildren:          document("has_children", "Has children", 409, "why"),
+	apperr.ManagedElsewhere:     document("managed_elsewhere", "Managed elsewhere", 409, "why"),
 	apperr.InUse:                document("in_use", "In use", 409, "why"),
 	apperr.InvalidState:         document("invalid_state", "Invalid state", 409, "why"),
 	apperr.RequestInProgress:    document("request_in_progress", "Request in progress", 409, "why"),

@@ -26,10 +26,12 @@ type answer struct {
 	Status      int    `json:"status"`
 	ContentType string `json:"content_type"`
 	ETag        string `json:"etag,omitempty"`
+	Location    string `json:"location,omitempty"`
 	Cache       string `json:"cache,omitempty"`
 	Token       string `json:"token,omitempty"` // see request.SetConsistencyToken
 	Body        []byte `json:"body"`
 	replayed    bool
+	header      http.Header // further headers, of a Page
 	// stream writes the body instead of Body. Meanwhile it holds at most holds bytes.
 	stream func(ctx context.Context, w http.ResponseWriter, mine share) error
 	holds  int
@@ -201,7 +203,7 @@ func RawOf[W, T any](docs []docstore.Doc[T], err error) ([]Raw[W], error) {
 
 // BatchOf is the body of a batch: encoded records with the schema of W.
 type BatchOf[W any] struct {
-	Items []Raw[W] `json:"items" nullable:"false"`
+	Items []Raw[W] `json:"items" nullable:"false" doc:"In the order of the request"`
 }
 
 // BatchFrom makes a body from the result of a domain call.

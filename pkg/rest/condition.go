@@ -36,7 +36,7 @@ func notModified(r *http.Request, tag string) bool {
 		return false
 	}
 	for _, t := range entityTags(values) {
-		if t == "*" || strings.TrimPrefix(t, "W/") == tag {
+		if t == "*" || strings.TrimPrefix(t, "W/") == strings.TrimPrefix(tag, "W/") {
 			return true
 		}
 	}
@@ -51,4 +51,23 @@ func entityTags(values []string) []string {
 		}
 	}
 	return tags
+}
+
+// targetOf returns the path parameter that If-Match is about. It panics if several could be meant: an If-Match that is
+// not looked at would let a client overwrite what it has not seen.
+func (op *Op) targetOf() string {
+	switch {
+	case op.Record == NoRecord:
+		return ""
+	case op.Record != "":
+		if !strings.Contains(op.Path, "{"+op.Record+"}") && op.writes() {
+			panic(op.ID + ": the path has no parameter " + op.Record)
+		}
+		return op.Record
+	case strings.Contains(op.Path, "{id}"):
+		return "id"
+	case strings.Contains(op.Path, "{") && op.writes():
+		panic(op.ID + ": Record must say which record If-Match is about")
+	}
+	return ""
 }

@@ -41,6 +41,8 @@ func init() {
 		}
 		if call, ok := ctx.Context().Value(callKey{}).(*call); ok && call.op.OAuth {
 			return &oauthRefusal{oauthFault(err), err}
+		} else if ok && call.op.SCIM != nil {
+			return &scimRefusal{call.op.SCIM, err}
 		}
 		return newRefusal(err, ctx.Header("X-Request-Id"))
 	}
@@ -148,9 +150,14 @@ func (s *Server) fail(ctx context.Context, op *Op, w http.ResponseWriter, r *htt
 		err = apperr.New(apperr.Unavailable, "the operation took too long").Because(err)
 	}
 	s.noteDenied(ctx, op, r, err)
-	if op.OAuth {
+	switch {
+	case op.Failed != nil:
+		writePage(op, w, r, err)
+	case op.OAuth:
 		writeOAuth(w, err, r.Header.Get("Authorization"))
-	} else {
+	case op.SCIM != nil:
+		writeSCIM(w, err, op.SCIM)
+	default:
 		problem.Write(w, err)
 	}
 	return problem.Status(apperr.KindOf(err))

@@ -87,7 +87,7 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 
 // hasKey reports whether the operation honours an Idempotency-Key. Open operations do not: their callers cannot be told
 // apart.
-func (op *Op) hasKey() bool { return op.Method == http.MethodPost && op.Scope != "" && !op.Momentary }
+func (op *Op) hasKey() bool { return op.Method == http.MethodPost && !op.open() && !op.Momentary }
 
 // CheckIdempotencyKey refuses all values but one key of 1…255 printable ASCII characters.
 func CheckIdempotencyKey(keys []string) error {
@@ -139,7 +139,7 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 	ended := false
 	defer func() {
 		if !ended { // run panicked
-			_ = s.conclude(ctx, claim, info.ID, errPanic)
+			_ = s.conclude(ctx, op, claim, info.ID, errPanic)
 		}
 	}()
 	var kept *answer
@@ -156,7 +156,7 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 	a.Token = call.token
 	switch {
 	case err != nil:
-		return a, errors.Join(err, s.conclude(ctx, claim, info.ID, err))
+		return a, errors.Join(err, s.conclude(ctx, op, claim, info.ID, err))
 	case kept != nil && bytes.Equal(bytes.TrimSpace(kept.Body), bytes.TrimSpace(a.Body)) && kept.ETag == a.ETag:
 		return a, nil
 	case kept != nil && s.cfg.Strict:
@@ -174,7 +174,7 @@ func (s *Server) end(ctx context.Context, write func(context.Context, *docstore.
 
 // conclude ends a run that failed. Its error is kept as the answer or, if a repeated request may succeed, the key
 // becomes free again. What was committed before the failure stays, and so does the answer that was stored with it.
-func (s *Server) conclude(ctx context.Context, claim savedAnswer, requestID string, failure error) error {
+func (s *Server) conclude(ctx context.Context, op *Op, claim savedAnswer, requestID string, failure error) error {
 	return s.end(ctx, func(ctx context.Context, tx *docstore.Tx) error {
 		held, err := savedAnswers.Load(ctx, tx, claim.ID)
 		if apperr.IsNotFound(err) {
@@ -188,11 +188,15 @@ func (s *Server) conclude(ctx context.Context, claim savedAnswer, requestID stri
 			return err
 		}
 		refusal := newRefusal(failure, requestID)
-		body, err := json.Marshal(refusal.Document)
+		contentType, document := problem.ContentType, any(refusal.Document)
+		if op.SCIM != nil {
+			contentType, document = SCIMType, op.SCIM(refusal.Status, failure)
+		}
+		body, err := json.Marshal(document)
 		if err != nil {
 			return err
 		}
-		return s.keep(ctx, tx, claim, answer{Status: refusal.Status, ContentType: problem.ContentType, Body: body})
+		return s.keep(ctx, tx, claim, answer{Status: refusal.Status, ContentType: contentType, Body: body})
 	})
 }
 

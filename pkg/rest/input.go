@@ -19,7 +19,7 @@ import (
 // body's bytes is refused in one place, and the fingerprint of a repeated request is that of the body that the
 // operation gets. The body is in the call's buffer, without unknown members, which are among the call's faults.
 func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if op.jsonBody == required && !isJSON(r.Header.Get("Content-Type")) {
+	if op.jsonBody == required && !op.takes(r.Header.Get("Content-Type")) {
 		if op.Lenient {
 			return nil, apperr.New(apperr.InvalidParameters, "the body must be application/json")
 		}
@@ -39,7 +39,7 @@ func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byt
 	case len(body) > maxBody:
 		return nil, errTooLarge
 	}
-	if op.jsonBody == optional && !isJSON(r.Header.Get("Content-Type")) {
+	if op.jsonBody == optional && !op.takes(r.Header.Get("Content-Type")) {
 		if isEmptyForm(r.Header.Get("Content-Type"), body) {
 			return nil, nil
 		}
@@ -237,18 +237,9 @@ type Removed struct {
 
 // Meta is the schema of the members that every record has.
 type Meta struct {
-	ID           string    `json:"id" readOnly:"true" example:"1048577"`
-	TenantID     string    `json:"tenant_id" readOnly:"true" example:"acme"`
+	ID           string    `json:"id" readOnly:"true" doc:"Given by the platform; never used again" example:"1048577"`
+	TenantID     string    `json:"tenant_id" readOnly:"true" doc:"The tenant that it belongs to" example:"acme"`
 	Version      int64     `json:"version" readOnly:"true" doc:"Grows by one with every change; If-Match takes it" example:"1"`
-	TimeCreated  time.Time `json:"time_created" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
-	TimeModified time.Time `json:"time_modified" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
-}
-
-// MetaInput has the same members for request bodies: clients may send them back, and they are ignored.
-type MetaInput struct {
-	ID           string    `json:"id,omitempty" readOnly:"true"`
-	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`
-	Version      int64     `json:"version,omitempty" readOnly:"true"`
-	TimeCreated  time.Time `json:"time_created,omitzero" readOnly:"true"`
-	TimeModified time.Time `json:"time_modified,omitzero" readOnly:"true"`
+	TimeCreated  time.Time `json:"time_created" readOnly:"true" doc:"When it was created" example:"2026-01-31T09:30:00.000Z"`
+	TimeModified time.Time `json:"time_modified" readOnly:"true" doc:"When it last changed" example:"2026-01-31T09:30:00.000Z"`
 }

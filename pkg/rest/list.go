@@ -151,11 +151,11 @@ func (l List[W]) readAgain(ctx context.Context, ids []string) ([][]byte, error) 
 func (List[W]) written() {}
 
 type listSchema[W any] struct {
-	Items    []W    `json:"items"`
+	Items    []W    `json:"items" doc:"The records of the page"`
 	Total    int64  `json:"total,omitempty" doc:"How many records the filter selects; left out with count=false" example:"57"`
 	Relation string `json:"total_relation,omitempty" enum:"gte" doc:"gte if there are more records than total; otherwise left out"`
-	PageNum  int    `json:"page_num" example:"1"`
-	PageSize int    `json:"page_size" example:"20"`
+	PageNum  int    `json:"page_num" doc:"As asked, from 1; 1 with a page token" example:"1"`
+	PageSize int    `json:"page_size" doc:"As asked: the most records of a page" example:"20"`
 	Next     string `json:"next_page_token,omitempty" doc:"The page_token of the next page; left out on the last page"`
 }
 

@@ -103,15 +103,16 @@ func (s *Server) describe(op *Op, input, output reflect.Type) huma.Operation {
 	o := huma.Operation{
 		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Doc,
 		Tags: []string{s.tag}, Deprecated: op.Deprecated != nil, Extensions: op.marks(),
-		Responses:    map[string]*huma.Response{"200": success(registry, op, output)},
-		RequestBody:  requestBody(registry, op, input),
-		MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody handles both
+		Responses:     map[string]*huma.Response{strconv.Itoa(op.success()): success(registry, op, output)},
+		DefaultStatus: op.success(),
+		RequestBody:   requestBody(registry, op, input),
+		MaxBodyBytes:  -1, BodyReadTimeout: -1, // readBody handles both
 	}
 	if op.Slashes != "" {
 		o.Metadata = map[string]any{slashesKey: op.Slashes}
 	}
 	o.Security = []map[string][]string{} // says that the operation is open
-	if op.Scope != "" {
+	if !op.open() {
 		o.Security = []map[string][]string{{"bearer": op.scopeNames()}}
 	}
 	for _, name := range sharedParameters(op, output) {
@@ -136,6 +137,15 @@ func (op *Op) marks() map[string]any {
 	if op.Momentary {
 		marks["x-momentary"] = true
 	}
+	if op.Fresh != "" {
+		marks["x-fresh"] = op.Fresh
+	}
+	if op.Failed != nil {
+		marks["x-page"] = true
+		if op.CrossSite {
+			marks["x-cross-site"] = true
+		}
+	}
 	if op.Lenient {
 		marks["x-lenient"] = true
 	}
@@ -148,7 +158,8 @@ func (op *Op) marks() map[string]any {
 	return marks
 }
 
-func (op *Op) scopeNames() (names []string) {
+func (op *Op) scopeNames() []string {
+	names := []string{} // not null in the document
 	for _, scope := range op.scopes() {
 		names = append(names, string(scope))
 	}
@@ -165,6 +176,14 @@ func success(registry huma.Registry, op *Op, output reflect.Type) *huma.Response
 		text := &huma.Schema{Type: huma.TypeString}
 		ok.Headers["Deprecation"] = &huma.Header{Description: "Since when (RFC 9745)", Schema: text}
 		ok.Headers["Link"] = &huma.Header{Description: "What to use instead: rel=successor-version", Schema: text}
+	}
+	if op.success() == http.StatusNoContent {
+		return &huma.Response{Description: "No content"}
+	}
+	if op.SCIM != nil {
+		schema := registry.Schema(output, true, op.ID+"-response")
+		ok.Content = scimContent(&huma.MediaType{Schema: schema, Example: op.Response})
+		return ok
 	}
 	if len(op.ContentTypes) == 0 || op.ContentTypes[0] == "application/json" {
 		schema := registry.Schema(output, true, op.ID+"-response")
@@ -198,6 +217,11 @@ func requestBody(registry huma.Registry, op *Op, input reflect.Type) *huma.Reque
 	if !has {
 		return nil
 	}
+	if op.SCIM != nil {
+		schema := huma.SchemaFromField(registry, body, op.ID+"-request")
+		content := scimContent(&huma.MediaType{Schema: schema, Example: op.Request})
+		return &huma.RequestBody{Required: true, Content: content}
+	}
 	return &huma.RequestBody{Required: op.jsonBody == required, Content: map[string]*huma.MediaType{
 		"application/json": {Schema: huma.SchemaFromField(registry, body, op.ID+"-request"), Example: op.Request},
 	}}
@@ -216,8 +240,14 @@ func declares(input reflect.Type, p *huma.Param) bool {
 // describeErrors adds a response for each status of the operation's errors.
 func describeErrors(o *huma.Operation, registry huma.Registry, op *Op) {
 	errorType, errorSchema := problem.ContentType, &huma.Schema{Ref: "#/components/schemas/Problem"}
-	if op.OAuth {
+	switch {
+	case op.Failed != nil:
+		errorType, errorSchema = "text/html", &huma.Schema{Type: huma.TypeString}
+	case op.OAuth:
 		errorType, errorSchema = "application/json", registry.Schema(reflect.TypeFor[OAuthFault](), true, "")
+	}
+	if op.SCIM != nil {
+		errorType, errorSchema = SCIMType, registry.Schema(reflect.TypeFor[SCIMError](), true, "")
 	}
 	codes := map[int][]string{}
 	for _, kind := range op.kinds() {
@@ -243,9 +273,9 @@ func (s *Server) describeForm(op *Op) {
 
 func sharedParameters(op *Op, output reflect.Type) []string {
 	var names []string
-	if op.writes() {
+	if op.writes() && op.Failed == nil {
 		names = append(names, "DryRun")
-		if op.target != "" {
+		if op.target != "" || op.Single {
 			names = append(names, "IfMatch")
 		}
 	} else if isTagged(output) {
@@ -254,7 +284,7 @@ func sharedParameters(op *Op, output reflect.Type) []string {
 	if op.hasKey() {
 		names = append(names, "IdempotencyKey")
 	}
-	if op.Scope != "" {
+	if !op.open() {
 		names = append(names, "TenantID", "PayloadOrigin")
 	}
 	return names
@@ -267,7 +297,7 @@ func (op *Op) kinds() []apperr.Kind {
 	if op.writes() && !op.Momentary {
 		kinds = append(kinds, apperr.OutcomeUnknown)
 	}
-	if op.Scope != "" {
+	if !op.open() {
 		kinds = append(kinds, apperr.Unauthenticated, apperr.Forbidden)
 	}
 	if strings.Contains(op.Path, "{") {

@@ -28,8 +28,11 @@ type Op struct {
 	Path    string // in OpenAPI form: /v1/users/{id}
 	Summary string
 	Doc     string     // a longer description in Markdown; optional
-	Scope   auth.Scope // "" means open: no credential is needed
+	Scope   auth.Scope // "" means open: no credential is needed, unless AnyToken
 	Errors  []apperr.Kind
+
+	// AnyToken marks an operation without a Scope that every valid token admits.
+	AnyToken bool
 
 	// AlsoScopes are needed in addition to Scope by an operation that also changes what belongs to another group.
 	AlsoScopes []auth.Scope
@@ -53,11 +56,28 @@ type Op struct {
 	// stored, so an Idempotency-Key has no effect. The OpenAPI document marks it with x-momentary.
 	Momentary bool
 
+	// Fresh marks an operation before which a client in which people sign in wants a recent sign-in: its answer shows
+	// a new secret, or it deletes many records that the request does not name. The document marks it with x-fresh.
+	Fresh Freshness
+
 	// Timeout replaces the default of 30 s. It bounds the arrival of the body, and the operation separately.
 	Timeout time.Duration
 
 	// OAuth marks an operation whose errors have the form of RFC 6749 §5.2 instead of a problem document.
 	OAuth bool
+
+	// Failed makes the page for an error, of an operation whose answers are pages for a person's browser (Page). The
+	// page's Status and Location do not count. The document marks the operation with x-page. Writes of other sites'
+	// pages are refused (http.CrossOriginProtection), unless CrossSite; a dry_run has no effect.
+	Failed    func(*http.Request, error) Page
+	CrossSite bool
+
+	// Single marks an operation on the only record of its kind that a tenant has, whose path names no record. The
+	// domain takes If-Match by the name "": see docstore.ExpectFor.
+	Single bool
+
+	SCIM    SCIMFault // of an operation of SCIM
+	Success int       // the status of a successful answer in the document; 0 means 200
 
 	// Record is the path parameter with the id of the record that If-Match is about; "" means id, NoRecord none. If it
 	// is not the record's id, the domain says which record it names: docstore.ExpectFor, docstore.CheckExpected.
@@ -107,7 +127,10 @@ const (
 	defaultTimeout = 30 * time.Second
 )
 
-// scopes are all scopes that the operation needs; none if it is open.
+// open reports whether the operation needs no credential.
+func (op *Op) open() bool { return op.Scope == "" && !op.AnyToken }
+
+// scopes are all scopes that the operation needs.
 func (op *Op) scopes() []auth.Scope {
 	if op.Scope == "" {
 		return nil
@@ -117,7 +140,7 @@ func (op *Op) scopes() []auth.Scope {
 
 // needsCredential reports whether a request is admitted by a credential only.
 func (op *Op) needsCredential(r *http.Request) bool {
-	return op.Scope != "" && (op.Ticket == "" || r.Header.Get(op.Ticket) == "")
+	return !op.open() && (op.Ticket == "" || r.Header.Get(op.Ticket) == "")
 }
 
 func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method != http.MethodHead }
@@ -148,6 +171,9 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 // prepare derives from an operation's types what serving it needs, and returns its part of the document. It is not
 // generic: each of hundreds of operations would add a copy of it to the program.
 func (s *Server) prepare(op *Op, input, output reflect.Type) huma.Operation {
+	if op.AnyToken && op.Scope != "" {
+		panic(op.ID + ": an operation with a Scope does not admit any token")
+	}
 	op.target = op.targetOf()
 	if body, ok := input.FieldByName("Body"); ok {
 		op.jsonBody = required
@@ -156,6 +182,7 @@ func (s *Server) prepare(op *Op, input, output reflect.Type) huma.Operation {
 		}
 	}
 	op.form = formOf(input)
+	op.Fresh.check(op.ID, input)
 	op.parameters = parametersOf(input)
 	if op.Method == http.MethodPost && len(op.Consumes) > 0 && !op.Streams {
 		panic(op.ID + ": a POST that reads its body itself must have Streams and handle its Idempotency-Key itself")
@@ -176,25 +203,6 @@ func (s *Server) prepare(op *Op, input, output reflect.Type) huma.Operation {
 		described.SkipValidateBody = true // the server does it
 	}
 	return described
-}
-
-// targetOf returns the path parameter that If-Match is about. It panics if several could be meant: an If-Match that is
-// not looked at would let a client overwrite what it has not seen.
-func (op *Op) targetOf() string {
-	switch {
-	case op.Record == NoRecord:
-		return ""
-	case op.Record != "":
-		if !strings.Contains(op.Path, "{"+op.Record+"}") && op.writes() {
-			panic(op.ID + ": the path has no parameter " + op.Record)
-		}
-		return op.Record
-	case strings.Contains(op.Path, "{id}"):
-		return "id"
-	case strings.Contains(op.Path, "{") && op.writes():
-		panic(op.ID + ": Record must say which record If-Match is about")
-	}
-	return ""
 }
 
 // written is the output of every operation. It has been written already.
@@ -266,6 +274,9 @@ func (g *guardedAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 	ctx, err := s.admit(op, c.Request, c.Writer.Header())
 	defer func() { s.observe(ctx, op, call); release(call.buffer) }()
 	if err == nil {
+		err = s.checkSite(op, c.Request)
+	}
+	if err == nil {
 		err = s.identify(op, call, c.Writer, c.Request)
 	}
 	if err != nil {
@@ -336,14 +347,14 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 // respond applies what headers and query ask for to a run: a condition, a dry run, an Idempotency-Key.
 func (s *Server) respond(ctx context.Context, op *Op, call *call, r *http.Request, h http.Header, target string,
 	run func(context.Context) (answer, error)) (answer, error) {
-	if !op.writes() {
+	if !op.writes() || op.Failed != nil {
 		return run(ctx)
 	}
 	dry, err := dryRun(r.URL)
 	if err != nil {
 		return answer{}, err
 	}
-	if condition := r.Header.Values("If-Match"); len(condition) > 0 && op.target != "" {
+	if condition := r.Header.Values("If-Match"); len(condition) > 0 && (op.target != "" || op.Single) {
 		ctx = docstore.WithExpected(ctx, target, ifMatch(condition))
 	}
 	if dry {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -148,10 +149,12 @@ func (MergePatch[W]) Schema(r huma.Registry) *huma.Schema {
 }
 
 func patchOf(r huma.Registry, s *huma.Schema) *huma.Schema {
+	what, readOnly := s.Description, s.ReadOnly
 	if s.Ref != "" {
 		s = r.SchemaFromRef(s.Ref)
 	}
 	patch := *s
+	patch.Description, patch.ReadOnly = cmp.Or(what, s.Description), readOnly || s.ReadOnly
 	patch.Required = nil
 	patch.Properties = make(map[string]*huma.Schema, len(s.Properties))
 	for name, member := range s.Properties {

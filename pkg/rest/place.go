@@ -23,8 +23,11 @@ func parametersOf(input reflect.Type) map[string]string {
 
 // placed returns err with the locations of its faults in the request.
 func (op *Op) placed(err error) error {
+	if op.SCIM != nil { // its errors name attributes
+		return err
+	}
 	switch apperr.KindOf(err) {
-	case apperr.InvalidParameters, apperr.AlreadyExists:
+	case apperr.InvalidParameters, apperr.AlreadyExists, apperr.ManagedElsewhere:
 		return apperr.Relocate(err, op.place)
 	}
 	return err // for other kinds, the locations are not about the request

@@ -28,7 +28,7 @@ func TestPlacesOfFaults(t *testing.T) {
 			rest.ByID
 			Mode string `query:"mode"`
 			Body struct {
-				rest.MetaInput
+				rest.MembersOf[rest.Meta]
 				Name string            `json:"name,omitempty"`
 				Path []string          `json:"path,omitempty"`
 				Body map[string]string `json:"body,omitempty"`

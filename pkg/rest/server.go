@@ -51,6 +51,9 @@ type Config struct {
 	// Recheck is how often the credential of a running stream is verified again; 0 means every 10 s.
 	Recheck time.Duration
 
+	// Origins are the platform's own, whose pages may send forms; see Op.Failed.
+	Origins []string
+
 	// Strict makes the server panic if the answer stored for an Idempotency-Key differs from the answer that is sent.
 	// It is for tests.
 	Strict bool
@@ -66,6 +69,8 @@ type Server struct {
 	api    huma.API
 	tag    string
 	rests  map[string]*restRoute // by method and Gin's path
+	sites  *http.CrossOriginProtection
+	opaque *auth.Opaque // nil: there are no opaque tokens
 }
 
 // New makes a server whose only operation returns the OpenAPI document.
@@ -77,7 +82,8 @@ func New(cfg Config) *Server {
 	engine.HandleMethodNotAllowed = true
 	engine.UseRawPath, engine.UnescapePathValues = true, true // an id may contain an encoded slash
 
-	s := &Server{cfg: cfg, engine: engine, tag: cfg.Title, rests: map[string]*restRoute{}}
+	s := &Server{cfg: cfg, engine: engine, tag: cfg.Title, rests: map[string]*restRoute{},
+		sites: protection(cfg.Origins)}
 	engine.Use(s.frame)
 	engine.NoRoute(func(c *gin.Context) {
 		problem.Write(c.Writer, apperr.New(apperr.NotFound, "no such path"))
@@ -94,6 +100,7 @@ func New(cfg Config) *Server {
 	config.Formats = map[string]huma.Format{
 		"application/json":  {Marshal: encodeJSON, Unmarshal: decodeJSON},
 		problem.ContentType: {Marshal: encodeJSON},
+		SCIMType:            {Marshal: encodeJSON},
 	}
 	config.Components = components()
 	config.Servers = []*huma.Server{{URL: "/"}}
@@ -195,7 +202,7 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 		if err != nil {
 			return ctx, err
 		}
-		principal, err := s.cfg.Verifier.Verify(ctx, token)
+		principal, err := s.verify(ctx, token)
 		if err != nil {
 			return ctx, err
 		}
@@ -221,6 +228,14 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 		return ctx, apperr.Invalid("path", "must be UTF-8")
 	}
 	return request.With(ctx, info), nil
+}
+
+// verify returns whom a token identifies.
+func (s *Server) verify(ctx context.Context, token string) (*auth.Principal, error) {
+	if s.opaque.Is(token) {
+		return s.opaque.Verify(ctx, token)
+	}
+	return s.cfg.Verifier.Verify(ctx, token)
 }
 
 const maxPayloadOrigin = 4096

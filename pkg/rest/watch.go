@@ -68,7 +68,7 @@ func (s *Server) stillValid(ctx context.Context, r *http.Request) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, recheckTime)
 	defer cancel()
-	principal, err := s.cfg.Verifier.Verify(ctx, token)
+	principal, err := s.verify(ctx, token)
 	if err != nil {
 		return apperr.KindOf(err) != apperr.Unauthenticated
 	}

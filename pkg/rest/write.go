@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -38,7 +39,7 @@ func (s *Server) write(ctx context.Context, op *Op, call *call, w http.ResponseW
 	defer taken.release()
 	a.writeHeaders(w.Header())
 	if a.stream == nil {
-		if a.Status != http.StatusNotModified {
+		if a.Status != http.StatusNotModified && a.Status != http.StatusNoContent {
 			w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
 		}
 		w.WriteHeader(a.Status)
@@ -58,6 +59,9 @@ func (a *answer) writeHeaders(h http.Header) {
 	if a.ETag != "" {
 		h.Set("ETag", a.ETag)
 	}
+	if a.Location != "" {
+		h.Set("Location", a.Location)
+	}
 	if a.Token != "" {
 		h.Set(request.ConsistencyToken, a.Token)
 	}
@@ -68,10 +72,14 @@ func (a *answer) writeHeaders(h http.Header) {
 	if a.Status == http.StatusNotModified {
 		return
 	}
-	h.Set("Content-Type", a.ContentType)
 	if a.replayed {
 		h.Set("Idempotent-Replayed", "true")
 	}
+	if a.Status == http.StatusNoContent {
+		return
+	}
+	h.Set("Content-Type", a.ContentType)
+	maps.Copy(h, a.header)
 }
 
 // An answer is sent in pieces, and the client must take each in time. A slow reader is served; one that stops reading

@@ -1,8 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,14 +23,13 @@ import (
 
 const (
 	tellDenialsEvery = 10 * time.Second
-	// The most different attempts that are gathered for the next events, of all tenants together and of one tenant.
-	// Further ones of a tenant are counted together for each actor, up to another bound; beyond it, together.
-	maxDenials      = 1000
-	tenantDenials   = 100
-	maxSummaries    = 2000
-	tenantSummaries = 200
-	maxReason       = 200 // bytes
+	maxReason        = 200 // bytes
 )
+
+// How many different attempts are gathered for the next events, of all tenants together and of one tenant. When the
+// first room is full, further attempts of an actor are counted together by their operation; when the next is, by their
+// actor, with the number of each operation; then all of a tenant. So nobody hides an attempt among many others.
+var denialRooms = [...]struct{ all, tenant int }{{1000, 100}, {2000, 200}, {3000, 300}}
 
 // denials gathers the denied writes of a service. Equal ones become one event, idp.access.denied, with their number. So
 // a client that sends a million requests with a bad token causes a few events a minute.
@@ -48,12 +51,14 @@ type denied struct {
 	Operation string     `json:"operation"`
 	Record    string     `json:"record"` // the id that all of the attempts named; "" if they named several, or none
 	Actor     string     `json:"actor"`
-	Address   string     `json:"address"`
+	Address   string     `json:"address"` // likewise
 	Reason    string     `json:"reason"`
 	RequestID string     `json:"-"` // of the first; the event has it
 	Count     int64      `json:"count"`
 	First     clock.Time `json:"time_first"`
 	Last      clock.Time `json:"time_last"`
+
+	operations map[string]int64 // how many attempts there were of each, if Operation is several
 }
 
 func newDenials(d Deps) *denials {
@@ -82,51 +87,85 @@ func (d *denials) note(a rest.Denial) {
 		a.Reason = strings.ToValidUTF8(a.Reason[:maxReason], "")
 	}
 	now := d.store.Now()
-	d.add(a, now, now, 1)
+	d.add(a, denied{
+		Operation: a.Operation, Actor: a.Actor, Address: a.Address, Reason: a.Reason, Record: a.Record,
+		RequestID: a.RequestID, First: now, Last: now, Count: 1,
+	})
 }
 
+// several is the operation of attempts that are counted together though their operations differ.
+const several = "several"
+
 // add counts equal attempts.
-func (d *denials) add(a rest.Denial, first, last clock.Time, count int64) {
+func (d *denials) add(a rest.Denial, more denied) {
+	a.Record, a.RequestID = "", "" // attempts that differ in these are equal
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	record, requestID := a.Record, a.RequestID
-	a.Record, a.RequestID = "", "" // attempts that differ in these are equal
+	a = d.countedAs(a)
 	seen := d.gathered[a]
-	if seen == nil && (len(d.gathered) >= maxDenials || d.tenants[a.Tenant] >= tenantDenials) {
-		a = d.summary(a)
-		seen = d.gathered[a]
-	}
 	if seen == nil {
-		seen = &denied{Operation: a.Operation, Actor: a.Actor, Address: a.Address, Reason: a.Reason, First: first,
-			Record: record, RequestID: requestID}
+		seen = &denied{Operation: a.Operation, Actor: a.Actor, Reason: a.Reason, Address: more.Address,
+			Record: more.Record, RequestID: more.RequestID, First: more.First}
 		d.gathered[a] = seen
 		d.tenants[a.Tenant]++
 	}
-	if seen.Record != record {
+	if seen.Record != more.Record {
 		seen.Record = ""
 	}
-	seen.Count += count
-	if first.Before(seen.First) {
-		seen.First = first
+	if seen.Address != more.Address {
+		seen.Address = ""
 	}
-	if seen.Last.Before(last) {
-		seen.Last = last
+	if a.Operation == several {
+		seen.countOperations(more)
+	}
+	seen.Count += more.Count
+	if more.First.Before(seen.First) {
+		seen.First = more.First
+	}
+	if seen.Last.Before(more.Last) {
+		seen.Last = more.Last
 	}
 }
 
-// several is the operation of attempts that are told together.
-const several = "several"
+// countedAs returns what an attempt is counted as: itself as long as there is room.
+func (d *denials) countedAs(a rest.Denial) rest.Denial {
+	for full, room := range denialRooms {
+		switch full {
+		case 1:
+			a.Address, a.Reason = "", "too many different attempts to tell apart"
+		case 2:
+			a.Operation = several
+		}
+		if d.gathered[a] != nil || len(d.gathered) < room.all && d.tenants[a.Tenant] < room.tenant {
+			return a
+		}
+	}
+	a.Actor = ""
+	return a
+}
 
-// summary is what an attempt is counted as that cannot be told apart: those of its actor, so that nobody with a
-// credential can hide among the attempts of others.
-func (d *denials) summary(a rest.Denial) rest.Denial {
-	sum := rest.Denial{
-		Tenant: a.Tenant, Actor: a.Actor, Operation: several, Reason: "too many different attempts to tell apart",
+// countOperations adds the operations of more attempts. There are no more than the service has.
+func (a *denied) countOperations(more denied) {
+	if a.operations == nil {
+		a.operations = map[string]int64{}
 	}
-	if d.gathered[sum] == nil && (len(d.gathered) >= maxSummaries || d.tenants[a.Tenant] >= tenantSummaries) {
-		sum.Actor = ""
+	if more.operations == nil {
+		a.operations[more.Operation] += more.Count
 	}
-	return sum
+	for operation, n := range more.operations {
+		a.operations[operation] += n
+	}
+}
+
+// namingOperations is the reason with the operations, the most frequent first.
+func (a *denied) namingOperations() string {
+	names := slices.SortedFunc(maps.Keys(a.operations), func(x, y string) int {
+		return cmp.Or(cmp.Compare(a.operations[y], a.operations[x]), strings.Compare(x, y))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprint(name, " ", a.operations[name])
+	}
+	return a.Reason + ": " + strings.Join(names, ", ")
 }
 
 // take returns what was gathered, by tenant.
@@ -159,8 +198,7 @@ func (d *denials) giveBack(tenant string, list []*denied) {
 	for _, one := range list {
 		d.add(rest.Denial{
 			Tenant: tenant, Actor: one.Actor, Address: one.Address, Operation: one.Operation, Reason: one.Reason,
-			Record: one.Record, RequestID: one.RequestID,
-		}, one.First, one.Last, one.Count)
+		}, *one)
 	}
 }
 
@@ -183,7 +221,11 @@ func (d *denials) tellTenant(ctx context.Context, tenant string, list []*denied)
 
 // tell writes the event about equal attempts, as part of the first of these requests.
 func (a *denied) tell(ctx context.Context, tx *docstore.Tx) error {
-	record, err := json.Marshal(a)
+	told := *a
+	if a.operations != nil {
+		told.Reason = a.namingOperations()
+	}
+	record, err := json.Marshal(told)
 	if err != nil {
 		return err
 	}

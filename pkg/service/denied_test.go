@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -81,13 +82,13 @@ func TestDifferentDenialsAreBounded(t *testing.T) {
 		d.note(attempt(0, n))
 	}
 	d.note(attempt(1, 0))
-	require.Len(t, d.gathered, tenantDenials+2)
+	require.Len(t, d.gathered, denialRooms[0].tenant+2)
 	for tenant := 1; tenant < tenants; tenant++ {
 		for n := range each {
 			d.note(attempt(tenant, n))
 		}
 	}
-	require.LessOrEqual(t, len(d.gathered), maxDenials+tenants)
+	require.LessOrEqual(t, len(d.gathered), denialRooms[0].all+tenants)
 	_, err := d.tell(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, d.gathered)
@@ -98,7 +99,8 @@ func TestDifferentDenialsAreBounded(t *testing.T) {
 	require.EqualValues(t, each, countOf(told["tenant-29"]))
 }
 
-// Nobody hides among the many attempts of others: what is told together has its actor. Very many actors are bounded.
+// Nobody hides an attempt among many: what is told together has its actor and its operation, or the number of each
+// operation. Very many actors are bounded.
 func TestManyDenialsKeepTheirActors(t *testing.T) {
 	t.Parallel()
 	d := newTestDenials(t)
@@ -106,21 +108,52 @@ func TestManyDenialsKeepTheirActors(t *testing.T) {
 		d.note(rest.Denial{Tenant: "acme", Actor: "noisy", Operation: fmt.Sprint("operation-", n)})
 		d.note(rest.Denial{Tenant: "acme", Address: fmt.Sprint("192.0.2.", n), Operation: "create-user"})
 	}
-	d.note(rest.Denial{Tenant: "acme", Actor: "quiet", Operation: "delete-user"})
+	d.note(rest.Denial{Tenant: "acme", Actor: "noisy", Operation: "delete-user"})
+	d.note(rest.Denial{Tenant: "acme", Actor: "quiet", Operation: "delete-user", Record: "7", Address: "192.0.2.1"})
+	require.Len(t, d.gathered, denialRooms[1].tenant+2)
 	_, err := d.tell(t.Context())
 	require.NoError(t, err)
-	counts := map[string]int64{}
-	list := d.told(t)["acme"]
-	for _, one := range list {
+	counts, reasons := map[string]int64{}, map[string]string{}
+	for _, one := range d.told(t)["acme"] {
 		counts[one.Actor] += one.Count
+		if one.Operation == several {
+			reasons[one.Actor] = one.Reason
+		}
+		if one.Actor == "quiet" {
+			require.Equal(t, []string{"7", "192.0.2.1"}, []string{one.Record, one.Address})
+		}
+		if one.Actor == "" && one.Count > 1 {
+			require.Equal(t, []string{"create-user", ""}, []string{one.Operation, one.Address})
+		}
 	}
-	require.Equal(t, map[string]int64{"noisy": 5000, "": 5000, "quiet": 1}, counts)
-	require.Len(t, list, tenantDenials+3)
+	require.Equal(t, map[string]int64{"noisy": 5001, "": 5000, "quiet": 1}, counts)
+	require.Equal(t, "too many different attempts to tell apart: delete-user 1", reasons["quiet"])
+	require.Contains(t, reasons["noisy"], ": delete-user 1, operation-")
 
 	for n := range 5000 {
 		d.note(rest.Denial{Tenant: "acme", Actor: fmt.Sprint("actor-", n), Operation: "create-user"})
 	}
-	require.LessOrEqual(t, len(d.gathered), tenantSummaries+1)
+	require.Len(t, d.gathered, denialRooms[2].tenant+1)
+}
+
+// Operations that were counted together stay so when their event can only be written later.
+func TestOperationsAreToldLater(t *testing.T) {
+	t.Parallel()
+	d := newTestDenials(t)
+	for n := range 5000 {
+		d.note(rest.Denial{Tenant: "acme", Actor: fmt.Sprint("actor-", n), Operation: fmt.Sprint("operation-", n%3)})
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, err := d.tell(ended)
+	require.Error(t, err)
+	d.note(rest.Denial{Tenant: "acme", Actor: "late", Operation: "delete-user"})
+	_, err = d.tell(t.Context())
+	require.NoError(t, err)
+	list := d.told(t)["acme"]
+	require.EqualValues(t, 5001, countOf(list))
+	several := slices.IndexFunc(list, func(one denied) bool { return one.Actor == "" })
+	require.Regexp(t, `: operation-\d \d+, operation-\d \d+, operation-\d \d+, delete-user 1$`, list[several].Reason)
 }
 
 // Attempts whose events cannot be written, because the store does not answer, get them later, together with new ones.

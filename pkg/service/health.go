@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/problem"
@@ -63,6 +65,21 @@ func (h *healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		service.handler.ServeHTTP(w, r)
 	}
+}
+
+// readiness is a metric that asks at each scrape what /readyz asks.
+func (u *Unit) readiness() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "idp_ready",
+		Help: "1 while the service has everything that it needs to serve, as /readyz says; 0 otherwise.",
+	}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+		defer cancel()
+		if u.Ready(ctx) != nil {
+			return 0
+		}
+		return 1
+	})
 }
 
 var errStarting = errors.New("the service is starting")

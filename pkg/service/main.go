@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -29,7 +30,8 @@ import (
 )
 
 // Main runs a service as a process until SIGTERM or SIGINT. With the argument health it asks the running process
-// whether it is ready; with check, and optionally --rotate-keys, it checks the database. settings is a pointer to a
+// whether it is ready; with check, and optionally --rotate-keys, it checks the database; with version, and optionally
+// --formats, it prints how it was built and what it stores. settings is a pointer to a
 // struct that embeds Config, squashed, and has the service's own settings; it holds the defaults. common points to the
 // embedded Config, and spec makes the Spec when the settings are loaded. commands are others that the service has.
 func Main(name string, settings any, common *Config, spec func() Spec, commands ...Command) {
@@ -37,7 +39,7 @@ func Main(name string, settings any, common *Config, spec func() Spec, commands 
 	defer cancel()
 	err := command(ctx, name, os.Args[1:], os.Environ(), settings, common, commands, os.Stdout, os.Stderr)
 	if errors.Is(err, errNoCommand) {
-		err = start(ctx, name, os.Args[1:], os.Environ(), settings, common, spec, os.Stderr)
+		err = startTo(ctx, name, os.Args[1:], os.Environ(), settings, common, spec, os.Stdout, os.Stderr)
 	}
 	if errors.Is(err, config.ErrHelp) {
 		fmt.Print(config.Usage("idp-"+name, settings))
@@ -47,6 +49,19 @@ func Main(name string, settings any, common *Config, spec func() Spec, commands 
 		fmt.Fprintln(os.Stderr, secret.MaskError(err))
 		os.Exit(1)
 	}
+}
+
+// startTo is start, with the command that writes to the standard output.
+func startTo(ctx context.Context, name string, args, environ []string, settings any, common *Config, spec func() Spec,
+	out, log io.Writer) error {
+	if len(args) == 0 || args[0] != "version" {
+		return start(ctx, name, args, environ, settings, common, spec, log)
+	}
+	others, formats := TakeFlag(args[1:], "--formats")
+	if len(others) > 0 {
+		return errors.New("version: the only flag is --formats")
+	}
+	return writeVersion(out, spec(), formats)
 }
 
 func start(ctx context.Context, name string, args, environ []string, settings any, common *Config, spec func() Spec,
@@ -124,7 +139,7 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) e
 	h.open(handler, unit.Ready, unit.Warnings)
 	log.Info("serving", "listen", listener.Addr().String(), "admin", admin.Addr(), "database", databaseOf(c), "nats",
 		c.NATS.URL)
-	ForgetStart()
+	debug.FreeOSMemory() // what only the start needed
 	err = <-served
 
 	// The order is that in which data flows: requests have ended; then tasks and events, then the connection to NATS.

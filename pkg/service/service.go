@@ -75,7 +75,7 @@ func (d Deps) Server(title string) *rest.Server {
 	return rest.New(rest.Config{
 		Title: title, Store: d.Store, Keys: d.Keys, Verifier: d.Verifier, Metrics: d.Requests, Log: d.Log,
 		Clock: d.Clock, Denied: d.denied, Strict: d.Strict, Budget: d.Answers, Recheck: d.Recheck,
-		Forwarded: d.Forwarded,
+		Forwarded: d.Forwarded, Origins: []string{d.PublicURL},
 	})
 }
 
@@ -206,6 +206,7 @@ func Start(ctx context.Context, spec Spec, deps Deps) (_ *Unit, err error) {
 	})
 	tell := Task{Name: "tell denied writes", Every: tellDenialsEvery, Do: denied.tell}
 	unit.tasks = startTasks(ctx, deps.Log, append(app.Tasks, forget, tell, deps.resealTask()))
+	deps.Metrics.MustRegister(unit.readiness())
 	return unit, nil
 }
 

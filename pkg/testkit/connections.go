@@ -85,10 +85,10 @@ func (s *Service) commandsSoFar() int {
 	return s.commands.total()
 }
 
-// AtOnce checks that changes do not make each other's transactions run again: sixteen at the same time send at most
+// atOnce checks that changes do not make each other's transactions run again: sixteen at the same time send at most
 // half as many commands more than sixteen one after the other. So throughput does not fall with connections. The test
 // is skipped if there is no MongoDB.
-func (s *Service) AtOnce(c *Client, changes ...Change) {
+func (s *Service) atOnce(c *Client, changes []Change) {
 	s.t.Helper()
 	if s.commands == nil {
 		s.t.Skip("commands are counted on MongoDB only")

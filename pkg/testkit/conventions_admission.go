@@ -16,30 +16,34 @@ import (
 // that the caller may not name.
 func admission(t *testing.T, s *Service, r Resource) {
 	for _, o := range s.operations() {
-		if o.Scope == "" {
+		if o.open() {
 			continue // see openOperations
 		}
 		request := func(c *Client) *Answer { return c.Do(o.Method, o.url(), "{}") }
 		answer := request(s.Stranger())
-		answer.Problem(http.StatusUnauthorized, "unauthenticated")
+		answer.refusal(o, http.StatusUnauthorized, "unauthenticated")
 		assert.Equal(t, "Bearer", answer.Header.Get("WWW-Authenticate"), o.OperationID)
 		request(s.Stranger().With("Authorization", "Bearer nonsense")).
-			Problem(http.StatusUnauthorized, "unauthenticated")
+			refusal(o, http.StatusUnauthorized, "unauthenticated")
 		request(s.Stranger().With("Authorization", "Basic dXNlcjpwdw==")).
-			Problem(http.StatusUnauthorized, "unauthenticated")
-		request(s.As("acme", r.Unrelated)).Problem(http.StatusForbidden, "forbidden")
+			refusal(o, http.StatusUnauthorized, "unauthenticated")
 		scopes := o.scopes()
+		if unrelated := request(s.As("acme", r.Unrelated)); len(scopes) > 0 {
+			unrelated.refusal(o, http.StatusForbidden, "forbidden")
+		} else {
+			assert.NotEqual(t, http.StatusForbidden, unrelated.Status, "%s needs no scope", o.OperationID)
+		}
 		for i := range scopes { // each scope is required
 			others := slices.Delete(slices.Clone(scopes), i, i+1)
-			request(s.As("acme", others...)).Problem(http.StatusForbidden, "forbidden")
+			request(s.As("acme", others...)).refusal(o, http.StatusForbidden, "forbidden")
 		}
 		if !slices.Contains(scopes, auth.PlatformAdmin) { // these callers may name every tenant
-			request(s.As("acme", scopes...).With("X-Tenant-Id", "globex")).Problem(http.StatusForbidden, "forbidden")
+			request(s.As("acme", scopes...).With("X-Tenant-Id", "globex")).refusal(o, http.StatusForbidden, "forbidden")
 		}
 		request(s.As("acme", auth.PlatformAdmin).With("X-Tenant-Id", "Not A Tenant")).
-			Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Tenant-Id")
+			refusal(o, http.StatusBadRequest, "invalid_parameters", "header.X-Tenant-Id")
 		request(s.As("acme", scopes...).With("X-Payload-Origin", strings.Repeat("x", 4097))).
-			Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Payload-Origin")
+			refusal(o, http.StatusBadRequest, "invalid_parameters", "header.X-Payload-Origin")
 	}
 	old := s.As("acme", r.Read)
 	s.Clock.Advance(2 * time.Hour)

@@ -12,7 +12,8 @@ import (
 
 // Secret describes the sealed members of a collection to Conventions.
 type Secret struct {
-	// NotSent says that all of them are docstore.NotSent. The other members are not needed then.
+	// NotSent says that all of them are docstore.NotSent. Reroutes are not needed then, and Make only if clients send
+	// them.
 	NotSent bool
 	// Make creates a record whose sealed members have values, and returns its path.
 	Make func(c *Client) string

@@ -87,7 +87,7 @@ func (s *Service) tagged() []string {
 // record returns the path of the record that a writing operation changes or acts on, one of paths; "" if there is none.
 // A collection below a record is not the record: what is made there has a version of its own.
 func (o operation) record(paths []string) (of string) {
-	if o.Method == http.MethodGet || strings.HasSuffix(o.Path, "-query") { // which asks, and changes nothing
+	if o.asks() {
 		return ""
 	}
 	for _, path := range paths {

@@ -22,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/outbound"
+	"github.com/idplatform/idplatform/pkg/outbound/outboundtest"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
@@ -29,8 +30,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
-// Main runs a package's tests and fails if they leave goroutines behind.
-func Main(m *testing.M) { goleak.VerifyTestMain(m) }
+// Main runs a package's tests and fails if they leave goroutines behind. Nothing can end a look-up of a name, which may
+// outlive its test by seconds where name servers are slow: names that are not in the hosts file are unknown at once.
+func Main(m *testing.M) {
+	net.DefaultResolver = outboundtest.Resolver([]string{})
+	goleak.VerifyTestMain(m)
+}
 
 // Service is a running service and its surroundings.
 type Service struct {
@@ -55,9 +60,10 @@ type Options struct {
 	Outbound *http.Client // instead of one that reaches loopback addresses
 	Dialer   *net.Dialer  // instead of one that reaches loopback addresses
 	Log      *slog.Logger
-	File     string        // an SQLite file, possibly of a process that died, instead of a new database
-	Database string        // of MongoDB, possibly of a process that runs, instead of a new one
-	Key      secret.String // of the other process: see secret.NewKey
+	File     string                // an SQLite file, possibly of a process that died, instead of a new database
+	Database string                // of MongoDB, possibly of a process that runs, instead of a new one
+	Key      secret.String         // of the other process: see secret.NewKey
+	Metrics  prometheus.Registerer // instead of a new registry
 
 	Forwarded *forwarded.Trust // instead of one that believes the peer of the test's requests
 
@@ -109,7 +115,7 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	if o.Forwarded != nil {
 		s.Deps.Forwarded = *o.Forwarded
 	}
-	s.run(spec)
+	s.run(spec, o.Metrics)
 	return s
 }
 
@@ -125,15 +131,17 @@ func (s *Service) Replica(spec service.Spec, options ...Options) *Service {
 	var err error
 	r.Deps.Store, err = spec.Open(context.Background(), engine, s.Clock, r.Deps.Keys)
 	require.NoError(s.t, err)
-	r.run(spec)
+	r.run(spec, nil)
 	return &r
 }
 
-// run starts the service with what each of its replicas has for itself.
-func (s *Service) run(spec service.Spec) {
+// run starts the service with what each of its replicas has for itself; without registry, it makes one.
+func (s *Service) run(spec service.Spec, registry prometheus.Registerer) {
 	s.t.Helper()
 	ctx := context.Background()
-	registry := prometheus.NewRegistry()
+	if registry == nil {
+		registry = prometheus.NewRegistry()
+	}
 	b, err := bus.Connect(ctx, bus.Config{InProcess: s.NATS, Name: spec.Name, Log: s.Deps.Log, Metrics: registry})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { within(s.t, b.Close) })
@@ -149,6 +157,9 @@ func (s *Service) run(spec service.Spec) {
 		app, err := newApp(ctx, d)
 		for i := range app.Tasks {
 			app.Tasks[i].Do = oneAtATime(app.Tasks[i].Do)
+			if app.Tasks[i].Every >= rare {
+				app.Tasks[i].Every = time.Hour
+			}
 		}
 		s.tasks = app.Tasks
 		return app, err
@@ -158,6 +169,10 @@ func (s *Service) run(spec service.Spec) {
 	s.t.Cleanup(func() { within(s.t, unit.Stop) })
 	s.unit, s.Handler = unit, unit.Handler
 }
+
+// rare is the interval from which a task runs in tests by RunTask alone: what a test expects before that must not
+// depend on how long the test takes.
+const rare = 5 * time.Second
 
 // oneAtATime keeps a task's schedule and RunTask from running it at the same time.
 func oneAtATime(do func(context.Context) (int, error)) func(context.Context) (int, error) {
@@ -169,7 +184,8 @@ func oneAtATime(do func(context.Context) (int, error)) func(context.Context) (in
 	}
 }
 
-// RunTask runs one of the service's tasks now, until there is nothing more to do.
+// RunTask runs one of the service's tasks now, until there is nothing more to do. Tasks with an interval of five
+// seconds and more run in no other way.
 func (s *Service) RunTask(name string) {
 	s.t.Helper()
 	i := slices.IndexFunc(s.tasks, func(task service.Task) bool { return task.Name == name })

@@ -266,3 +266,48 @@ func TestAccountLists(t *testing.T) {
 	}
 	require.Equal(t, http.StatusBadRequest, c.Post(path(app, "accounts-query"), object{"conditions": many}).Status)
 }
+
+// A user's sub-accounts in all applications, of the caller's tenant alone.
+func TestAccountsOfAUser(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	first, second := multi(t, c, "a"), addApp(t, c, "b")
+	ids := map[string]string{}
+	for _, row := range []struct {
+		app           object
+		user, account string
+	}{
+		{first, "1", "li.wei"}, {second, "1", "liwei"}, {second, "2", "wang.fang"}, {first, "1", "admin"},
+	} {
+		ids[row.account] = addAccount(t, c, row.app, row.user, row.account)["id"].(string)
+		s.Clock.Advance(time.Second)
+	}
+	globex := in(s, "globex")
+	addAccount(t, globex, addApp(t, globex, "a"), "1", "elsewhere")
+	for query, want := range map[string][]any{
+		"user_id=1":                              {"li.wei", "liwei", "admin"},
+		"user_id=2":                              {"wang.fang"},
+		"user_id=3":                              {},
+		"user_id=1&page_sort=time_created[desc]": {"admin", "liwei", "li.wei"},
+		"user_id=1&page_sort=account":            {"admin", "li.wei", "liwei"},
+		"user_id=1&page_size=2&page_num=2":       {"admin"},
+	} {
+		assert.Equal(t, want, c.Items("/v1/accounts?"+query, "account"), query)
+	}
+	page := c.Get("/v1/accounts?user_id=1&page_size=2").Object()
+	assert.EqualValues(t, 3, page["total"])
+	assert.Equal(t, first["id"], page["items"].([]any)[0].(object)["app_id"])
+	next := "/v1/accounts?user_id=1&page_size=2&page_token=" + page["next_page_token"].(string)
+	assert.Equal(t, []any{"admin"}, c.Items(next, "account"))
+	c.Delete(path(second, "accounts", ids["liwei"]), nil).OK(nil)
+	assert.Equal(t, []any{"li.wei", "admin"}, c.Items("/v1/accounts?user_id=1", "account"))
+	c.Delete(path(first), nil).OK(nil)
+	assert.Empty(t, c.Items("/v1/accounts?user_id=1", "account"))
+
+	for query, location := range map[string]string{
+		"": "query.user_id", "user_id=": "query.user_id", "user_id=1&page_sort=password": "query.page_sort",
+		"user_id=1&page_size=201": "query.page_size", "user_id=2&page_token=x": "query.page_token",
+	} {
+		c.Get("/v1/accounts?"+query).Problem(http.StatusBadRequest, "invalid_parameters", location)
+	}
+}

@@ -95,23 +95,31 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 			return errors.Join(ended.Answer(b, d.Store),
 				questions.ApplicationsOfConnection.Answer(b, apps.OfConnection),
 				questions.NextApplicationsTenant.Answer(b, apps.NextTenant),
-				questions.ApplicationRecords.Answer(b, apps.Records))
+				questions.ApplicationRecords.Answer(b, apps.Records),
+				questions.ClientOf.Answer(b, apps.ForSignIn),
+				questions.SigningKeyOf.Answer(b, apps.SigningKey),
+				questions.AccountsOfUser.Answer(b, accounts.EnabledOf))
 		},
 		Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store, func(ctx context.Context) error {
 			_, err := keys.Refresh(ctx)
 			return err
 		})},
-		Consumers: []bus.ConsumerConfig{
-			{
-				Name: "applications-users", Handle: accounts.OnUser,
-				Subjects: []string{
-					"idp.events.*.user.deleted", "idp.events.*.user.resigned", "idp.events.*.user.reinstated",
-				},
-			},
-			{
-				Name: "applications-connections", Handle: apps.OnConnection,
-				Subjects: []string{"idp.events.*.connection.deleted"},
+		Consumers: consumers(apps, accounts),
+	}, nil
+}
+
+// consumers hear what happens to the users of accounts and to the connections of sources.
+func consumers(apps *application.Applications, accounts *account.Accounts) []bus.ConsumerConfig {
+	return []bus.ConsumerConfig{
+		{
+			Name: "applications-users", Handle: accounts.OnUser,
+			Subjects: []string{
+				"idp.events.*.user.deleted", "idp.events.*.user.resigned", "idp.events.*.user.reinstated",
 			},
 		},
-	}, nil
+		{
+			Name: "applications-connections", Handle: apps.OnConnection,
+			Subjects: []string{"idp.events.*.connection.deleted"},
+		},
+	}
 }

@@ -92,8 +92,20 @@ func TestConventions(t *testing.T) {
 		Read:   auth.ApplicationsRead, Write: auth.ApplicationsWrite, Unrelated: auth.KVRead,
 		Open: []string{"create-token", "revoke-token", "introspect-token", "get-jwks",
 			"get-authorization-server-metadata"},
+		AnyToken: []string{"who-am-i"},
 		Secrets: map[string]testkit.Secret{
-			"signing_keys": {NotSent: true}, "protocols": {NotSent: true}, "accounts": {NotSent: true},
+			"signing_keys": {NotSent: true},
+			"protocols": {NotSent: true, Make: func(c *testkit.Client) string {
+				return addSAML(t, c, "With a protocol's key") + "/protocols/saml"
+			}},
+			"applications": {NotSent: true, Make: func(c *testkit.Client) string {
+				return addSAML(t, c, "With a key")
+			}},
+			"accounts": {NotSent: true, Make: func(c *testkit.Client) string {
+				app := addApp(t, c, "With sub-accounts")
+				account := addAccount(t, c, app, "7", "li", object{"password": "form fill"})
+				return path(app, "accounts", account["id"].(string))
+			}},
 		},
 	})
 }

@@ -19,6 +19,10 @@ func TestGoldenDocuments(t *testing.T) {
 			"response_attr": []any{object{"value": "email", "attribute": "mail"}}},
 		"config_prop": object{"access_policy": object{"forget_password": []any{"mail"}},
 			"allowed_social_login_provider": object{"wechat_scan_qr": 31}},
+		"sign_in_prop": object{"consent": "1", "audiences": []any{"https://api.a.test"},
+			"post_logout_urls": []any{"https://a.test/bye"}, "backchannel_logout_url": "https://a.test/back",
+			"frontchannel_logout_url": "https://a.test/front", "slo_url": "https://a.test/slo",
+			"acs_urls": []any{"https://a.test/acs2"}, "signed_requests": "0", "idp_initiated": "1"},
 		"sys_ext_props": object{"a": 1}, "free_ext_props": object{"键": []any{"值"}}, "jwks_uri": "https://a.test/jwks",
 	})
 	s.Clock.Advance(time.Second)
@@ -42,18 +46,20 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 	s, c := acme(t)
 	app := addApp(t, c, "GitLab", object{
 		"template_id": "gitlab", "template_params": object{"params": object{"base_url": "https://gitlab.test"}},
-		"jwks_uri": "https://a.test",
+		"jwks_uri": "https://a.test", "sign_in_prop": signInProp(t),
 	})
 	app["jwks"] = nil // a record has jwks or jwks_uri
 	account := addAccount(t, c, app, "7", "a")
 	testkit.SchemasAgree(t, s, map[string]testkit.Described{
-		"Application": {Record: app, Optional: []string{"jwks", "jwks_uri", "template_params"},
+		"Application": {Record: app, Optional: []string{"jwks", "jwks_uri", "sign_in_prop", "template_params"},
 			Inputs: []string{"ApplicationInput", "ApplicationPatch"}, Extra: []string{"client_secret"}},
 		"Protocol": {Record: c.Get(path(app, "protocols/saml")).Object(), Inputs: []string{"ProtocolInput"}},
 		"Account":  {Record: account, Inputs: []string{"AccountInput"}},
 	})
 	app["client_secret"] = "once"
 	testkit.SchemasAgree(t, s, map[string]testkit.Described{
-		"NewApplication": {Record: app, Optional: []string{"jwks", "jwks_uri", "template_params", "client_secret"}},
+		"NewApplication": {Record: app, Optional: []string{
+			"jwks", "jwks_uri", "sign_in_prop", "template_params", "client_secret",
+		}},
 	})
 }

@@ -52,6 +52,17 @@ const (
 	fingerprint = "saml_response_signing_cert_fingerprint"
 )
 
+// addSAML creates an application with a signing key and a protocol's secret, and returns its path.
+func addSAML(t testing.TB, c *testkit.Client, name string) string {
+	t.Helper()
+	key, cert, _ := keyPair(t, ecKey(t))
+	app := addApp(t, c, name, object{
+		"protocol_type": "saml", "protocol_prop": object{signingKey: key, signingCert: cert},
+	})
+	c.Post(path(app, "protocols/saml/secret"), nil).OK(nil)
+	return path(app)
+}
+
 func TestSAMLKeys(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)

@@ -16,23 +16,13 @@ import (
 
 // BenchmarkConnections makes objects, and runs of a function that events trigger, by 1, 4 and 16 clients at once.
 func BenchmarkConnections(b *testing.B) {
-	s := start(b)
-	c := kvOf(s, "acme")
-	s.ByConnections(b, c, changes()...)
+	s, c := writes.Start(b)
+	s.ByConnections(b, c, changes(b, s, c)...)
 	functionsOf(s, "acme").Post(functionsPath, javascript("function main() {}", on("kv_object.created"))).OK(nil)
 	s.ByConnections(b, c, triggeredRuns(b, s))
 }
 
-// TestAtOnce: changes by several connections do not make each other's transactions run again.
-func TestAtOnce(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	c := kvOf(s, "acme")
-	c.Post(objectsPath, object{"key": "first", "value": 1}).OK(nil)
-	s.AtOnce(c, changes()...)
-}
-
-func changes() []testkit.Change {
+func changes(testing.TB, *testkit.Service, *testkit.Client) []testkit.Change {
 	return []testkit.Change{
 		{Name: "new objects in one bucket", Do: func(c *testkit.Client, _, n int) *testkit.Answer {
 			return c.Post(objectsPath, object{"key": fmt.Sprint("new-", n), "value": n})

@@ -81,7 +81,7 @@ type receiver struct {
 	reply func(w http.ResponseWriter, r *http.Request, c call)
 }
 
-func newReceiver(t *testing.T, reply func(w http.ResponseWriter, r *http.Request, c call)) *receiver {
+func newReceiver(t testing.TB, reply func(w http.ResponseWriter, r *http.Request, c call)) *receiver {
 	r := &receiver{reply: reply}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		var c call
@@ -179,6 +179,66 @@ func TestAJobFires(t *testing.T) {
 	}
 	c.Get(path + "/fire-times?count=2").OK(&times)
 	require.Equal(t, []string{first.Add(time.Minute).String(), first.Add(2 * time.Minute).String()}, times.FireTimes)
+}
+
+func TestFireTimesOfASchedule(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := s.As("acme", auth.JobsRead)
+	const path = "/v1/jobs/fire-times"
+	now := s.Clock.Now()
+	fire := func(schedule object, count any) []string {
+		t.Helper()
+		body := object{"schedule": schedule}
+		if count != nil {
+			body["count"] = count
+		}
+		var times struct {
+			FireTimes []string `json:"fire_times"`
+		}
+		c.Post(path, body).OK(&times)
+		return times.FireTimes
+	}
+	after := func(d time.Duration) string { return now.Add(d).String() }
+	minute := object{"type": "interval", "every_seconds": 60}
+	require.Equal(t, []string{after(time.Minute), after(2 * time.Minute)}, fire(minute, 2))
+	require.Len(t, fire(minute, nil), 10)
+	require.Equal(t, []string{after(time.Hour)}, fire(object{"type": "once", "at": now.Add(time.Hour)}, 5))
+	require.Equal(t, []string{}, fire(object{"type": "once", "at": now.Add(-time.Hour)}, 5))
+	require.Equal(t, []string{}, fire(object{"type": "manual"}, nil))
+
+	// As a job with this schedule has them.
+	cron := object{"type": "cron", "cron": "30 2 * * MON-FRI", "timezone": "Europe/Berlin"}
+	hook := newReceiver(t, answering(http.StatusNoContent, ""))
+	var job struct {
+		FireTimes []string `json:"fire_times"`
+	}
+	all := jobsOf(s, "acme")
+	all.Get(newJob(all, hook, object{"schedule": cron}) + "/fire-times?count=100").OK(&job)
+	require.Equal(t, job.FireTimes, fire(cron, 100))
+
+	for name, row := range map[string]struct {
+		body     any
+		location string
+	}{
+		"no schedule": {object{"count": 1}, "body.schedule"},
+		"count 0":     {object{"schedule": minute, "count": 0}, "body.count"},
+		"count 101":   {object{"schedule": minute, "count": 101}, "body.count"},
+		"type":        {object{"schedule": object{"type": "daily"}}, "body.schedule.type"},
+		"cron":        {object{"schedule": object{"type": "cron", "cron": "61 * * * *"}}, "body.schedule.cron"},
+		"never":       {object{"schedule": object{"type": "cron", "cron": "0 0 30 2 *"}}, "body.schedule.cron"},
+		"zone": {object{"schedule": object{"type": "cron", "cron": "@daily", "timezone": "X"}},
+			"body.schedule.timezone"},
+		"another's":     {object{"schedule": object{"type": "manual", "cron": "@daily"}}, "body.schedule.cron"},
+		"interval of 0": {object{"schedule": object{"type": "interval"}}, "body.schedule.every_seconds"},
+		"unknown":       {object{"schedule": minute, "since": "now"}, "body.since"},
+		"unknown below": {object{"schedule": object{"type": "manual", "x": 1}}, "body.schedule.x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Post(path, row.body).Problem(http.StatusBadRequest, "invalid_parameters", row.location)
+		})
+	}
+	s.As("acme", auth.KVRead).Post(path, object{"schedule": minute}).Problem(http.StatusForbidden, "forbidden")
 }
 
 func TestAJobThatFiresOnce(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 )
 
 // running starts a run that its worker accepts, and returns the paths of the job and of the run.
-func running(t *testing.T, s *testkit.Service, c *testkit.Client, more object) (job, run string) {
+func running(t testing.TB, s *testkit.Service, c *testkit.Client, more object) (job, run string) {
 	t.Helper()
 	job = newJob(c, newReceiver(t, answering(http.StatusAccepted, "")), more)
 	id := c.Post(job+"/trigger", nil).ID()

@@ -2,51 +2,76 @@ package events_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// TestCommands limits the commands that operations send to MongoDB.
-func TestCommands(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	c := in(s, "acme")
-	there := one(c.Post(subscriptionsPath, hook("there", "https://hr.acme.test/events")).Object())
-	n := 0
-	fresh := func() string { n++; return fmt.Sprint("new", n) }
-	s.CountCommands("events", c,
-		testkit.Commands{Operation: "get a subscription", Most: 2, Do: func(c *testkit.Client) *testkit.Answer {
-			return c.Get(there)
-		}},
-		testkit.Commands{Operation: "create a subscription", Most: 6, Older: 10,
-			Do: func(c *testkit.Client) *testkit.Answer {
-				return c.Post(subscriptionsPath, hook(fresh(), "https://hr.acme.test/events"))
-			}},
-		testkit.Commands{Operation: "change a subscription", Most: 8, Older: 12,
-			Do: func(c *testkit.Client) *testkit.Answer {
-				return c.Patch(there, object{"name": fresh()})
-			}},
-	)
+// writes describe what the service writes; see testkit.Writes.
+var writes = testkit.Writes{
+	Service: "events",
+	Start: func(t testing.TB) (*testkit.Service, *testkit.Client) {
+		s := start(t)
+		return s, s.As("acme", auth.PlatformAdmin)
+	},
+	Commands: func(t testing.TB, s *testkit.Service, c *testkit.Client) []testkit.Commands {
+		return append(ofSubscriptions(c, testkit.Names()), ofDeliveries(t, s, c)...)
+	},
+	Changes: changes,
 }
 
-// BenchmarkConnections makes subscriptions by 1, 4 and 16 clients at once.
-func BenchmarkConnections(b *testing.B) {
-	s := start(b)
-	s.ByConnections(b, in(s, "acme"), changes()...)
-}
+func TestCommands(t *testing.T)         { writes.TestCommands(t) }
+func TestAtOnce(t *testing.T)           { writes.TestAtOnce(t) }
+func BenchmarkConnections(b *testing.B) { writes.BenchmarkConnections(b) }
 
-// TestAtOnce: changes by several connections do not make each other's transactions run again.
-func TestAtOnce(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	s.AtOnce(in(s, "acme"), changes()...)
-}
-
-func changes() []testkit.Change {
+func changes(testing.TB, *testkit.Service, *testkit.Client) []testkit.Change {
 	return []testkit.Change{
 		{Name: "subscriptions", Do: func(c *testkit.Client, _, n int) *testkit.Answer {
 			return c.Post(subscriptionsPath, hook(fmt.Sprint("subscription ", n), "https://hr.acme.test/events"))
 		}},
+	}
+}
+
+func ofSubscriptions(c *testkit.Client, fresh func() string) []testkit.Commands {
+	const url = "https://hr.acme.test/events"
+	body := func() any { return hook(fresh(), url, onlyThings) }
+	subscription := testkit.Path(func() string { return one(c.Post(subscriptionsPath, body()).Object()) })
+	// A worker that delivers saves its progress at the same time, and a transaction that meets that runs twice. So what
+	// is changed again and again is paused.
+	there := subscription.After(c, "/pause")()
+	return []testkit.Commands{
+		testkit.Takes("get a subscription", http.MethodGet, there, nil),
+		testkit.Takes("find subscriptions by a keyword", http.MethodGet, subscriptionsPath+"?keyword=s", nil),
+		testkit.Takes("create a subscription", http.MethodPost, subscriptionsPath, body),
+		testkit.Takes("change a subscription", http.MethodPatch, there, func() any { return object{"name": fresh()} }),
+		testkit.Takes("replace a subscription", http.MethodPut, there, func() any {
+			return hook(fresh(), "", object{"delivery": object{"type": "webhook", "url": url, "secret": "******"}})
+		}),
+		testkit.Takes("pause a subscription", http.MethodPost, subscription.Below("/pause"), nil),
+		testkit.Takes("resume a subscription", http.MethodPost, subscription.After(c, "/pause").Below("/resume"), nil),
+		testkit.Takes("reset a subscription", http.MethodPost, subscription.Below("/reset"), object{"to": "now"}),
+		testkit.Takes("delete a subscription", http.MethodDelete, subscription, nil),
+	}
+}
+
+// ofDeliveries need somebody who receives them, and dead letters, which are in NATS.
+func ofDeliveries(t testing.TB, s *testkit.Service, c *testkit.Client) []testkit.Commands {
+	hooked := newReceiver(t, nil)
+	path := one(c.Post(subscriptionsPath, hook("delivered", hooked.URL, onlyThings)).Object())
+	tell(t, s, "acme", "7", 1, "created")
+	event := hooked.await(1)[0].Event.ID
+	awaitRecord(t, c, path, delivered(1))
+	letter := func() string {
+		park(t, s, "things-of-nobody", "7")
+		items := c.Get(deadLettersPath).Object()["items"].([]any)
+		return deadLettersPath + "/" + id(items[0].(object))
+	}
+	return []testkit.Commands{
+		testkit.Takes("test a subscription", http.MethodPost, path+"/test", nil),
+		testkit.Takes("deliver an event again", http.MethodPost, path+"/events/"+event+"/redeliver", nil),
+		testkit.Takes("replay a dead letter", http.MethodPost, testkit.Path(letter).Below("/replay"), nil),
+		testkit.Takes("delete a dead letter", http.MethodDelete, letter, nil),
 	}
 }

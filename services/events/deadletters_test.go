@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 const deadLettersPath = "/v1/dead-letters"
@@ -24,13 +26,20 @@ const deadLettersPath = "/v1/dead-letters"
 // park keeps an event as a consumer does that could not handle it.
 func park(t testing.TB, s *testkit.Service, consumer, record string) {
 	t.Helper()
-	m := nats.NewMsg("idp.deadletters.parked." + consumer)
-	m.Header.Set("Idp-Original-Subject", "idp.events.globex.thing.created")
+	publishParked(t, s, "idp.deadletters.parked."+consumer+".globex", "globex", fmt.Appendf(nil,
+		`{"specversion":"1.0","id":"e%s","source":"/things","type":"idp.thing.created","subject":%q,`+
+			`"time":"2026-01-31T09:30:00.000Z","datacontenttype":"application/json","tenantid":"globex",`+
+			`"sequence":"1","data":{"record":{"id":%q}}}`, record, record, record))
+}
+
+// publishParked publishes what a consumer does to keep an event that it could not handle.
+func publishParked(t testing.TB, s *testkit.Service, subject, tenant string, event []byte) {
+	t.Helper()
+	m := nats.NewMsg(subject)
+	m.Header.Set("Idp-Original-Subject", "idp.events."+tenant+".thing.created")
 	m.Header.Set("Idp-Reason", "it does not fit")
 	m.Header.Set("Idp-Tries", "10")
-	m.Data = fmt.Appendf(nil, `{"specversion":"1.0","id":"e%s","source":"/things","type":"idp.thing.created",`+
-		`"subject":%q,"time":"2026-01-31T09:30:00.000Z","datacontenttype":"application/json","tenantid":"globex",`+
-		`"sequence":"1","data":{"record":{"id":%q}}}`, record, record, record)
+	m.Data = event
 	_, err := s.Deps.Bus.JetStream().PublishMsg(t.Context(), m)
 	require.NoError(t, err)
 }
@@ -107,6 +116,10 @@ func TestReplayOfADeadLetter(t *testing.T) {
 	})
 	require.NoError(t, err)
 	park(t, s, "test-things", "7")
+	parked, err := s.Deps.Bus.JetStream().Stream(t.Context(), bus.DeadLetterStream)
+	require.NoError(t, err)
+	m, err := parked.GetLastMsgForSubject(t.Context(), "idp.deadletters.parked.test-things.globex")
+	require.NoError(t, err)
 	letter := admin.Get(deadLettersPath).Object()["items"].([]any)[0].(object)
 	path := deadLettersPath + "/" + id(letter)
 	admin.Post(path+"/replay?dry_run=true", nil).OK(nil)
@@ -118,6 +131,54 @@ func TestReplayOfADeadLetter(t *testing.T) {
 		t.Fatal("it was not replayed")
 	}
 	require.Empty(t, admin.Get(deadLettersPath).Object()["items"])
+
+	// Earlier versions left the tenant out of the subject.
+	publishParked(t, s, "idp.deadletters.parked.test-things", "globex", m.Data)
+	replayed, err := s.Deps.Bus.Replay(t.Context(), "test-things")
+	require.NoError(t, err)
+	require.Equal(t, 1, replayed)
+	require.Equal(t, "globex", (<-handled).Tenant)
+	require.Empty(t, admin.Get(deadLettersPath).Object()["items"])
+}
+
+// A tenant whose dead letters use up its share of the storage loses the oldest of its longest queue. What operators
+// have removed or replayed does not count, and no other tenant loses any.
+func TestAFloodOfDeadLettersDropsTheTenantsOwn(t *testing.T) {
+	t.Parallel()
+	s := startWith(t, small())
+	admin := s.As("root", auth.PlatformAdmin)
+	large := []byte(`"` + strings.Repeat("x", 100<<10) + `"`)
+	flood := func(consumer string, n int) {
+		for range n {
+			publishParked(t, s, "idp.deadletters.parked."+consumer+".acme", "acme", large)
+		}
+		tell(t, s, "acme", "1", 1, "created") // the sizes of streams are looked at when events come
+	}
+	lettersOf := func(consumer string) []any {
+		return admin.Get(deadLettersPath + "?consumer=" + consumer).Object()["items"].([]any)
+	}
+	park(t, s, "users-a", "7") // globex's
+	flood("jobs-b", 4)
+	flood("users-a", 15)
+	wait.Until(t, func() bool { return sizeOf(t, s, bus.DeadLetterStream) < 1<<20 })
+	require.Len(t, lettersOf("jobs-b"), 4)
+	kept := lettersOf("users-a")
+	require.Equal(t, "globex", kept[0].(object)["tenant_id"])
+
+	for _, item := range kept[1:] {
+		admin.Delete(deadLettersPath+"/"+id(item.(object)), nil).OK(nil)
+	}
+	replayed, err := s.Deps.Bus.Replay(t.Context(), "jobs-b")
+	require.NoError(t, err)
+	require.Equal(t, 4, replayed)
+	flood("users-a", 8)
+	wait.Until(t, func() bool { return sizeOf(t, s, bus.DeadLetterStream) < 1<<20 })
+	require.Contains(t, []int{1 + 5, 1 + 6}, len(lettersOf("users-a")))
+	stream, err := s.Deps.Bus.JetStream().Stream(t.Context(), bus.DeadLetterStream)
+	require.NoError(t, err)
+	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter("idp.deadletters.replay.jobs-b.*"))
+	require.NoError(t, err)
+	require.EqualValues(t, 4, info.State.Subjects["idp.deadletters.replay.jobs-b.acme"])
 }
 
 // Events that do not fit into a page are left out of it, and shown one by one.

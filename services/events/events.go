@@ -5,6 +5,7 @@ package events
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -30,7 +31,7 @@ type Config struct {
 	Webhook WebhookConfig `mapstructure:"webhook"`
 	Callout CalloutConfig `mapstructure:"callout"`
 
-	TenantMIB int `mapstructure:"events_tenant_mib" doc:"A tenant's share of the storage of NATS, for its events and again for the queues of its subscriptions over NATS; what is over it is dropped, oldest first; 0: no limit"`
+	TenantMIB int `mapstructure:"events_tenant_mib" doc:"A tenant's share of the storage of NATS, for its events, again for the queues of its subscriptions over NATS, and for its dead letters; what is over it is dropped, oldest first; 0: no limit"`
 }
 
 // CalloutConfig is about a NATS server that asks this service for the users of subscriptions (auth callout).
@@ -41,7 +42,8 @@ type CalloutConfig struct {
 
 // AuditConfig is about the audit log.
 type AuditConfig struct {
-	Keep time.Duration `mapstructure:"keep" doc:"How long audit log entries are kept; 0: forever"`
+	Keep   time.Duration `mapstructure:"keep" doc:"How long audit log entries are kept; 0: forever"`
+	Export string        `mapstructure:"export" doc:"Where the audit log's entries of all tenants go as well, as OCSF events: file:///path, or a syslog receiver tcp://host:port or tls://host:port; empty: nowhere"`
 }
 
 // WebhookConfig is about deliveries to webhooks.
@@ -52,7 +54,7 @@ type WebhookConfig struct {
 // DefaultConfig keeps the audit log for a year, and tries to deliver an event for three days.
 func DefaultConfig() Config {
 	return Config{
-		Audit:     AuditConfig{365 * 24 * time.Hour},
+		Audit:     AuditConfig{Keep: 365 * 24 * time.Hour},
 		Webhook:   WebhookConfig{[]string{"5s", "5m", "30m", "2h", "5h", "10h", "14h", "20h", "24h"}},
 		Callout:   CalloutConfig{Account: "SUBSCRIBERS"},
 		TenantMIB: 2048,
@@ -94,6 +96,10 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	if err != nil {
 		return service.App{}, err
 	}
+	target, err := c.Audit.target()
+	if err != nil {
+		return service.App{}, err
+	}
 	events := feed.New(d.Bus.JetStream(), d.Log)
 	group := share.New(d.Store, d.Log)
 	sender := delivery.NewSender(d.Outbound, d.Bus, d.Clock)
@@ -118,7 +124,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 			_, _, err := events.End()
 			return err
 		},
-		Tasks: append(c.keepShares(d, events, group),
+		Tasks: append(append(c.keepShares(d, events, group), handOn(d, events, group, target)...),
 			lasting("follow the stream", events.Run),
 			lasting("share the work", group.Run),
 			lasting("deliver", engine.Run),
@@ -126,6 +132,27 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 			service.Task{Name: "forget audit log entries", Every: time.Minute, Do: log.Forget},
 		),
 	}, nil
+}
+
+// target is where audit log entries are handed on to; nil: nowhere.
+func (c AuditConfig) target() (audit.Target, error) {
+	if c.Export == "" {
+		return nil, nil
+	}
+	target, err := audit.ParseTarget(c.Export)
+	if err != nil {
+		return nil, fmt.Errorf("audit.export %w", err)
+	}
+	return target, nil
+}
+
+// handOn is the task that hands audit log entries on.
+func handOn(d service.Deps, events *feed.Feed, group *share.Group, target audit.Target) []service.Task {
+	exporter := audit.NewExporter(d.Store, events, group, d.Metrics, target)
+	if target == nil { // its metric is there nevertheless
+		return nil
+	}
+	return []service.Task{lasting("hand on the audit log", exporter.Run)}
 }
 
 // keepShares are the tasks that keep the tenants within their shares of the storage of NATS.
@@ -140,6 +167,7 @@ func (c Config) keepShares(d service.Deps, events *feed.Feed, group *share.Group
 	return []service.Task{
 		lasting("keep tenants' shares of the events", keeper.Events),
 		lasting("keep tenants' shares of the queues", keeper.Queues),
+		lasting("keep tenants' shares of the dead letters", keeper.DeadLetters),
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,7 +58,26 @@ func TestFeed(t *testing.T) {
 		c.Get("/v1/events?"+query).Problem(http.StatusBadRequest, "invalid_parameters", location)
 	}
 	lost := c.Get("/v1/events?after=abc.1").Problem(http.StatusConflict, "invalid_state")
-	require.Contains(t, lost.Detail, "can continue with after=")
+	require.Contains(t, lost.Detail, "can continue with after="+lost.Next)
+	require.Equal(t, all["items"], c.Get("/v1/events?after=" + lost.Next).Object()["items"])
+}
+
+// The feed can begin at a time.
+func TestFeedSince(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	tell(t, s, "acme", "0", 1, "created")
+	awaitFeed(t, c, 1)
+	before := time.Now()
+	wait.Until(t, func() bool { return time.Since(before) > time.Millisecond })
+	between := url.QueryEscape(time.Now().Format(time.RFC3339Nano))
+	tell(t, s, "acme", "1", 1, "created")
+	awaitFeed(t, c, 2)
+	for after, want := range map[string]int{"2026-01-31": 2, "0001-01-01": 2, between: 1, "9999-01-01T00:00:00Z": 0} {
+		require.Len(t, c.Get("/v1/events?after=" + after).Object()["items"], want, after)
+	}
+	require.Contains(t, string(c.Events("/v1/events?after="+between).Next().Data), `"subject":"1"`)
 }
 
 // A cursor whose next events are no longer kept is refused: no event is skipped silently.
@@ -76,7 +97,13 @@ func TestFeedOfDroppedEvents(t *testing.T) {
 	fresh := replica(t, s)
 	awaitFeed(t, in(fresh, "acme"), 1)
 	require.Len(t, in(fresh, "acme").Get("/v1/events").Object()["items"], 1)
-	in(fresh, "acme").Get("/v1/events?after="+first).Problem(http.StatusConflict, "invalid_state")
+	for _, after := range []string{first, "2026-01-31"} {
+		lost := in(fresh, "acme").Get("/v1/events?after="+after).Problem(http.StatusConflict, "invalid_state")
+		stream := in(fresh, "acme").With("Accept", "text/event-stream")
+		again := stream.Get("/v1/events?after="+after).Problem(http.StatusConflict, "invalid_state")
+		require.Equal(t, lost.Next, again.Next)
+		require.Len(t, in(fresh, "acme").Get("/v1/events?after=" + lost.Next).Object()["items"], 1)
+	}
 }
 
 // A page has at most 4 MiB of events, and says that there are more. Nothing is skipped or repeated, whether the events

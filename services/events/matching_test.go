@@ -17,6 +17,11 @@ func TestEveryOperationHonoursIfMatch(t *testing.T) {
 				return subscriptionsPath + "/" + c.Post(subscriptionsPath,
 					hook(fmt.Sprint("S", n), "https://hr.acme.test/events", object{"status": "0"})).ID()
 			},
+			deadLettersPath + "/{id}": func(c *testkit.Client, n int) string {
+				park(t, s, fmt.Sprint("things-", n), "7")
+				letters := c.Get(deadLettersPath + fmt.Sprint("?consumer=things-", n)).Object()["items"].([]any)
+				return deadLettersPath + "/" + id(letters[0].(object))
+			},
 		},
 	})
 }

@@ -32,12 +32,17 @@ func (f fragile) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 }
 
 // share is the number of subscriptions that a replica delivers to.
-func share(t testing.TB, s *testkit.Service) (n float64) {
+func share(t testing.TB, s *testkit.Service) float64 {
+	t.Helper()
+	return gauge(t, s, "idp_delivery_subscriptions")
+}
+
+func gauge(t testing.TB, s *testkit.Service, name string) (n float64) {
 	t.Helper()
 	families, err := s.Deps.Metrics.(prometheus.Gatherer).Gather()
 	require.NoError(t, err)
 	for _, family := range families {
-		if family.GetName() == "idp_delivery_subscriptions" {
+		if family.GetName() == name {
 			n = family.GetMetric()[0].GetGauge().GetValue()
 		}
 	}

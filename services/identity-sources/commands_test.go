@@ -2,61 +2,92 @@ package identitysources_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// TestCommands limits the commands that operations send to MongoDB.
-func TestCommands(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	c := in(s, "acme")
-	method := func(code string) object { return object{"code": code, "name": code, "type": "password"} }
-	there := c.Post(methodsPath, method("there")).ID()
-	connection := one(c.Post(connectionsPath, ldap(nil)).Object())
-	n := 0
-	fresh := func() string { n++; return fmt.Sprint("new", n) }
-	s.CountCommands("identity-sources", c,
-		testkit.Commands{Operation: "get a connection", Most: 1, Do: func(c *testkit.Client) *testkit.Answer {
-			return c.Get(connection)
-		}},
-		testkit.Commands{Operation: "create a connection", Most: 6, Older: 10,
-			Do: func(c *testkit.Client) *testkit.Answer {
-				return c.Post(connectionsPath, with(ldap(nil), "display_name", fresh()))
-			}},
-		testkit.Commands{Operation: "create a method", Most: 3, Older: 4, Do: func(c *testkit.Client) *testkit.Answer {
-			return c.Post(methodsPath, method(fresh()))
-		}},
-		testkit.Commands{Operation: "change a method", Most: 4, Older: 5, Do: func(c *testkit.Client) *testkit.Answer {
-			return c.Patch(methodsPath+"/"+there, object{"name": fresh()})
-		}},
-	)
+// writes describe what the service writes; see testkit.Writes.
+var writes = testkit.Writes{
+	Service: "identity-sources",
+	Start: func(t testing.TB) (*testkit.Service, *testkit.Client) {
+		s := start(t)
+		others(s, 0, 0)
+		return s, s.As("acme", auth.PlatformAdmin)
+	},
+	Commands: func(_ testing.TB, _ *testkit.Service, c *testkit.Client) []testkit.Commands {
+		fresh := testkit.Names()
+		rows := append(ofConnections(c, fresh), ofMethods(c, fresh)...)
+		return append(rows, ofTemplates(c, fresh)...)
+	},
+	Changes: changes,
 }
 
-func with(body object, name string, value any) object {
-	body[name] = value
-	return body
-}
+func TestCommands(t *testing.T)         { writes.TestCommands(t) }
+func TestAtOnce(t *testing.T)           { writes.TestAtOnce(t) }
+func BenchmarkConnections(b *testing.B) { writes.BenchmarkConnections(b) }
 
-// BenchmarkConnections makes connections and methods by 1, 4 and 16 clients at once.
-func BenchmarkConnections(b *testing.B) {
-	s := start(b)
-	s.ByConnections(b, in(s, "acme"), changes()...)
-}
-
-// TestAtOnce: changes by several connections do not make each other's transactions run again.
-func TestAtOnce(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	s.AtOnce(in(s, "acme"), changes()...)
-}
-
-func changes() []testkit.Change {
+func changes(testing.TB, *testkit.Service, *testkit.Client) []testkit.Change {
 	return []testkit.Change{
 		{Name: "methods", Do: func(c *testkit.Client, _, n int) *testkit.Answer {
 			code := fmt.Sprint("method-", n)
 			return c.Post(methodsPath, object{"code": code, "name": code, "type": "password"})
 		}},
 	}
+}
+
+func ofConnections(c *testkit.Client, fresh func() string) []testkit.Commands {
+	body := func() any { return with(ldap(nil), "display_name", fresh()) }
+	connection := testkit.Path(func() string { return one(c.Post(connectionsPath, body()).Object()) })
+	there := connection()
+	return []testkit.Commands{
+		testkit.Takes("get a connection", http.MethodGet, there, nil),
+		testkit.Takes("find connections by a keyword", http.MethodGet, connectionsPath+"?keyword=li", nil),
+		testkit.Takes("create a connection", http.MethodPost, connectionsPath, body),
+		testkit.Takes("change a connection", http.MethodPut, there, body),
+		testkit.Takes("enable a connection", http.MethodPost, connection.After(c, "/disable").Below("/enable"), nil),
+		testkit.Takes("disable a connection", http.MethodPost, connection.Below("/disable"), nil),
+		testkit.Takes("test a connection", http.MethodPost, func() string { // which needs nobody else
+			return one(c.Post(connectionsPath, object{"provider_code": "mfa_otp",
+				"config_fields": object{"displayName": fresh()}}).Object()) + "/test"
+		}, nil),
+		testkit.Takes("delete a connection", http.MethodDelete, connection, nil),
+	}
+}
+
+func ofMethods(c *testkit.Client, fresh func() string) []testkit.Commands {
+	body := func() any { code := fresh(); return object{"code": code, "name": code, "type": "password"} }
+	method := testkit.Path(func() string { return methodsPath + "/" + c.Post(methodsPath, body()).ID() })
+	return []testkit.Commands{
+		testkit.Takes("find methods by a keyword", http.MethodGet, methodsPath+"?keyword=m", nil),
+		testkit.Takes("create a method", http.MethodPost, methodsPath, body),
+		testkit.Takes("change a method", http.MethodPatch, method, func() any { return object{"name": fresh()} }),
+		testkit.Takes("enable a method", http.MethodPost, method.After(c, "/disable").Below("/enable"), nil),
+		testkit.Takes("disable a method", http.MethodPost, method.Below("/disable"), nil),
+		testkit.Takes("delete a method", http.MethodDelete, method, nil),
+	}
+}
+
+func ofTemplates(c *testkit.Client, fresh func() string) []testkit.Commands {
+	c.Post(methodsPath, object{"code": "pwd", "name": "Password", "type": "password"}).OK(nil)
+	body := func() any {
+		code := fresh()
+		return object{"code": code, "name": code, "steps": []any{object{"methods": []any{"pwd"}, "required": true}}}
+	}
+	template := testkit.Path(func() string { return templatesPath + "/" + c.Post(templatesPath, body()).ID() })
+	template.After(c, "/default")() // so that another one takes its place
+	return []testkit.Commands{
+		testkit.Takes("find templates by a keyword", http.MethodGet, templatesPath+"?keyword=t", nil),
+		testkit.Takes("create a template", http.MethodPost, templatesPath, body),
+		testkit.Takes("change a template", http.MethodPatch, template, func() any { return object{"name": fresh()} }),
+		testkit.Takes("make a template the default", http.MethodPost, template.Below("/default"), nil),
+		testkit.Takes("delete a template", http.MethodDelete, template, nil),
+	}
+}
+
+func with(body object, name string, value any) object {
+	body[name] = value
+	return body
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -62,6 +63,30 @@ func TestConnections(t *testing.T) {
 	others(s, 0, 0)
 	c.Delete(one(made), nil).OK(nil)
 	c.Get(one(made)).Problem(http.StatusNotFound, "not_found")
+}
+
+// A connection that starts disabled can be tested before anybody signs in through it.
+func TestAConnectionStartsDisabled(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	made := c.Post(connectionsPath, wechat(object{"status": "0"})).Object()
+	require.Equal(t, "0", made["status"])
+	require.Equal(t, made, c.Get(one(made)).Object())
+	created := s.EventsUntil(func(e bus.Event) bool { return e.Subject == made["id"] })
+	require.Contains(t, string(created[len(created)-1].Data), `"status":"0"`)
+	var list []object
+	c.Get(connectionsPath + "?status=0").OK(&list)
+	require.Equal(t, []object{made}, list)
+	c.Post(one(made)+"/test?dry_run=true", nil).OK(nil)
+	c.Do(http.MethodPut, one(made), wechat(object{"status": "1"})).OK(&list)
+	require.Equal(t, "0", list[0]["status"], "only enable changes it")
+	require.Equal(t, "1", c.Post(one(made)+"/enable", nil).Object()["status"])
+	require.Equal(t, "1", c.Post(connectionsPath, wechat(object{"status": "1"})).Object()["status"])
+	for _, status := range []any{"2", "", 1, true} {
+		c.Post(connectionsPath, wechat(object{"status": status})).
+			Problem(http.StatusBadRequest, "invalid_parameters", "body.status")
+	}
 }
 
 func TestConnectionsAreRefused(t *testing.T) {

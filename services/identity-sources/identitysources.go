@@ -31,12 +31,12 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	httpapi.Register(server, connections, methods, templates, probe.New(d.Outbound, d.Dialer))
 	return service.App{
 		Handler: server,
-		Answer:  func(b *bus.Bus) error { return answer(b, connections) },
+		Answer:  func(b *bus.Bus) error { return answer(b, connections, templates) },
 	}, nil
 }
 
 // answer registers the answers to other services' questions.
-func answer(b *bus.Bus, connections *connection.Connections) error {
+func answer(b *bus.Bus, connections *connection.Connections, templates *method.Templates) error {
 	return errors.Join(
 		questions.ConnectionExists.Answer(b,
 			func(ctx context.Context, q questions.ConnectionID) (questions.Exists, error) {
@@ -48,5 +48,6 @@ func answer(b *bus.Bus, connections *connection.Connections) error {
 				found, err := connections.Existing(ctx, q.IDs)
 				return questions.Connections{Connections: found}, err
 			}),
+		questions.LoginTemplateOf.Answer(b, templates.ForSignIn),
 	)
 }

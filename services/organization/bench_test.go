@@ -154,12 +154,14 @@ func deepMembersPage(p *population, r *rand.Rand) ask {
 	require.NoError(p.b, err)
 	var token struct {
 		Query uint64 `json:"q"`
+		After []byte `json:"a"`
+	}
+	require.NoError(p.b, json.Unmarshal(text, &token))
+	var place struct {
 		Path  string `json:"p"`
 		Order string `json:"o"`
 	}
-	require.NoError(p.b, json.Unmarshal(text, &token))
-	token.Path = ""
-	for token.Path == "" { // a few users have no memberships
+	for place.Path == "" { // a few users have no memberships
 		var has []struct {
 			ID     string `json:"id"`
 			NodeID string `json:"node_id"`
@@ -172,11 +174,13 @@ func deepMembersPage(p *population, r *rand.Rand) ask {
 				Path []string `json:"path"`
 			}
 			p.client.Get("/v1/tree-nodes/" + m.NodeID).OK(&n)
-			if path := strings.Join(n.Path, "/") + "/"; token.Path == "" || path < token.Path {
-				token.Path, token.Order = path, tree.OrderText(m.Seq)+"/"+m.ID+"/"+m.UserID
+			if path := strings.Join(n.Path, "/") + "/"; place.Path == "" || path < place.Path {
+				place.Path, place.Order = path, tree.OrderText(m.Seq)+"/"+m.ID+"/"+m.UserID
 			}
 		}
 	}
+	token.After, err = json.Marshal(place)
+	require.NoError(p.b, err)
 	text, err = json.Marshal(token)
 	require.NoError(p.b, err)
 	return get(path + "&page_size=50&page_token=" + base64.RawURLEncoding.EncodeToString(text))

@@ -11,77 +11,127 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// TestCommands: the commands that operations send to MongoDB.
-func TestCommands(t *testing.T) {
-	t.Parallel()
-	s, c, _ := withPeople(t, 4000)
-	addObject(t, c, "company")
-	top := addNode(t, c, "company", "", "top")
-	other := addNode(t, c, "company", "", "other")
-	deep := addNode(t, c, "company", id(addNode(t, c, "company", id(top), "unit")), "team")
-	large := addNode(t, c, "company", id(top), "large")
-	nodes := func(parent any, n int) object {
-		items := make([]object, n)
+// writes describe what the service writes; see testkit.Writes.
+var writes = testkit.Writes{
+	Service: "organization",
+	Start: func(t testing.TB) (*testkit.Service, *testkit.Client) {
+		s, c, _ := withPeople(t, peopleOfChanges)
+		permissions(t, s, 0)
+		return s, c
+	},
+	Commands: func(t testing.TB, _ *testkit.Service, c *testkit.Client) []testkit.Commands {
+		addObject(t, c, "company")
+		addObject(t, c, "project")
+		p := &prepared{t: t, c: c, fresh: testkit.Names()}
+		return append(append(p.ofNodes(), p.ofMembers()...), p.ofOthers()...)
+	},
+	Changes: changesOfTree,
+}
+
+func TestCommands(t *testing.T)         { writes.TestCommands(t) }
+func TestAtOnce(t *testing.T)           { writes.TestAtOnce(t) }
+func BenchmarkConnections(b *testing.B) { writes.BenchmarkConnections(b) }
+
+// prepared makes the records that operations change. Its own requests are not counted.
+type prepared struct {
+	t     testing.TB
+	c     *testkit.Client
+	fresh func() string
+	users int // those who are members
+}
+
+func (p *prepared) node(below string) object { return addNode(p.t, p.c, "company", below, p.fresh()) }
+
+func (p *prepared) user() string { p.users++; return fmt.Sprint(p.users) }
+
+// usersOf makes the ids of n new members.
+func (p *prepared) usersOf(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = p.user()
+	}
+	return ids
+}
+
+func (p *prepared) ofNodes() []testkit.Commands {
+	top, other := p.node(""), p.node("")
+	deep, large := p.node(id(p.node(id(top)))), p.node(id(top))
+	nodes := func(parent any) object {
+		items := make([]object, 1000)
 		for i := range items {
 			items[i] = object{"name": fmt.Sprint("node ", i), "parent_id": parent}
 		}
 		return object{"object_code": "company", "items": items}
 	}
 	for range 10 {
-		c.Post(nodesBatch, nodes(id(large), 1000)).OK(nil)
+		p.c.Post(nodesBatch, nodes(id(large))).OK(nil)
 	}
-	member := c.Post("/v1/tree-users", object{"node_id": id(top), "user_id": "4000"}).Object()
-	user, moves, title := 0, 0, 0
-	s.CountCommands("organization", c,
-		testkit.Commands{Operation: "get a node", Most: 1, Do: func(c *testkit.Client) *testkit.Answer {
-			return c.Get(node(deep))
-		}},
-		testkit.Commands{Operation: "create a node", Most: 6, Older: 8, Do: func(c *testkit.Client) *testkit.Answer {
-			return c.Post("/v1/tree-nodes", object{"object_code": "company", "parent_id": id(deep), "name": "new"})
-		}},
-		testkit.Commands{Operation: "create a batch of 1,000 nodes", Most: 12,
-			Do: func(c *testkit.Client) *testkit.Answer {
-				return c.Post(nodesBatch, nodes(id(other), 1000))
-			}},
-		testkit.Commands{Operation: "add a member", Most: 8, Older: 11, Do: func(c *testkit.Client) *testkit.Answer {
-			user++
-			return c.Post("/v1/tree-users", object{"node_id": id(deep), "user_id": fmt.Sprint(user)})
-		}},
-		testkit.Commands{Operation: "add a batch of 500 members", Most: 20,
-			Do: func(c *testkit.Client) *testkit.Answer {
-				users := make([]string, 500)
-				for i := range users {
-					user++
-					users[i] = fmt.Sprint(user)
-				}
-				return c.Post("/v1/batch/tree-users", object{"node_id": id(deep), "user_ids": users})
-			}},
-		testkit.Commands{Operation: "change a member", Most: 6, Do: func(c *testkit.Client) *testkit.Answer {
-			title++
-			return c.Patch("/v1/tree-users/"+id(member), object{"title": fmt.Sprint(title)})
-		}},
-		testkit.Commands{Operation: "remove a member", Most: 8, Older: 9, Do: func(c *testkit.Client) *testkit.Answer {
-			user++
-			added := in(s, "acme").Post("/v1/tree-users", object{"node_id": id(deep), "user_id": fmt.Sprint(user)})
-			return c.Delete("/v1/tree-users/"+added.ID(), nil)
-		}},
-		testkit.Commands{Operation: "change a node", Most: 5, Do: func(c *testkit.Client) *testkit.Answer {
-			title++
-			return c.Patch(node(deep), object{"name": fmt.Sprint("name ", title)})
-		}},
-		testkit.Commands{Operation: "move 10,000 nodes", Most: 30, Do: func(c *testkit.Client) *testkit.Answer {
+	moves := 0
+	leaf := testkit.Path(func() string { return node(p.node(id(deep))) })
+	return []testkit.Commands{
+		testkit.Takes("get a node", http.MethodGet, node(deep), nil),
+		testkit.Takes("create a node", http.MethodPost, "/v1/tree-nodes",
+			func() any { return object{"object_code": "company", "parent_id": id(deep), "name": p.fresh()} }),
+		testkit.Takes("create a batch of 1,000 nodes", http.MethodPost, nodesBatch, nodes(id(other))),
+		testkit.Takes("change a node", http.MethodPatch, node(deep), func() any { return object{"name": p.fresh()} }),
+		testkit.Takes("move 10,000 nodes", http.MethodPatch, node(large), func() any {
 			moves++
-			return c.Patch(node(large), object{"parent_id": []any{id(other), id(top)}[(moves-1)%2]})
-		}},
-	)
+			return object{"parent_id": []any{id(other), id(top)}[(moves-1)%2]}
+		}),
+		testkit.Takes("enable a node", http.MethodPost, leaf.After(p.c, "/disable").Below("/enable"), nil),
+		testkit.Takes("disable a node", http.MethodPost, leaf.Below("/disable"), nil),
+		testkit.Takes("delete a node", http.MethodDelete, leaf.Below("?object_code=company"), nil),
+	}
 }
 
-// TestAtOnce: changes by several connections do not make each other's transactions run again.
-func TestAtOnce(t *testing.T) {
-	t.Parallel()
-	const people = 1000
-	s, c, _ := withPeople(t, people)
-	s.AtOnce(c, changesOfTree(t, c, people)...)
+func (p *prepared) ofMembers() []testkit.Commands {
+	const members = "/v1/tree-users"
+	there := p.node(id(p.node(id(p.node("")))))
+	joining := func() any { return object{"node_id": id(there), "user_id": p.user()} }
+	member := testkit.Path(func() string { return members + "/" + p.c.Post(members, joining()).ID() })
+	some := func(n int) func() any {
+		return func() any { return object{"node_id": id(there), "user_ids": p.usersOf(n)} }
+	}
+	return []testkit.Commands{
+		testkit.Takes("add a member", http.MethodPost, members, joining),
+		testkit.Takes("add a batch of 500 members", http.MethodPost, "/v1/batch/tree-users", some(500)),
+		testkit.Takes("change a member", http.MethodPatch, member, func() any { return object{"title": p.fresh()} }),
+		testkit.Takes("remove a member", http.MethodDelete, member, nil),
+		testkit.Takes("remove a batch of 500 members", http.MethodDelete, members, func() any {
+			body := some(500)()
+			p.c.Post("/v1/batch/tree-users", body).OK(nil)
+			return body
+		}),
+	}
+}
+
+// ofOthers are core objects, and associations of nodes.
+func (p *prepared) ofOthers() []testkit.Commands {
+	const objects = "/v1/core-objects"
+	another := testkit.Path(func() string { return objects + "/" + id(addObject(p.t, p.c, p.fresh())) })
+	ends := func() object {
+		project := addNode(p.t, p.c, "project", "", p.fresh())
+		return object{"source_node_id": id(p.node("")), "target_node_id": id(project)}
+	}
+	link := func() string { return p.c.Post(linksPath, ends()).ID() }
+	return []testkit.Commands{
+		testkit.Takes("find core objects by a keyword", http.MethodGet, objects+"?keyword=co", nil),
+		testkit.Takes("create a core object", http.MethodPost, objects,
+			func() any { code := p.fresh(); return object{"code": code, "name": code} }),
+		testkit.Takes("change a core object", http.MethodPatch, another,
+			func() any { return object{"name": p.fresh()} }),
+		testkit.Takes("delete a core object", http.MethodDelete, another, nil),
+		testkit.Takes("link two nodes", http.MethodPost, linksPath, func() any { return ends() }),
+		testkit.Takes("delete an association", http.MethodDelete,
+			func() string { return linksPath + "/" + link() }, nil),
+		testkit.Takes("delete 10 associations", http.MethodDelete, linksPath, func() any {
+			ids := make([]string, 10)
+			for i := range ids {
+				ids[i] = link()
+			}
+			return object{"ids": ids}
+		}),
+	}
 }
 
 // Neither unrelated changes nor changes of one tree's structure make transactions run again, which would send more

@@ -1,7 +1,9 @@
 package organization_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -111,6 +113,60 @@ func TestChangeMembership(t *testing.T) {
 		"from_node_id": ops["id"], "to_node_id": dev["id"]})
 	require.NoError(t, err)
 	require.Equal(t, []string{id(dev) + "*"}, places(merged))
+	verify(t, g.Service)
+}
+
+// Several users move together, with their profiles, or none of them does.
+func TestChangeMemberships(t *testing.T) {
+	t.Parallel()
+	g := guide(t, 4)
+	dev, ops := g.company()
+	g.join(dev, "2")
+	g.join(ops, "2")
+	g.join(dev, "3")
+	move := object{"change_id": "c1", "user_ids": []string{"1", "2", "3"}, "object_code": "company",
+		"from_node_id": dev["id"], "to_node_id": ops["id"]}
+	ask := func(more ...object) error {
+		_, err := g.ask("acme", "change-memberships", with(maps.Clone(move), more))
+		return err
+	}
+	before := g.everything()
+	require.NoError(t, ask(object{"dry_run": true}))
+	for location, more := range map[string]object{
+		"ids[1]": {"user_ids": []string{"1", "7"}}, "object_code": {"object_code": "nobody"},
+		"to_node_id": {"to_node_id": "1"}, "from_node_id": {"from_node_id": "1"},
+	} {
+		err := ask(more)
+		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), "%v", err)
+		e, _ := errors.AsType[*apperr.Error](err)
+		require.Equal(t, location, e.Faults[0].Location)
+	}
+	require.Equal(t, before, g.everything(), "a dry run or a refusal changes nothing, nor is the id taken")
+
+	require.NoError(t, ask())
+	for _, user := range []string{"1", "2", "3"} {
+		require.Equal(t, []string{id(ops) + "*"}, g.nodesOf(user), user)
+	}
+	var has []object
+	g.Get("/v1/tree-users?user_id=1").OK(&has)
+	require.Equal(t, "leader", has[0]["role"])
+	before, events := g.everything(), g.published(-1)
+	require.NoError(t, ask(), "the same id is the same change")
+	settled, err := g.settleChange("c1")
+	require.NoError(t, err)
+	require.True(t, settled.Applied)
+	require.Equal(t, before, g.everything())
+	require.Equal(t, events, g.published(-1))
+
+	added := object{"change_id": "c2", "from_node_id": nil, "to_node_id": dev["id"], "user_ids": []string{"1", "4"}}
+	require.NoError(t, ask(added))
+	require.Equal(t, []string{id(dev) + "*"}, g.nodesOf("4"))
+	require.ElementsMatch(t, []string{id(ops) + "*", id(dev)}, g.nodesOf("1"))
+
+	given, err := g.settleChange("c3")
+	require.NoError(t, err)
+	require.False(t, given.Applied)
+	require.Equal(t, apperr.InvalidState, apperr.KindOf(ask(object{"change_id": "c3"})))
 	verify(t, g.Service)
 }
 

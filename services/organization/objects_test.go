@@ -46,7 +46,7 @@ func TestCreateCoreObject(t *testing.T) {
 		"id": o["id"], "tenant_id": "acme", "version": 1.0, "time_created": now(s), "time_modified": now(s),
 		"code": "company", "name": "Acme 集团", "description": "",
 		"status": "1", "root_node_id": o["root_node_id"], "node_count": 1.0, "seq": 0.0, "sys_ext_props": object{},
-		"free_ext_props": object{},
+		"free_ext_props": object{}, "managed_by": nil,
 	}, o)
 	require.Equal(t, o, objectNow(t, c, o))
 	require.Equal(t, object{

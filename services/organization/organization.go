@@ -65,10 +65,16 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 func answer(b *bus.Bus, trees *tree.Trees, members *member.Members) error {
 	return errors.Join(
 		questions.ChangeMembership.Answer(b, members.Apply),
+		questions.ChangeMemberships.Answer(b, members.ApplyMany),
 		questions.SettleChange.Answer(b, func(ctx context.Context, q questions.ChangeID) (questions.ChangeOutcome,
 			error) {
 			return members.Settle(ctx, q.ID)
 		}),
+		questions.MakeTree.Answer(b, trees.MakeTree),
+		questions.ChangeNode.Answer(b, func(ctx context.Context, c questions.NodeChange) (questions.NodeState, error) {
+			return trees.ApplyChange(ctx, c, member.NoteNode)
+		}),
+		questions.ChangeMembers.Answer(b, members.ApplyToNode),
 		questions.NextOrganizationTenant.Answer(b,
 			func(ctx context.Context, q questions.TenantName) (questions.TenantName, error) {
 				next, err := trees.NextTenant(ctx, q.Tenant)

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
@@ -44,7 +46,7 @@ func (c Config) newApp(_ context.Context, d service.Deps) (service.App, error) {
 		Handler:   server,
 		Warnings:  x.Warnings,
 		Followers: x.Followers(),
-		Answer:    func(b *bus.Bus) error { return answer(b, grants, x) },
+		Answer:    func(b *bus.Bus) error { return answer(b, grants, x, d.Clock) },
 		Consumers: []bus.ConsumerConfig{{
 			Name: "permissions-cascade",
 			Subjects: []string{
@@ -58,7 +60,7 @@ func (c Config) newApp(_ context.Context, d service.Deps) (service.App, error) {
 }
 
 // answer registers the answers to questions of other services.
-func answer(b *bus.Bus, grants *grant.Grants, x *index.Index) error {
+func answer(b *bus.Bus, grants *grant.Grants, x *index.Index, now clock.Clock) error {
 	return errors.Join(
 		questions.GrantsOfNode.Answer(b, func(ctx context.Context, q questions.GrantedNode) (questions.Count, error) {
 			n, err := grantsOfNode(ctx, grants, x, q)
@@ -74,7 +76,26 @@ func answer(b *bus.Bus, grants *grant.Grants, x *index.Index) error {
 			n, err := x.State(ctx).GrantedByOthers(ctx, q.ID, work)
 			return questions.Count{Count: n}, err
 		}),
+		questions.MayUse.Answer(b, func(ctx context.Context, q questions.Use) (questions.MayUseAnswer, error) {
+			return mayUse(ctx, x, q, now.Now())
+		}),
 	)
+}
+
+// mayUse decides whether a user may use an application, by rules of the type app.
+func mayUse(ctx context.Context, x *index.Index, q questions.Use, now clock.Time) (questions.MayUseAnswer, error) {
+	if err := x.Ready(); err != nil {
+		return questions.MayUseAnswer{}, apperr.Away("the index of permissions", err)
+	}
+	decision, err := x.State(ctx).Check(ctx, &engine.Question{
+		Identity: engine.Identity{Type: engine.User, ID: q.UserID}, ApplicationID: q.AppID, ObjectType: engine.App,
+		Now: now.Millis(),
+	})
+	answer := questions.MayUseAnswer{Allowed: decision.Allowed, Reason: string(decision.Reason)}
+	if decision.Rule != nil {
+		answer.RuleID = decision.Rule.ID
+	}
+	return answer, err
 }
 
 // grantsOfNode counts the rules of a node; for a root also those of its tree.

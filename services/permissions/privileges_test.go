@@ -1,6 +1,7 @@
 package permissions_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -110,6 +111,8 @@ func TestApplicationAuthorizations(t *testing.T) {
 	}
 	c.Post("/v1/application-authorizations", authorizations("affect", "11", "7", "8", "9")).OK(nil)
 	require.Equal(t, []string{"7", "8", "9"}, list())
+	c.Get("/v1/authorized-applications?identity_id=20&identity_type=user&page_num=999999999999999999").
+		Problem(http.StatusBadRequest, "invalid_parameters", "query.page_num")
 	c.Post("/v1/application-authorizations", authorizations("deny", "12", "8")).OK(nil)
 	require.Equal(t, []string{"7", "9"}, list())
 	c.Delete("/v1/application-authorizations", authorizations("affect", "11", "7", "6")).OK(nil)

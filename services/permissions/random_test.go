@@ -249,7 +249,9 @@ func (l *life) world() *naive.World {
 		w.People[u["id"].(string)] = &engine.Person{ID: u["id"].(string)}
 	}
 	for _, n := range l.company.nodes {
-		node := engine.TreeNode(n)
+		node := engine.TreeNode{
+			ID: n.ID, Name: n.Name, ParentID: n.ParentID, ObjectCode: n.ObjectCode, Sequence: n.Sequence,
+		}
 		w.Nodes[n.ID] = &node
 	}
 	for _, m := range l.company.memberships {

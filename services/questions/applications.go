@@ -1,8 +1,12 @@
 package questions
 
 import (
+	"encoding/json"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // ApplicationsOfConnection asks how many applications use a connection as authentication source. Without an answer,
@@ -30,4 +34,143 @@ type Applications struct {
 // answer, it tries again later.
 var ApplicationRecords = bus.Question[RecordsPage, Applications]{
 	Service: "applications", Name: "records", Refusals: []apperr.Kind{apperr.InvalidParameters},
+}
+
+// ClientName names an application by its client id, its id, the entity id of its SAML service provider, or a URL of a
+// CAS service; the others are empty.
+type ClientName struct {
+	ClientID string `json:"client_id,omitempty"`
+	AppID    string `json:"app_id,omitempty"`
+	SPEntity string `json:"sp_entity,omitempty"`
+	Service  string `json:"service,omitempty"`
+}
+
+// Client is what the sign-in service needs to know of an application. The switches are true where the record has "1".
+type Client struct {
+	AppID        string   `json:"app_id"`
+	ClientID     string   `json:"client_id"`
+	Name         string   `json:"name"`
+	Category     string   `json:"category"`
+	Enabled      bool     `json:"enabled"`
+	SSO          bool     `json:"sso"`
+	MFA          bool     `json:"mfa"`
+	SubAccounts  bool     `json:"sub_accounts"`
+	LoginURL     string   `json:"login_url,omitempty"`
+	LogoutURL    string   `json:"logout_url,omitempty"`
+	RedirectURLs []string `json:"redirect_urls"`
+	// LoginTemplate is the code of its authentication template; empty: the tenant's default.
+	LoginTemplate string `json:"login_template,omitempty"`
+	// Sources are the ids of the connections that are attached to it; empty: any.
+	Sources []string `json:"sources,omitempty"`
+	// Scopes are the platform's scopes that its tokens may have.
+	Scopes []string `json:"scopes,omitempty"`
+	// JWKS are the keys with which it signs (private_key_jwt), as it has sent them.
+	JWKS json.RawMessage `json:"jwks,omitempty"`
+	// JWKSURI is the address of these keys, if it has sent that instead.
+	JWKSURI string         `json:"jwks_uri,omitempty"`
+	SignIn  SignInSettings `json:"sign_in"`
+	// OIDC, SAML and CAS are the settings of these protocols; null where the protocol is not enabled.
+	OIDC *OIDCSettings `json:"oidc"`
+	SAML *SAMLSettings `json:"saml,omitempty"`
+	CAS  *CASSettings  `json:"cas,omitempty"`
+	// Secrets are those that have not expired.
+	Secrets []HashedSecret `json:"secrets"`
+}
+
+// SignInSettings are an application's member sign_in_prop.
+type SignInSettings struct {
+	Consent               bool     `json:"consent,omitempty"`
+	Audiences             []string `json:"audiences,omitempty"`
+	PostLogoutURLs        []string `json:"post_logout_urls,omitempty"`
+	BackchannelLogoutURL  string   `json:"backchannel_logout_url,omitempty"`
+	FrontchannelLogoutURL string   `json:"frontchannel_logout_url,omitempty"`
+	SLOURL                string   `json:"slo_url,omitempty"`
+	ACSURLs               []string `json:"acs_urls,omitempty"`
+	SPCerts               []string `json:"sp_certs,omitempty"` // PEM
+	SignedRequests        bool     `json:"signed_requests,omitempty"`
+	IdPInitiated          bool     `json:"idp_initiated,omitempty"`
+}
+
+// OIDCSettings are an application's settings of OpenID Connect.
+type OIDCSettings struct {
+	SignatureAlgorithm string `json:"signature_algorithm"`
+	LifetimeInSeconds  int64  `json:"lifetime_in_seconds"`
+}
+
+// SAMLSettings are an application's settings of SAML 2.0.
+type SAMLSettings struct {
+	ACSURL               string          `json:"acs_url"`
+	SPEntity             string          `json:"sp_entity"`
+	ResponseAttributes   []SAMLAttribute `json:"response_attr,omitempty"`
+	LifetimeInSeconds    int64           `json:"lifetime_in_seconds"`
+	SignatureAlgorithm   string          `json:"signature_algorithm,omitempty"`
+	DigestAlgorithm      string          `json:"digest_algorithm,omitempty"`
+	NameIDFormat         string          `json:"name_identifier_format,omitempty"`
+	AuthnContextClassRef string          `json:"authn_context_class_ref,omitempty"`
+	// SigningCert (PEM) is of the application's own key, which SigningKeyOf has; empty: the tenant's signs.
+	SigningCert string `json:"signing_cert,omitempty"`
+}
+
+// SAMLAttribute is an attribute of a SAML assertion: the value of a member of the user, or a literal.
+type SAMLAttribute struct {
+	Value      string `json:"value"`
+	Attribute  string `json:"attribute"`
+	NameFormat string `json:"name_format,omitempty"`
+}
+
+// CASSettings are an application's settings of CAS. Its services lie below the redirect URLs.
+type CASSettings struct{}
+
+// HashedSecret is a client secret as its SHA-256 in hexadecimal. The platform makes client secrets of 256 random bits,
+// so nobody finds a secret from its hash. TimeExpires is null if the secret does not expire.
+type HashedSecret struct {
+	SHA256      string     `json:"sha256"`
+	TimeExpires clock.Time `json:"time_expires"`
+}
+
+// ClientOf asks for an application of the tenant; NotFound is the answer for others. Without an answer, the asking
+// service uses an answer of the last ten minutes, if it has one.
+var ClientOf = bus.Question[ClientName, Client]{
+	Service: "applications", Name: "client", Refusals: []apperr.Kind{apperr.NotFound},
+}
+
+// AccountsQuestion names a user of an application.
+type AccountsQuestion struct {
+	AppID  string `json:"app_id"`
+	UserID string `json:"user_id"`
+}
+
+// SubAccount is an enabled sub-account.
+type SubAccount struct {
+	ID          string `json:"id"`
+	Account     string `json:"account"`
+	DisplayName string `json:"display_name"`
+	IsDefault   bool   `json:"is_default"`
+}
+
+// SubAccounts are in the order of their ids.
+type SubAccounts struct {
+	Accounts []SubAccount `json:"accounts"`
+}
+
+// AccountsOfUser asks for the enabled sub-accounts of a user in an application, the first 100. Without an answer, the
+// user may not enter for now.
+var AccountsOfUser = bus.Question[AccountsQuestion, SubAccounts]{Service: "applications", Name: "accounts-of-user"}
+
+// SigningKeyQuestion asks for the SAML signing key of an application, sealed to the asking replica.
+type SigningKeyQuestion struct {
+	AppID string            `json:"app_id"`
+	To    secret.TransitKey `json:"to"`
+}
+
+// SigningKey is an RSA key (PKCS #8, PEM), sealed (secret.TransitKey.Seal) for the use "applications.signing-key".
+type SigningKey struct {
+	Sealed string `json:"sealed"`
+}
+
+// SigningKeyOf asks for it; NotFound is the answer for applications without a key of their own. Without an answer, no
+// assertion is made.
+var SigningKeyOf = bus.Question[SigningKeyQuestion, SigningKey]{
+	Service: "applications", Name: "signing-key",
+	Refusals: []apperr.Kind{apperr.NotFound, apperr.InvalidParameters},
 }

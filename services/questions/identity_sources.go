@@ -38,3 +38,31 @@ type Connection struct {
 var ExistingConnections = bus.Question[ConnectionIDs, Connections]{
 	Service: "identity-sources", Name: "existing", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }
+
+// TemplateCode is the code of an authentication template; empty: the tenant's default template.
+type TemplateCode struct {
+	Code string `json:"code"`
+}
+
+// LoginTemplate are the steps of a login. Found is false if the tenant has no such template, or no default.
+type LoginTemplate struct {
+	Found bool        `json:"found"`
+	Code  string      `json:"code,omitempty"`
+	Steps []LoginStep `json:"steps"`
+}
+
+// LoginStep is one step: any of its methods completes it. A step that is not required may be skipped.
+type LoginStep struct {
+	Required bool          `json:"required"`
+	Methods  []LoginMethod `json:"methods"`
+}
+
+// LoginMethod is an enabled authentication method.
+type LoginMethod struct {
+	Code string `json:"code"`
+	Type string `json:"type"`
+}
+
+// LoginTemplateOf asks for the steps. Methods that are disabled are left out. Without an answer, the asking service
+// uses an answer of the last ten minutes, if it has one.
+var LoginTemplateOf = bus.Question[TemplateCode, LoginTemplate]{Service: "identity-sources", Name: "login-template"}

@@ -21,14 +21,37 @@ type MembershipChange struct {
 
 // Memberships are the membership records of a user in all trees.
 type Memberships struct {
-	Memberships []json.RawMessage `json:"memberships"`
+	Memberships []json.RawMessage `json:"memberships" doc:"As they are now"`
 }
 
 // ChangeMembership asks for a change. Faults are located as in the body of change-organization of the users service.
 // Without a clear answer, the asking service asks SettleChange.
 var ChangeMembership = bus.Question[MembershipChange, Memberships]{
 	Service: "organization", Name: "change-membership",
-	Refusals: []apperr.Kind{apperr.InvalidParameters, apperr.AlreadyExists, apperr.InvalidState},
+	Refusals: []apperr.Kind{
+		apperr.InvalidParameters, apperr.AlreadyExists, apperr.InvalidState, apperr.ManagedElsewhere,
+	},
+}
+
+// MembershipsChange is a MembershipChange of several users: of all or of none.
+type MembershipsChange struct {
+	ID         string   `json:"change_id"`
+	UserIDs    []string `json:"user_ids"`
+	ObjectCode string   `json:"object_code"`
+	FromNodeID string   `json:"from_node_id,omitempty"`
+	ToNodeID   string   `json:"to_node_id"`
+	DryRun     bool     `json:"dry_run,omitempty"`
+}
+
+// Changed is the answer to a change that was made.
+type Changed struct{}
+
+// ChangeMemberships is ChangeMembership for several users. Faults of a user are located at ids[n].
+var ChangeMemberships = bus.Question[MembershipsChange, Changed]{
+	Service: "organization", Name: "change-memberships",
+	Refusals: []apperr.Kind{
+		apperr.InvalidParameters, apperr.AlreadyExists, apperr.InvalidState, apperr.ManagedElsewhere,
+	},
 }
 
 // ChangeID names a change.
@@ -36,10 +59,12 @@ type ChangeID struct {
 	ID string `json:"change_id"`
 }
 
-// ChangeOutcome says whether a change was made. If so, Memberships are the user's present ones.
+// ChangeOutcome says whether a change was made. If so, Memberships are the user's present ones, if it was a change of
+// one user's, and the state is the present one of the node, if it was a change of a node or its members.
 type ChangeOutcome struct {
 	Applied bool `json:"applied"`
 	Memberships
+	NodeState
 }
 
 // SettleChange asks whether a change was made. The answer is final: a change that has not been made by then is never
@@ -80,6 +105,14 @@ type Node struct {
 	ParentID   string `json:"parent_id"`
 	ObjectCode string `json:"object_code"`
 	Sequence   int64  `json:"sequence"` // as a CoreObject's
+	// An older version of the service leaves them out.
+	Code      string `json:"code,omitempty"`
+	Status    string `json:"status,omitempty"`
+	IsPointer string `json:"is_pointer,omitempty"`
+	IsDynamic string `json:"is_dynamic,omitempty"`
+	Version   int64  `json:"version,omitempty"`
+	// RFC 3339
+	TimeCreated string `json:"time_created,omitempty"`
 }
 
 // Nodes are a page of tree nodes; Next is empty on the last.
@@ -96,8 +129,8 @@ var NodeRecords = bus.Question[RecordsPage, Nodes]{
 // Membership is what other services need to know of a membership.
 type Membership struct {
 	ID       string `json:"id"`
-	NodeID   string `json:"node_id"`
-	UserID   string `json:"user_id"`
+	NodeID   string `json:"node_id" doc:"The node"`
+	UserID   string `json:"user_id" doc:"The user"`
 	Sequence int64  `json:"sequence"` // as a CoreObject's
 }
 

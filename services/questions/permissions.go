@@ -19,3 +19,20 @@ type ApplicationID struct {
 // GrantsOfApplication asks how many rules of other applications grant an application's global resources or resource
 // sets. Without an answer, the application is not deleted.
 var GrantsOfApplication = bus.Question[ApplicationID, Count]{Service: "permissions", Name: "grants-of-application"}
+
+// Use is a user at the door of an application.
+type Use struct {
+	UserID string `json:"user_id"`
+	AppID  string `json:"app_id"`
+}
+
+// MayUseAnswer says whether the user may enter, and the rule that decides; RuleID is empty if there is none. Reason is
+// that of the check operation.
+type MayUseAnswer struct {
+	Allowed bool   `json:"allowed"`
+	RuleID  string `json:"rule_id,omitempty"`
+	Reason  string `json:"reason"`
+}
+
+// MayUse asks whether a user may use an application. Without an answer, the user may not enter for now.
+var MayUse = bus.Question[Use, MayUseAnswer]{Service: "permissions", Name: "may-use"}

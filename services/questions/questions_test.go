@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -55,8 +56,14 @@ func TestGoldenQuestions(t *testing.T) {
 			ID: "1", UserID: "2", ObjectCode: "company", FromNodeID: "3", ToNodeID: "4", DryRun: true,
 		},
 		questions.Memberships{Memberships: raw(`{"id":"5"}`)}))
+	add(of(questions.ChangeMemberships,
+		questions.MembershipsChange{
+			ID: "1", UserIDs: []string{"2", "5"}, ObjectCode: "company", FromNodeID: "3", ToNodeID: "4", DryRun: true,
+		},
+		questions.Changed{}))
 	add(of(questions.SettleChange, questions.ChangeID{ID: "1"},
-		questions.ChangeOutcome{Applied: true, Memberships: questions.Memberships{Memberships: raw(`{"id":"5"}`)}}))
+		questions.ChangeOutcome{Applied: true, Memberships: questions.Memberships{Memberships: raw(`{"id":"5"}`)},
+			NodeState: questions.NodeState{Node: raw(`{"id":"3"}`)[0], Sequence: 20}}))
 	add(of(questions.GrantsOfNode, questions.GrantedNode{ObjectCode: "company", NodeID: "3"},
 		questions.Count{Count: 2}))
 	add(of(questions.NextUsersTenant, questions.TenantName{}, questions.TenantName{Tenant: "acme"}))
@@ -67,7 +74,8 @@ func TestGoldenQuestions(t *testing.T) {
 			Sequence: 10}}}))
 	add(of(questions.NodeRecords, questions.RecordsPage{After: "…", Limit: 500},
 		questions.Nodes{Nodes: []questions.Node{{ID: "3", Name: "Platform", ParentID: "2", ObjectCode: "company",
-			Sequence: 20}}, Next: "…"}))
+			Sequence: 20, Code: "platform", Status: "1", IsPointer: "0", IsDynamic: "0", Version: 2,
+			TimeCreated: "2026-01-31T09:30:00.000Z"}}, Next: "…"}))
 	add(of(questions.MembershipRecords, questions.RecordsPage{Limit: 500},
 		questions.MembershipPage{Memberships: []questions.Membership{{ID: "5", NodeID: "3", UserID: "1048577",
 			Sequence: 10}}}))
@@ -81,6 +89,8 @@ func TestGoldenQuestions(t *testing.T) {
 	add(of(questions.ApplicationsOfConnection, questions.ConnectionID{ID: "1048577"}, questions.Count{Count: 3}))
 	add(of(questions.IsSubscriber, questions.Subscriber{ID: "1048577", Password: "whsec_bm90IGEgc2VjcmV0"},
 		questions.Admission{Admitted: true}))
+	addSignIn(add, raw)
+	addProvisioning(add, raw)
 	for name, run := range cases {
 		t.Run(name, run)
 	}
@@ -103,4 +113,79 @@ func declared(t *testing.T) int {
 		n += len(declaration.FindAll(source, -1))
 	}
 	return n
+}
+
+// addSignIn adds the questions that the sign-in service asks.
+func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMessage) {
+	record := questions.SignedIn{User: raw(`{"id":"1048577","username":"li.wei"}`)[0], Sequence: 30}
+	add(of(questions.TransitKeyOfUsers, questions.Nothing{}, secret.TransitKey{ID: "0a1b2c3d4e5f6071", Public: "…"}))
+	add(of(questions.VerifyLogin, questions.Login{LoginName: "li.wei", Password: "t1.…"},
+		questions.LoginVerified{Verified: true, MustChangePassword: true, SignedIn: record}))
+	add(of(questions.SetPassword, questions.NewPassword{ID: "7", UserID: "1048577", Password: "t1.…"}, record))
+	add(of(questions.MayUse, questions.Use{UserID: "1048577", AppID: "2001"},
+		questions.MayUseAnswer{Allowed: true, RuleID: "9", Reason: "granted"}))
+	add(of(questions.ClientOf, questions.ClientName{ClientID: "c1"}, questions.Client{
+		AppID: "2001", ClientID: "c1", Name: "Shop", Category: "1", Enabled: true, SSO: true, MFA: true,
+		SubAccounts: true, LoginURL: "https://shop.example.com", LogoutURL: "https://shop.example.com/bye",
+		RedirectURLs: []string{"https://shop.example.com/callback"}, LoginTemplate: "strong",
+		Sources: []string{"31"}, Scopes: []string{"users:read"}, JWKS: raw(`{"keys":[]}`)[0],
+		JWKSURI: "https://shop.example.com/jwks",
+		SignIn: questions.SignInSettings{
+			Consent: true, Audiences: []string{"https://api.example.com"},
+			PostLogoutURLs:       []string{"https://shop.example.com/bye"},
+			BackchannelLogoutURL: "https://shop.example.com/out", FrontchannelLogoutURL: "https://shop.example.com/frame",
+			SLOURL: "https://shop.example.com/slo", ACSURLs: []string{"https://shop.example.com/acs2"},
+			SPCerts: []string{"-----BEGIN CERTIFICATE-----…"}, SignedRequests: true, IdPInitiated: true,
+		},
+		OIDC: &questions.OIDCSettings{SignatureAlgorithm: "RS256", LifetimeInSeconds: 3600},
+		SAML: &questions.SAMLSettings{
+			ACSURL: "https://shop.example.com/acs", SPEntity: "https://shop.example.com",
+			ResponseAttributes: []questions.SAMLAttribute{{Value: "email", Attribute: "mail", NameFormat: "urn:…"}},
+			LifetimeInSeconds:  3600, SignatureAlgorithm: "…#rsa-sha256", DigestAlgorithm: "…#sha256",
+			NameIDFormat: "urn:…", AuthnContextClassRef: "urn:…", SigningCert: "-----BEGIN CERTIFICATE-----…",
+		},
+		CAS:     &questions.CASSettings{},
+		Secrets: []questions.HashedSecret{{SHA256: "9f86d0…"}},
+	}))
+	add(of(questions.SigningKeyOf,
+		questions.SigningKeyQuestion{AppID: "2001", To: secret.TransitKey{ID: "0a1b2c3d4e5f6071", Public: "…"}},
+		questions.SigningKey{Sealed: "t1.…"}))
+	add(of(questions.AccountsOfUser, questions.AccountsQuestion{AppID: "2001", UserID: "1048577"},
+		questions.SubAccounts{Accounts: []questions.SubAccount{
+			{ID: "3001", Account: "liwei", DisplayName: "Li Wei", IsDefault: true},
+		}}))
+	add(of(questions.LoginTemplateOf, questions.TemplateCode{Code: "strong"}, questions.LoginTemplate{
+		Found: true, Code: "strong", Steps: []questions.LoginStep{
+			{Required: true, Methods: []questions.LoginMethod{{Code: "pwd", Type: "password"}}},
+		},
+	}))
+}
+
+// addProvisioning adds the questions that the provisioning service asks.
+func addProvisioning(add func(string, func(*testing.T)), raw func(string) []json.RawMessage) {
+	owner := questions.ManagedBy{ConnectionID: "4001", Members: []string{"username", "status"}}
+	user := questions.UserState{User: raw(`{"id":"1048577","username":"li.wei"}`)[0], Sequence: 30}
+	node := questions.NodeState{Node: raw(`{"id":"3","name":"Platform"}`)[0], Sequence: 20}
+	add(of(questions.FindUser, questions.UserName{Username: "li.wei"}, user))
+	add(of(questions.ChangeUser, questions.UserChange{
+		ID: "7", UserID: "1048577", Version: 2, Action: questions.UpdateUser,
+		Profile:  raw(`{"display_name":"Li Wei","sys_ext_props":{"scim":{"title":"Tour Guide"}}}`)[0],
+		Password: "t1.…", Credential: &questions.UserCredential{ProviderCode: "oidc", IDPConfigID: 31, ID1: "00u1"},
+		ManagedBy: &owner, DryRun: true,
+	}, user))
+	add(of(questions.SettleUserChange, questions.ChangeID{ID: "7"},
+		questions.UserOutcome{Applied: true, UserState: user}))
+	add(of(questions.MakeTree, questions.NewTree{ID: "8", Code: "okta", Name: "Okta", ManagedBy: owner, DryRun: true},
+		questions.Tree{ID: "1", Code: "okta", RootNodeID: "2", Made: true, Sequence: 10}))
+	add(of(questions.ChangeNode, questions.NodeChange{
+		ID: "9", ObjectCode: "okta", NodeID: "3", Version: 2, Action: questions.UpdateNode,
+		Node: raw(`{"name":"Platform"}`)[0], DryRun: true,
+	}, node))
+	add(of(questions.ChangeMembers, questions.MembersChange{
+		ID: "10", NodeID: "3", Add: []string{"1048577"}, Remove: []string{"1048578"}, DryRun: true,
+	}, questions.MembersChanged{
+		Unknown:     []string{},
+		Memberships: []questions.Membership{{ID: "5", NodeID: "3", UserID: "1048577", Sequence: 10}},
+		Ended:       []questions.Membership{{ID: "6", NodeID: "3", UserID: "1048578", Sequence: 20}},
+	}))
 }

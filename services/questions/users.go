@@ -2,9 +2,11 @@ package questions
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // UserIDs is a list of user ids.
@@ -82,4 +84,73 @@ type Count struct {
 // not deleted.
 var CredentialsOfConnection = bus.Question[ConnectionNumber, Count]{
 	Service: "users", Name: "credentials-of-connection",
+}
+
+// Nothing is a request or an answer without members.
+type Nothing struct{}
+
+// TransitKeyOfUsers asks for the key under which passwords travel to the users service. All its replicas have the same.
+// Without an answer, no password is sent.
+var TransitKeyOfUsers = bus.Question[Nothing, secret.TransitKey]{Service: "users", Name: "transit-key"}
+
+// The uses of passwords that travel; see PasswordFor.
+const (
+	ToVerify = "users.verify-login"
+	ToSet    = "users.set-password"
+)
+
+// PasswordFor is the use for which a password of a tenant is sealed (secret.TransitKey.Seal), so that it is good for no
+// other question and for no other login name or user.
+func PasswordFor(use, tenant, whose string) string { return use + " " + tenant + " " + whose }
+
+// Login is a login name (username, email or mobile) with its password, sealed with TransitKeyOfUsers for ToVerify and
+// the login name.
+type Login struct {
+	LoginName string `json:"login_name"`
+	Password  string `json:"password"`
+}
+
+// LoginVerified is the answer to a login. It has a Reason if it is not Verified, as login-verification of the users
+// service has, and the other members if it is.
+type LoginVerified struct {
+	Verified           bool   `json:"verified"`
+	Reason             string `json:"reason,omitempty"`
+	MustChangePassword bool   `json:"must_change_password,omitempty"`
+	SignedIn
+}
+
+// SignedIn is a user's record in the form that events carry. Events about the user with a sequence up to Sequence
+// were before the answer.
+type SignedIn struct {
+	User     json.RawMessage `json:"user,omitempty"`
+	Sequence int64           `json:"sequence,omitempty"`
+}
+
+// VerifyLogin asks whether a password is the right one. Wrong ones count, and lock the user after too many. The refusal
+// VersionMismatch says that the password was sealed with a key that the service does not have. Without an answer,
+// nobody is signed in.
+var VerifyLogin = bus.Question[Login, LoginVerified]{
+	Service: "users", Name: "verify-login", Patience: 10 * time.Second,
+	Refusals: []apperr.Kind{apperr.VersionMismatch},
+}
+
+// LockedByFailures is the lock_reason of users whom the platform has locked because of wrong passwords. Others could
+// cause this, so it does not end the user's sessions.
+const LockedByFailures = "too many failed logins"
+
+// NewPassword is a password that a user has chosen after a sign-in, sealed with TransitKeyOfUsers for ToSet and the
+// user's id. However often it is asked for, a change is made once for its ID.
+type NewPassword struct {
+	ID       string `json:"change_id"`
+	UserID   string `json:"user_id"`
+	Password string `json:"password"`
+}
+
+// SetPassword asks to set it. Faults are located at new_password. VersionMismatch is as in VerifyLogin, InvalidState
+// refuses a user who cannot sign in. Without an answer, the user is asked for a new password again.
+var SetPassword = bus.Question[NewPassword, SignedIn]{
+	Service: "users", Name: "set-password", Patience: 10 * time.Second,
+	Refusals: []apperr.Kind{
+		apperr.InvalidParameters, apperr.InvalidState, apperr.NotFound, apperr.VersionMismatch,
+	},
 }

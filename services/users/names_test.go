@@ -1,6 +1,7 @@
 package users_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -80,4 +81,59 @@ func TestUserExists(t *testing.T) {
 		"body.display_name", "body")
 	c.Post("/v1/users-exist", object{"username": 1}).Problem(http.StatusBadRequest, "invalid_parameters",
 		"body.username")
+}
+
+// Many checks at once give what each gives alone, in the order of the items.
+func TestUsersExist(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "Li.Wei", object{"email": "li.wei@acme.test", "mobile": "+8613800000000",
+		"employee_number": "A-17"})
+	for i := range 5 { // more than a round reads for one number
+		addUser(t, c, fmt.Sprint("a", i), object{"employee_number": "A-18"})
+	}
+	addUser(t, c, "last", object{"employee_number": "A-19"})
+	foreign := addUser(t, in(s, "globex"), "foreign")
+	items := []object{
+		{"username": "LI.wei"}, {"username": "nobody"}, {"email": "li.wei@ACME.test"}, {"mobile": "+8613800000000"},
+		{"id": user["id"]}, {"id": foreign["id"]}, {"username": "foreign"}, {"username": "li.wei@acme.test"},
+		{"employee_number": "a-17"}, {"employee_number": "A-17"}, {"employee_number": "A-20"},
+		{"employee_number": "A-19"}, {"employee_number": "A"},
+		{"id": user["id"], "username": "li.wei", "email": "li.wei@acme.test", "employee_number": "a-17"},
+		{"username": "li.wei", "email": "other@acme.test"}, {"username": "a1", "employee_number": "A-18"},
+		{"username": "a1", "employee_number": "A-17"}, {"username": "a1", "id": user["id"]},
+		{"username": "li.wei"}, {"username": "\x00"}, {"username": "li.wei", "email": ""},
+	}
+	var want []any
+	for _, item := range items {
+		want = append(want, c.Post("/v1/users-exist", item).Object())
+	}
+	exist := func(items ...object) any {
+		t.Helper()
+		return c.Post("/v1/batch/users-exist", object{"items": items}).Object()["items"]
+	}
+	require.Equal(t, want, exist(items...))
+	shared := exist(object{"employee_number": "A-18"}, object{"employee_number": "A-19"}).([]any)
+	require.Equal(t, []any{true, true}, []any{shared[0].(object)["exists"], shared[1].(object)["exists"]})
+
+	many := make([]object, 1000)
+	for i := range many {
+		many[i] = object{"username": fmt.Sprint("nobody", i)}
+	}
+	many[999] = object{"email": "li.wei@acme.test"}
+	require.Equal(t, object{"exists": true, "user_id": user["id"]}, exist(many...).([]any)[999])
+
+	for _, bad := range []struct {
+		body      any
+		locations []string
+	}{
+		{object{}, []string{"body.items"}}, {object{"items": []object{}}, []string{"body.items"}},
+		{object{"items": append(many, many[0])}, []string{"body.items"}},
+		{object{"items": []object{{"username": "x"}, {}, {"email": ""}}}, []string{"body.items[1]", "body.items[2]"}},
+		{object{"items": []object{{"phone": "1"}}}, []string{"body.items[0].phone", "body.items[0]"}},
+		{object{"items": []object{{"username": 1}}}, []string{"body.items[0].username"}},
+	} {
+		c.Post("/v1/batch/users-exist", bad.body).
+			Problem(http.StatusBadRequest, "invalid_parameters", bad.locations...)
+	}
 }

@@ -2,8 +2,10 @@ package users_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -107,4 +109,99 @@ func TestChangeOrganizationMeanwhile(t *testing.T) {
 	c.With("If-Match", `"1"`).Post(path(user, "change-organization"),
 		object{"object_code": "company", "to_node_id": "32"}).OK(nil)
 	require.Equal(t, []string{"created", "updated", "organization_changed", "deleted"}, actions(t, s, c, user))
+}
+
+// Several users move together or not at all, with an event each.
+func TestChangeOrganizationOfUsers(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	first, second := addUser(t, c, "li.wei"), addUser(t, c, "wang.fang")
+	const change = "/v1/batch/users-change-organization"
+	ids := []any{first["id"], second["id"]}
+	body := func(more ...object) object {
+		b := object{"ids": ids, "object_code": "company", "from_node_id": "31", "to_node_id": "32"}
+		for _, members := range more {
+			maps.Copy(b, members)
+		}
+		return b
+	}
+	c.Post(change, body()).Problem(http.StatusServiceUnavailable, "unavailable") // nobody answers
+	require.Zero(t, openChanges(t, s, "acme"))
+
+	var asked []object
+	var refusal error
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-memberships",
+		func(ctx context.Context, q object) (object, error) {
+			require.NotEmpty(t, q["change_id"])
+			delete(q, "change_id")
+			asked = append(asked, q)
+			return object{}, refusal
+		}))
+	require.Equal(t, object{"ids": ids}, c.Post(change+"?dry_run=true", body()).Object())
+	keyed := c.With("Idempotency-Key", "k")
+	for range 2 {
+		require.Equal(t, object{"ids": ids}, keyed.Post(change, body()).Object())
+	}
+	want := object{"user_ids": ids, "object_code": "company", "from_node_id": "31", "to_node_id": "32"}
+	dry := maps.Clone(want)
+	dry["dry_run"] = true
+	require.Equal(t, []object{dry, want}, asked, "the second answer of a key is the first again")
+	require.Zero(t, openChanges(t, s, "acme"))
+
+	// The other service is not asked about what this service refuses.
+	asked = nil
+	resigned := addUser(t, c, "resigned")
+	c.Post(path(resigned, "resign"), nil).OK(nil)
+	foreign := addUser(t, in(s, "globex"), "foreign")
+	for _, bad := range []struct {
+		more      object
+		locations []string
+	}{
+		{object{"ids": []any{first["id"], "1", resigned["id"], foreign["id"]}},
+			[]string{"body.ids[1]", "body.ids[2]", "body.ids[3]"}},
+		{object{"ids": []any{first["id"], first["id"]}}, []string{"body.ids[1]"}},
+		{object{"ids": []any{}}, []string{"body.ids"}}, {object{"ids": make([]string, 1001)}, []string{"body.ids"}},
+		{object{"object_code": ""}, []string{"body.object_code"}},
+		{object{"to_node_id": ""}, []string{"body.to_node_id"}},
+		{object{"node": "1"}, []string{"body.node"}},
+	} {
+		c.Post(change, body(bad.more)).Problem(http.StatusBadRequest, "invalid_parameters", bad.locations...)
+	}
+	require.Empty(t, asked)
+	refusal = apperr.Invalid("ids[1]", "is not a member of from_node_id")
+	c.Post(change, body()).Problem(http.StatusBadRequest, "invalid_parameters", "body.ids[1]")
+	refusal = apperr.New(apperr.InvalidState, "the node is dynamic")
+	c.Post(change, body()).Problem(http.StatusConflict, "invalid_state")
+	require.Zero(t, openChanges(t, s, "acme"))
+	unchanged(t, c, first)
+	for _, user := range []object{first, second} {
+		require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
+	}
+}
+
+// A change of several users whose answer is lost is told when its outcome is known.
+func TestChangeOrganizationOfUsersIsFinishedLater(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	first, second := addUser(t, c, "li.wei"), addUser(t, c, "wang.fang")
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-memberships",
+		func(context.Context, object) (object, error) {
+			return nil, apperr.New(apperr.Internal, "the answer is lost")
+		}))
+	c.Post("/v1/batch/users-change-organization", object{
+		"ids": []any{first["id"], second["id"]}, "object_code": "company", "to_node_id": "32",
+	}).Problem(http.StatusBadGateway, "outcome_unknown")
+	require.EqualValues(t, 1, openChanges(t, s, "acme"))
+	o := &organization{}
+	o.settle(t, s)
+	o.Lock()
+	o.changes = map[string]bool{}
+	o.everything = true
+	o.Unlock()
+	s.Clock.Advance(time.Minute)
+	s.RunTask("finish organization changes")
+	require.Zero(t, openChanges(t, s, "acme"))
+	for _, user := range []object{first, second} {
+		require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/picture"
+	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users/internal/credential"
@@ -70,6 +71,14 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	if err != nil {
 		return service.App{}, err
 	}
+	transit, err := d.DataKey(ctx, "passwords in transit")
+	if err != nil {
+		return service.App{}, err
+	}
+	recipient, err := secret.NewRecipient(transit)
+	if err != nil {
+		return service.App{}, err
+	}
 	var verifier realname.Verifier
 	if c.RealNameVerifier != "" {
 		verifier = realname.HTTPVerifier{URL: c.RealNameVerifier, Client: d.Outbound}
@@ -79,7 +88,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Verifier: verifier,
 		HashKey:  hashKey,
 		Lockout:  user.Lockout{Failures: c.LockoutFailures, Within: c.LockoutWithin, For: c.LockoutFor},
-		OnDelete: credential.DeleteOf,
+		OnDelete: credential.DeleteOf, Bind: credential.Bind,
 	})
 	credentials := credential.New(credential.Deps{Store: d.Store, Bus: d.Bus})
 	transfers := transfer.New(transfer.Deps{Store: d.Store, Users: users, Log: d.Log})
@@ -94,10 +103,15 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 				Name: "finish organization changes", Every: 5 * time.Second, Due: user.DueOrganizationChanges,
 				Do: users.FinishOrganizationChange,
 			}),
+			d.DueTask(service.DueWork{Name: "forget changes", Every: time.Minute, Due: user.DueChanges,
+				Do: users.ForgetChange}),
 			d.DueTask(service.DueWork{Name: "forget imports", Every: time.Minute, Due: transfer.Due,
 				Do: transfers.Forget}),
 		},
-		Answer: func(b *bus.Bus) error { return answer(b, users, credentials) },
+		Answer: func(b *bus.Bus) error {
+			return errors.Join(answer(b, users, credentials), answerSignIn(b, users, recipient),
+				answerProvisioning(b, users, recipient))
+		},
 	}, nil
 }
 

@@ -26,7 +26,7 @@ func TestCreateUser(t *testing.T) {
 		"locked_until": nil, "email_verified": false,
 		"mobile_verified": false, "real_name_status": "none", "real_name": "", "id_number_masked": "",
 		"password_set":         false,
-		"must_change_password": false, "time_password_changed": nil, "time_last_login": nil, "time_resigned": nil,
+		"must_change_password": false, "time_password_changed": nil, "time_last_login": nil, "time_resigned": nil, "managed_by": nil,
 		"sys_ext_props": object{}, "free_ext_props": object{}, "version": 1.0, "time_created": now,
 		"time_modified": now,
 	}, user)

@@ -48,6 +48,7 @@ var creations = map[string]creation{
 		"job", "/v1/jobs",
 		`{"code":%q,"name":"Nightly","schedule":{"type":"manual"},"target":{"type":"nats","subject":"nightly"}}`, "",
 	},
+	gateway.Provisioning: {"scim_connection", "/v1/provisioning/connections", `{"name":%q}`, ""},
 }
 
 // perTenant is how many records of each service a tenant gets at most: there are limits.

@@ -65,7 +65,7 @@ func TestKillNineOfTheEventsService(t *testing.T) {
 			return err == nil
 		}, "it is started again")
 	}
-	told := c.Told(t)
+	told := c.Told(t, acknowledged)
 	assert.Len(t, told, acknowledged)
 	hooks.RequireAll(t, told)
 	c.RequireAudited(t, told)

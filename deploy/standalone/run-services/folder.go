@@ -22,6 +22,7 @@ const (
 	readersPassword     = "secrets/nats.events.password"
 	administratorSecret = "secrets/administrator.secret"
 	gatewaySecret       = "secrets/gateway.secret"
+	consoleKeys         = "secrets/console.keys"
 	readersURL          = "secrets/nats.url" // the URL of NATS for readers of events; written at each start
 )
 
@@ -50,6 +51,7 @@ func openFolder(path string) (*folder, error) {
 	}
 	for name, made := range map[string]func() string{
 		encryptionKeys:      func() string { return secret.NewKey().Reveal() },
+		consoleKeys:         func() string { return secret.NewKey().Reveal() },
 		natsPassword:        func() string { return secret.Token(32) },
 		readersPassword:     func() string { return secret.Token(32) },
 		administratorSecret: func() string { return secret.Token(32) },

@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(command) > 0 {
 		return p.do(ctx, command, out)
 	}
-	p.greet(out)
+	p.greet(ctx, out)
 	<-ctx.Done()
 	fmt.Fprintln(out, "stopping")
 	return nil
@@ -107,7 +107,7 @@ func (p *platform) do(ctx context.Context, command []string, out io.Writer) erro
 }
 
 // greet prints what runs where, and how to use it.
-func (p *platform) greet(out io.Writer) {
+func (p *platform) greet(ctx context.Context, out io.Writer) {
 	fmt.Fprintf(out, "idplatform is running as separate processes\n\n")
 	for _, one := range slices.Concat(p.groups...) {
 		fmt.Fprintf(out, "  %-17s %-22s process %d\n", one.name, one.address, one.pid.Load())
@@ -118,5 +118,8 @@ func (p *platform) greet(out io.Writer) {
 	fmt.Fprintf(out, "  metrics   http://127.0.0.1:<the process's port + %d>/metrics\n", adminOffset)
 	const curl = `curl -u "%s:$(cat %s)" -d grant_type=client_credentials %s/v1/oauth2/token`
 	fmt.Fprintf(out, "\nThe first token:\n\n  "+curl+"\n", administrator, p.folder.join(administratorSecret), p.url)
+	if link := p.link(ctx); link != "" {
+		fmt.Fprintf(out, "\nConsole: %s (signs in once, within two minutes)\n", link)
+	}
 	fmt.Fprintf(out, "\nCtrl-C stops all. A process that ends by itself or is killed is started again.\n")
 }

@@ -4,11 +4,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/idplatform/idplatform/gateway"
 	"github.com/idplatform/idplatform/pkg/health"
@@ -24,12 +27,13 @@ import (
 // services in the order of their ports, which begin after the gateway's. A new service comes last.
 var services = []string{
 	gateway.Users, gateway.Applications, gateway.Organization, gateway.IdentitySources, gateway.Permissions,
-	gateway.Events, gateway.Automation,
+	gateway.Events, gateway.Automation, gateway.SignIn, gateway.Provisioning,
 }
 
 // Ports, from the gateway's on.
 const (
-	natsOffset      = 10
+	consoleOffset   = 10
+	natsOffset      = 11
 	adminOffset     = 1000
 	highestBasePort = 1<<16 - 1 - adminOffset - natsOffset
 )
@@ -48,8 +52,7 @@ type platform struct {
 func start(ctx context.Context, s settings, out io.Writer) (_ *platform, err error) {
 	if s.BasePort == 0 {
 		s.BasePort = freeBasePort()
-	}
-	if err := checkPorts(s.BasePort); err != nil {
+	} else if err := checkPorts(s.BasePort); err != nil {
 		return nil, err
 	}
 	f, err := openFolder(s.DataDir)
@@ -76,7 +79,7 @@ func start(ctx context.Context, s settings, out io.Writer) (_ *platform, err err
 		fmt.Fprintf(out, "%s ended (%v); it is started again\n", one.name, err)
 	}
 	// Any order works, because processes wait for each other. In this order none has to wait long.
-	for _, group := range [][]*process{{nats}, p.services(s), {p.gateway(s)}} {
+	for _, group := range [][]*process{{nats}, p.services(s), {p.console(s), p.gateway(s)}} {
 		p.groups = append(p.groups, group)
 		for _, one := range group {
 			one.keepRunning(ended)
@@ -160,13 +163,48 @@ func (p *platform) services(s settings) []*process {
 
 func (p *platform) gateway(s settings) *process {
 	one := p.process(s, "gateway", s.BasePort, "idp-gateway")
-	var upstreams []string
+	upstreams := []string{"console=http://" + local(s.BasePort+consoleOffset)}
 	for _, name := range services {
 		upstreams = append(upstreams, name+"="+s.serviceURL(name))
 	}
 	one.env = append(one.env, "IDP_UPSTREAMS="+strings.Join(upstreams, ","),
 		"IDP_GATEWAY_SECRET_FILE="+p.folder.join(gatewaySecret))
 	return one
+}
+
+// console is the web console, which calls the gateway.
+func (p *platform) console(s settings) *process {
+	one := p.process(s, gateway.Console, s.BasePort+consoleOffset, "idp-console")
+	one.env = slices.DeleteFunc(one.env, func(v string) bool { return strings.HasPrefix(v, "IDP_DRAIN_DELAY=") })
+	one.env = append(one.env, "IDP_GATEWAY="+p.url, "IDP_GATEWAY_SECRET_FILE="+p.folder.join(gatewaySecret),
+		"IDP_CONSOLE_KEYS_FILE="+p.folder.join(consoleKeys))
+	return one
+}
+
+// link returns a link that signs in to the console once; "" if there is none.
+func (p *platform) link(ctx context.Context) string {
+	password, err := p.folder.read(administratorSecret)
+	if err != nil {
+		return ""
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/console/~/links", nil)
+	if err != nil {
+		return ""
+	}
+	r.SetBasicAuth(administrator, url.QueryEscape(password))
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(r)
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Path string `json:"path"`
+	}
+	if json.NewDecoder(response.Body).Decode(&answer) != nil || answer.Path == "" {
+		return ""
+	}
+	return p.url + answer.Path
 }
 
 // process returns a process with the settings that all programs of the platform have, and their check of readiness.
@@ -225,7 +263,8 @@ func freeBasePort() int {
 
 // checkPorts returns an error that names every port that is in use.
 func checkPorts(base int) error {
-	ports := []int{base, base + adminOffset, base + natsOffset, base + natsOffset + adminOffset}
+	ports := []int{base, base + adminOffset, base + natsOffset, base + natsOffset + adminOffset,
+		base + consoleOffset, base + consoleOffset + adminOffset}
 	for i := range services {
 		ports = append(ports, base+1+i, base+1+i+adminOffset)
 	}

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // build builds all programs, as "make build" does, so that both share what is compiled.
 var build = sync.OnceValue(func() error {
 	args := []string{"build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", programsDir,
-		module + "gateway/cmd/idp-gateway", "github.com/nats-io/nats-server/v2"}
+		module + "gateway/cmd/idp-gateway", module + "console/cmd/idp-console", "github.com/nats-io/nats-server/v2"}
 	for _, name := range services {
 		args = append(args, module+"services/"+name+"/cmd/idp-"+name)
 	}
@@ -87,6 +87,9 @@ func TestDefaultPorts(t *testing.T) {
 		assert.Contains(t, string(help), local(port), name)
 		assert.Contains(t, string(help), local(port+adminOffset), name)
 	}
+	help, err := exec.Command(filepath.Join(programsDir, "idp-console"), "--help").Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(help), local(defaults().BasePort+consoleOffset))
 }
 
 func TestSecretsAreKept(t *testing.T) {
@@ -160,11 +163,12 @@ func TestStop(t *testing.T) {
 	p, err := start(context.Background(), s, io.Discard)
 	require.NoError(t, err)
 	var greeting bytes.Buffer
-	p.greet(&greeting)
+	p.greet(t.Context(), &greeting)
 	assert.Contains(t, greeting.String(), "identity-sources")
+	assert.Contains(t, greeting.String(), "/console/sign-in#")
 	p.stop()
 	require.NoError(t, checkPorts(s.BasePort), "no process listens")
-	for _, name := range append([]string{"gateway"}, services...) {
+	for _, name := range append([]string{"gateway", "console"}, services...) {
 		log, err := os.ReadFile(p.folder.join("logs/" + name + ".log"))
 		require.NoError(t, err)
 		assert.NotContains(t, string(log), `"level":"ERROR"`, name)

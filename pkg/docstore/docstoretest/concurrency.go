@@ -13,6 +13,8 @@ import (
 
 var concurrencyCases = []testCase{
 	{name: "concurrency/no update is lost", run: lostUpdates},
+	{name: "concurrency/what is read ahead is depended on when it is loaded", run: readAhead,
+		needs: []Feature{Transactions}},
 	{name: "concurrency/no write skew", run: writeSkew, needs: []Feature{Transactions, Serializable}},
 	{name: "concurrency/transfers keep the sum", run: transfers, needs: []Feature{Transactions}},
 	{name: "concurrency/one of two deletes succeeds", run: deleteRace},
@@ -39,6 +41,47 @@ func lostUpdates(t *testing.T, s *suite) {
 	a := f.get(t, ctx, "a")
 	require.EqualValues(t, callers*each, a.Rank)
 	require.EqualValues(t, callers*each+1, a.Version)
+}
+
+// readAhead: no update is lost of documents that were read ahead, and they are as the transaction itself wrote them.
+func readAhead(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a"), thing("b"))
+	f.insert(t, in(t, "t2"), thing("other"))
+	const callers, each = 4, 10
+	allOf(t, callers, func(int) error {
+		for done := 0; done < each; {
+			err := f.write(ctx, func(tx *docstore.Tx) error {
+				for _, id := range []string{"a", "b", "a"} {
+					if err := f.things.ReadAhead(ctx, tx, "a", "b", "none", "other"); err != nil {
+						return err
+					}
+					v, err := f.things.Load(ctx, tx, id)
+					if err != nil {
+						return err
+					}
+					v.Rank++
+					if _, err := f.things.Replace(ctx, tx, v); err != nil {
+						return err
+					}
+				}
+				found, err := f.things.LoadMany(ctx, tx, []string{"none", "other"})
+				if err == nil && len(found) > 0 {
+					err = errStop
+				}
+				return err
+			})
+			switch {
+			case err == nil:
+				done++
+			case apperr.KindOf(err) != apperr.VersionMismatch:
+				return err
+			}
+		}
+		return nil
+	})
+	require.EqualValues(t, 2*callers*each, f.get(t, ctx, "a").Rank)
+	require.EqualValues(t, callers*each, f.get(t, ctx, "b").Rank)
 }
 
 // writeSkew: two doctors each go off call if the other is on call; one must stay.

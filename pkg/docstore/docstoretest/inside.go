@@ -16,15 +16,10 @@ var insideCases = []testCase{
 	{name: "inside/other goroutines are not refused", run: othersInside},
 }
 
-// refusedInside: inside a Write every call of the store fails at once, with any context; otherwise the only writer
-// would wait for itself.
-func refusedInside(t *testing.T, s *suite) {
-	f, outer := s.open(t), in(t, "t1")
-	f.insert(t, outer, thing("a"))
-	_, err := f.NewID(outer) // so that the reserved block has ids left
-	require.NoError(t, err)
+// callsOf are the methods of a store that wait, so that none may be called inside a Write.
+func callsOf(t *testing.T, f *fixture) map[string]func(context.Context) error {
 	nested := func(*docstore.Tx) (struct{}, error) { t.Error("it ran"); return struct{}{}, nil }
-	calls := map[string]func(context.Context) error{
+	return map[string]func(context.Context) error{
 		"NewID":      func(ctx context.Context) error { _, err := f.NewID(ctx); return err },
 		"NewIDs":     func(ctx context.Context) error { _, err := f.NewIDs(ctx, 5000); return err },
 		"StartIDsAt": func(ctx context.Context) error { return f.StartIDsAt(ctx, 1<<44) },
@@ -56,6 +51,16 @@ func refusedInside(t *testing.T, s *suite) {
 		"Ping":      func(ctx context.Context) error { return f.Ping(ctx) },
 		"Check":     func(ctx context.Context) error { return f.Check(ctx) },
 	}
+}
+
+// refusedInside: inside a Write every call of the store fails at once, with any context; otherwise the only writer
+// would wait for itself.
+func refusedInside(t *testing.T, s *suite) {
+	f, outer := s.open(t), in(t, "t1")
+	f.insert(t, outer, thing("a"))
+	_, err := f.NewID(outer) // so that the reserved block has ids left
+	require.NoError(t, err)
+	calls := callsOf(t, f)
 	refused := func() {
 		t.Helper()
 		for name, call := range calls {

@@ -21,6 +21,8 @@ var sealedCases = []testCase{
 	{name: "sealed/a mask keeps the value, a text replaces it, an empty text removes it", run: sealedIsKept},
 	{name: "sealed/a mask keeps no value that would be sent elsewhere", run: sealedStaysOnItsRoute},
 	{name: "sealed/a value is deleted with its record", run: sealedDeleted},
+	{name: "sealed/a value given while its record is deleted does not stay", run: sealedWhileDeleted,
+		needs: []Feature{Transactions}},
 	{name: "sealed/values survive a rotation of the keys", run: sealedRotates},
 	{name: "sealed/values under older keys are listed, and sealed again", run: sealedAgain},
 	{name: "sealed/a value that a replica with the former keys writes is listed", run: sealedByFormerReplica},
@@ -200,6 +202,34 @@ func sealedDeleted(t *testing.T, s *suite) {
 	require.Empty(t, f.reveal(t, ctx, "1", "secret"))
 	require.Empty(t, f.reveal(t, ctx, "2", "secret"))
 	require.Equal(t, "hunter2", f.reveal(t, ctx, "3", "secret"))
+}
+
+func sealedWhileDeleted(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	for round := range 10 {
+		id := docID(round)
+		f.putSafe(t, ctx, id, `{}`)
+		for _, err := range together(2, func(i int) error {
+			if i == 0 {
+				_, err := f.trySafe(ctx, id, `{"secret":"hunter2"}`)
+				return err
+			}
+			return f.write(ctx, func(tx *docstore.Tx) error {
+				v, err := Safes.Load(ctx, tx, id)
+				if err == nil {
+					_, err = Safes.Delete(ctx, tx, v)
+				}
+				return err
+			})
+		}) {
+			if err != nil {
+				require.Equal(t, apperr.VersionMismatch, apperr.KindOf(err), "%v", err)
+			}
+		}
+		if _, err := Safes.Find(ctx, f.Store, id); apperr.IsNotFound(err) {
+			require.Empty(t, f.reveal(t, ctx, id, "secret"))
+		}
+	}
 }
 
 func sealedRotates(t *testing.T, s *suite) {

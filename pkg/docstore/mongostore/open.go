@@ -2,6 +2,7 @@ package mongostore
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -69,6 +70,7 @@ type Engine struct {
 	bulkWrite     bool // the server accepts writes to several collections in one command: MongoDB 8.0 and later
 	pool          *pool
 	numbers       numbers
+	writer        string // this process's name in the messages that it appends
 	turns         turns
 	abandoned     abandoned
 	outage        *outage
@@ -115,7 +117,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		client: client, db: client.Database(o.Database), log: o.Log, pool: connections, outage: down,
-		timeout: timeout, patience: patience,
+		timeout: timeout, patience: patience, writer: rand.Text(),
 	}
 	if e.transactional, err = e.probe(ctx); err == nil && !e.transactional {
 		if o.AllowStandalone {

@@ -22,8 +22,8 @@ const (
 	recordIndex     = "record"
 )
 
-// message is a docstore.Message as stored. Messages of earlier versions, which took Seq from a counter, have no
-// sequence, and a Seq less than any new one.
+// message is a docstore.Message as stored. Messages of earlier versions have no writer, and the earliest, which took
+// Seq from a counter, no sequence and a Seq less than any new one.
 type message struct {
 	Seq      int64  `bson:"_id"`
 	ID       string `bson:"event_id"`
@@ -31,6 +31,7 @@ type message struct {
 	Record   string `bson:"record"`
 	Payload  []byte `bson:"payload"`
 	Sequence int64  `bson:"sequence"`
+	Writer   string `bson:"writer,omitempty"` // a random name of the process
 }
 
 // numbers makes the Seq of messages, in the order of this process's clock. Another process may make the same number:
@@ -139,6 +140,7 @@ func (e *Engine) messages(ctx context.Context, filter bson.D, by string, limit i
 	for i, m := range stored {
 		messages[i] = docstore.Message{
 			Seq: m.Seq, ID: m.ID, Subject: m.Subject, Record: m.Record, Payload: m.Payload, Sequence: m.Sequence,
+			Elsewhere: m.Writer != "" && m.Writer != e.writer,
 		}
 	}
 	return messages, nil
@@ -179,7 +181,7 @@ func (t *tx) post() error {
 	for i, m := range t.messages {
 		raw, err := bson.Marshal(message{
 			Seq: first + int64(i), Sequence: m.Sequence, Record: m.Record,
-			ID: m.ID, Subject: m.Subject, Payload: m.Payload,
+			ID: m.ID, Subject: m.Subject, Payload: m.Payload, Writer: t.engine.writer,
 		})
 		if err != nil {
 			return fmt.Errorf("mongostore: encode a message: %w", err)

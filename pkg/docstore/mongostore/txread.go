@@ -106,6 +106,12 @@ func (p peek) Count(ctx context.Context, def *docstore.Def, tenant string, filte
 	return p.tx.count(ctx, def, tenant, filter, exactTo)
 }
 
+// ReadAhead makes documents known.
+func (t *tx) ReadAhead(ctx context.Context, def *docstore.Def, tenant string, ids []string) error {
+	_, err := t.get(ctx, def, tenant, ids)
+	return err
+}
+
 // get answers from the known documents, and asks the server for the others.
 func (t *tx) get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
 	if t.failed != nil {

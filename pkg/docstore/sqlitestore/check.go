@@ -3,8 +3,6 @@ package sqlitestore
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
@@ -156,56 +154,4 @@ func (c counter) String() string {
 		return "tenant " + c.tenant
 	}
 	return fmt.Sprintf("tenant %s, %s %q", c.tenant, c.index, c.value)
-}
-
-// Backup writes a copy of the last committed state to a new file, which must not exist yet. Others can read and write
-// meanwhile. When it returns nil, the copy is on disk.
-func (e *Engine) Backup(ctx context.Context, path string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("sqlitestore: backup: %s exists already", path)
-	}
-	part := path + ".partial"
-	if err := e.backup(ctx, part); err != nil {
-		_ = os.Remove(part)
-		return fmt.Errorf("sqlitestore: backup: %w", err)
-	}
-	if err := os.Rename(part, path); err != nil {
-		return fmt.Errorf("sqlitestore: backup: %w", err)
-	}
-	return syncFile(filepath.Dir(path))
-}
-
-func (e *Engine) backup(ctx context.Context, part string) error {
-	if err := os.Remove(part); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	if err := makeFile(part); err != nil { // VACUUM accepts an empty file
-		return err
-	}
-	// It needs a connection of its own: the readers have query_only, which refuses VACUUM.
-	conn, err := connect(ctx, e.driver, e.path, common)
-	if err != nil {
-		return err
-	}
-	uri, err := FileURI(part)
-	if err == nil {
-		_, err = conn.Exec(ctx, "VACUUM INTO ?1", uri)
-	}
-	if closed := conn.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return err
-	}
-	return syncFile(part)
-}
-
-// syncFile makes a written file, or a rename in a folder, survive power loss.
-func syncFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }

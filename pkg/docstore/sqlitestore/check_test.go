@@ -1,10 +1,7 @@
 package sqlitestore_test
 
 import (
-	"errors"
 	"os"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,38 +57,4 @@ func TestCheckFindsDamagedPages(t *testing.T) {
 	require.NoError(t, file.Close())
 	broken := openAt(t, f.path, notes)
 	require.Error(t, broken.Check(t.Context()))
-}
-
-func TestBackup(t *testing.T) {
-	t.Parallel()
-	f := open(t)
-	require.NoError(t, f.insert(tenant(t), newNote(0)))
-	to := filepath.Join(t.TempDir(), "copy of a file?.db")
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	var writing error
-	wg.Go(func() {
-		for i := 1; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-				writing = errors.Join(writing, f.insert(tenant(t), newNote(i)))
-			}
-		}
-	})
-	require.NoError(t, f.engine.Backup(t.Context(), to))
-	close(stop)
-	wg.Wait()
-	require.NoError(t, writing, "others write meanwhile")
-	require.Error(t, f.engine.Backup(t.Context(), to), "an existing copy is not overwritten")
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(to), "*partial*"))
-	require.NoError(t, err)
-	require.Empty(t, left)
-
-	restored := openAt(t, to, notes)
-	require.NoError(t, restored.Check(t.Context()))
-	require.GreaterOrEqual(t, restored.count(t), int64(1))
-	require.LessOrEqual(t, restored.count(t), f.count(t))
-	require.NoError(t, restored.insert(tenant(t), newNote(5000)))
 }

@@ -22,6 +22,9 @@ type Conn interface {
 	Exec(ctx context.Context, sql string, args ...any) (Result, error)
 	// Query runs one statement and calls each with every row. It stops at each's first error and returns that error.
 	Query(ctx context.Context, sql string, args []any, each func(Columns) error) error
+	// Backup copies the state that the connection sees to an empty file, page by page, and syncs the file. copied is
+	// called now and then with the number of bytes so far.
+	Backup(ctx context.Context, path string, copied func(int64)) error
 	// Close closes the connection and its statements.
 	Close() error
 }

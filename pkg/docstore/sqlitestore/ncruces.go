@@ -102,6 +102,38 @@ func (c *ncruces) Query(ctx context.Context, sql string, args []any, each func(C
 	return failure(ctx, stmt.Err())
 }
 
+// backupPages is how many pages are copied at a time: 4 MiB.
+const backupPages = 1024
+
+func (c *ncruces) Backup(ctx context.Context, path string, copied func(int64)) (err error) {
+	uri, err := FileURI(path)
+	if err != nil {
+		return err
+	}
+	size, err := number(ctx, c, "PRAGMA page_size")
+	if err != nil {
+		return err
+	}
+	backup, err := c.db.BackupInit("main", uri)
+	if err != nil {
+		return failure(ctx, err)
+	}
+	defer func() {
+		if closed := backup.Close(); err == nil { // otherwise it returns the failure again
+			err = failure(ctx, closed)
+		}
+	}()
+	for done := false; !done; copied(int64(backup.PageCount()-backup.Remaining()) * size) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if done, err = backup.Step(backupPages); err != nil {
+			return failure(ctx, err)
+		}
+	}
+	return nil
+}
+
 func (c *ncruces) Close() error {
 	for _, s := range c.stmts {
 		_ = s.Close() // reports the statement's last failure only

@@ -154,7 +154,7 @@ func TestFilesAreTheOwnersOnly(t *testing.T) {
 	t.Parallel()
 	f := open(t)
 	require.NoError(t, f.insert(tenant(t), newNote(1)))
-	require.NoError(t, f.engine.Backup(t.Context(), f.path+".copy"))
+	copyTo(t, f.engine, f.path+".copy")
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(f.path), "*"))
 	require.NoError(t, err)
 	require.Len(t, files, 4, "the file, its log, its index of the log, the copy")

@@ -21,6 +21,9 @@ type tx struct {
 // Peek returns the transaction itself: there is only one writer, so nothing that it finds can change.
 func (x *tx) Peek() docstore.Queries { return x }
 
+// ReadAhead does nothing: a later read costs no round trip.
+func (x *tx) ReadAhead(context.Context, *docstore.Def, string, []string) error { return nil }
+
 // Flush does nothing: SQLite checks each write at once.
 func (x *tx) Flush(context.Context) error { return nil }
 

@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ type turn struct {
 	begin  chan struct{} // sent by the writer: the turn begins
 	ended  chan error    // sent by the caller: fn has returned
 	answer chan error    // sent by the writer: committed, or the error
+	err    error         // what fn has returned
 	large  bool          // it gets no savepoint: SQLite keeps in memory everything that a savepoint could undo
 }
 
@@ -135,12 +137,12 @@ func (w *writer) loop() {
 	}
 }
 
-// batch runs first and the turns that follow it closely, and commits once.
+// batch runs first and the turns that follow it closely, and commits once. Turns that fail wait for the commit, too:
+// their reason may be what an earlier turn wrote, which nobody else can see yet.
 func (w *writer) batch(first *turn) {
-	var ok []*turn // turns to be committed
+	var ran []*turn
 	begun := false
-	ran := 0
-	for t := first; t != nil; t = w.next(ran) {
+	for t := first; t != nil; t = w.next(len(ran)) {
 		if !t.taken.CompareAndSwap(false, true) {
 			continue // its caller gave up
 		}
@@ -151,22 +153,16 @@ func (w *writer) batch(first *turn) {
 			}
 			begun = true
 		}
-		if t.large && ran == 0 {
+		if t.large && len(ran) == 0 {
 			w.alone(t)
 			return
 		}
-		err, lost := w.run(t)
-		ran++
-		if err != nil {
-			t.answer <- away(err)
-		} else {
-			ok = append(ok, t)
-		}
+		lost := w.run(t)
+		ran = append(ran, t)
 		if lost != nil {
 			_ = w.exec("ROLLBACK") // in most cases SQLite has already done so
-			for _, t := range ok {
-				t.answer <- away(lost)
-			}
+			answerAll(ran[:len(ran)-1], lost)
+			t.answer <- away(cmp.Or(t.err, lost))
 			return
 		}
 	}
@@ -177,8 +173,13 @@ func (w *writer) batch(first *turn) {
 	if err != nil {
 		_ = w.exec("ROLLBACK") // so that the next batch can begin
 	}
-	for _, t := range ok {
-		t.answer <- away(err)
+	answerAll(ran, err)
+}
+
+// answerAll tells callers how their turns ended: all the same if the batch is lost.
+func answerAll(ran []*turn, lost error) {
+	for _, t := range ran {
+		t.answer <- away(cmp.Or(lost, t.err))
 	}
 }
 
@@ -216,20 +217,18 @@ func (w *writer) next(ran int) *turn {
 
 // run gives a caller its turn. lost is the error if the whole batch is rolled back: after some failures (disk full, I/O
 // error) SQLite rolls back the transaction itself, and there is no savepoint left.
-func (w *writer) run(t *turn) (err, lost error) {
+func (w *writer) run(t *turn) (lost error) {
 	if err := w.exec("SAVEPOINT turn"); err != nil {
-		return err, err
+		t.err = err
+		return err
 	}
 	t.begin <- struct{}{}
-	if err = <-t.ended; err != nil {
-		if lost = w.exec("ROLLBACK TO turn"); lost != nil {
-			return err, lost
+	if t.err = <-t.ended; t.err != nil {
+		if lost := w.exec("ROLLBACK TO turn"); lost != nil {
+			return lost
 		}
 	}
-	if lost = w.exec("RELEASE turn"); lost != nil && err == nil {
-		err = lost
-	}
-	return err, lost
+	return w.exec("RELEASE turn")
 }
 
 func (w *writer) exec(sql string) error {

@@ -3,6 +3,7 @@ package sqlitestore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -113,6 +114,34 @@ func TestLostBatch(t *testing.T) {
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(f.insert(tenant(t), newNote(1))))
 	require.NoError(t, f.insert(tenant(t), newNote(1)))
 	require.NoError(t, f.Check(t.Context()))
+}
+
+// TestRefusalsWaitForTheCommit: nobody is refused because of something that was not stored in the end.
+func TestRefusalsWaitForTheCommit(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		f := open(t)
+		release := held(t, f)
+		errs := make(chan error, 10)
+		for range cap(errs) {
+			go func() {
+				err := f.insert(tenant(t), newNote(1))
+				if err != nil && apperr.KindOf(err) != apperr.Unavailable && f.count(t) == 0 {
+					err = fmt.Errorf("the note is not there yet: %w", err)
+				} else if apperr.KindOf(err) != apperr.Unavailable {
+					err = nil
+				}
+				errs <- err
+			}()
+		}
+		f.spy.failOnce("COMMIT", 13)
+		_ = release()
+		for range cap(errs) {
+			if err := <-errs; err != nil {
+				require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "%v", err)
+			}
+		}
+	}
 }
 
 func TestGoexitInATransaction(t *testing.T) {

@@ -16,33 +16,30 @@ import (
 // PagerRecord describes Pager for the OpenAPI document.
 type PagerRecord struct {
 	rest.Meta
-	Name    string     `json:"name"`
-	OwnerID string     `json:"owner_id"`
-	Number  string     `json:"number"`
+	Name    string     `json:"name" doc:"What it is called"`
+	OwnerID string     `json:"owner_id" doc:"Who carries it"`
+	Number  string     `json:"number" readOnly:"true" doc:"What pages are sent to"`
 	PIN     string     `json:"pin" doc:"Shown as ******"`
 	TimeEnd *time.Time `json:"time_end" nullable:"true" doc:"When the pager is deleted"`
 }
 
 // PagerInput is a pager to create, or the members of one to change.
 type PagerInput struct {
-	rest.MetaInput
-	Name    string     `json:"name"`
-	OwnerID string     `json:"owner_id,omitempty"`
-	Number  string     `json:"number,omitempty" readOnly:"true"`
-	PIN     string     `json:"pin" doc:"At least 4 characters; ****** keeps the old one"`
-	TimeEnd *time.Time `json:"time_end,omitempty" nullable:"true"`
+	rest.MembersOf[PagerRecord]
+	Name string `json:"name"`
+	PIN  string `json:"pin" writeOnly:"true" doc:"At least 4 characters; ****** keeps the old one"`
 }
 
 // PageForm is the form body of a page.
 type PageForm struct {
-	Number string `json:"number"`
-	PIN    string `json:"pin"`
-	Text   string `json:"text,omitempty"`
+	Number string `json:"number" doc:"The pager's"`
+	PIN    string `json:"pin" doc:"The pager's"`
+	Text   string `json:"text,omitempty" doc:"What it shows"`
 }
 
 // Paged is the answer to a page.
 type Paged struct {
-	Paged bool `json:"paged"`
+	Paged bool `json:"paged" doc:"Whether it was sent"`
 }
 
 type watchInput struct {

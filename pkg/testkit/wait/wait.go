@@ -29,6 +29,16 @@ func Until(t testing.TB, holds func() bool, messageAndArgs ...any) {
 	}
 }
 
+// Reach waits until a count is n or more. It waits as long as the count grows: much work takes long on a busy machine.
+func Reach(t testing.TB, n int, count func() int, messageAndArgs ...any) {
+	t.Helper()
+	for had := count(); had < n; {
+		now := had
+		Until(t, func() bool { now = count(); return now > had }, messageAndArgs...)
+		had = now
+	}
+}
+
 // Receive waits for a value from a channel, or for its end.
 func Receive[T any](t testing.TB, ch <-chan T, messageAndArgs ...any) T {
 	t.Helper()

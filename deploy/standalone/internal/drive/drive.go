@@ -88,12 +88,13 @@ func (c *Client) ChangeUsers(prefix string, changes int, enough func()) int {
 	return int(done.Load())
 }
 
-// Told reads the ids of all events about users from the feed, once nothing waits to be published.
-func (c *Client) Told(t testing.TB) map[string]bool {
+// Told reads the ids of all events about users from the feed. It waits until there are as many as changes, and a little
+// longer, for those that should not be there.
+func (c *Client) Told(t testing.TB, changes int) map[string]bool {
 	t.Helper()
 	told := map[string]bool{}
 	after := ""
-	for quiet := 0; quiet < 3; { // an empty page may only mean that the relay has not come so far
+	for quiet, since := 0, time.Now(); quiet < 3; { // an empty page may only mean that the relay has not come so far
 		answer, err := c.Do(http.MethodGet, "/v1/events?types=user.*&limit=1000&after="+after, "")
 		require.NoError(t, err)
 		var page struct {
@@ -106,10 +107,12 @@ func (c *Client) Told(t testing.TB) map[string]bool {
 			told[e.ID] = true
 		}
 		if after = page.Next; len(page.Items) > 0 || page.More {
-			quiet = 0
+			quiet, since = 0, time.Now()
 			continue
 		}
-		quiet++
+		if len(told) >= changes || time.Since(since) > wait.Long {
+			quiet++
+		}
 		time.Sleep(200 * time.Millisecond)
 	}
 	return told

@@ -83,7 +83,7 @@ func (w *Webhooks) Subscribe(t testing.TB, c *Client, works, failing int) {
 func (w *Webhooks) RequireAll(t testing.TB, told map[string]bool) {
 	t.Helper()
 	for _, path := range w.paths {
-		wait.Until(t, func() bool { return w.events(path) >= len(told) }, "%s has not all %d", path, len(told))
+		wait.Reach(t, len(told), func() int { return w.events(path, told) }, "%s has not all %d", path, len(told))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,9 +99,14 @@ func (w *Webhooks) RequireAll(t testing.TB, told map[string]bool) {
 		len(told), len(w.paths), w.requests, again)
 }
 
-// events is how many different events a path has accepted.
-func (w *Webhooks) events(path string) int {
+// events is how many of some events a path has accepted.
+func (w *Webhooks) events(path string, told map[string]bool) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.got[path])
+	for id := range told {
+		if w.got[path][id] > 0 {
+			n++
+		}
+	}
+	return n
 }

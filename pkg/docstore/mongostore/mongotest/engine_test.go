@@ -53,6 +53,7 @@ var engineCases = map[string]func(*testing.T, *databases){
 	"a failed write is undone":        failedWriteIsUndone,
 	"check finds damage":              checkFindsDamage,
 	"clocks that differ":              clocksThatDiffer,
+	"messages of another process":     messagesOfAnother,
 }
 
 func runEngineCases(t *testing.T, dbs *databases) {
@@ -279,4 +280,28 @@ func clocksThatDiffer(t *testing.T, dbs *databases) {
 	require.Equal(t, []string{"c/10", "a/10", "a/20"}, pending(now+3, 2))
 	require.NoError(t, store.Published(t.Context(), []int64{8, now + 3}))
 	require.Equal(t, []string{"b/0", "a/20", "b/20", "c/10", "a/30"}, pending(0, 10))
+}
+
+// messagesOfAnother: a relay leaves to another process what that one has appended, for a while.
+func messagesOfAnother(t *testing.T, dbs *databases) {
+	engine := dbs.open(t)
+	one := openStore(t, engine, first)
+	two := openStore(t, dbs.reopen(t, engine), first)
+	for id, store := range map[string]*docstore.Store{"one": one, "two": two} {
+		_, err := docstore.Write(system(), store, func(tx *docstore.Tx) (any, error) {
+			return nil, tx.Append(system(), docstore.Message{ID: id, Subject: "s", Record: id})
+		})
+		require.NoError(t, err)
+	}
+	elsewhere := func(store *docstore.Store) map[string]bool {
+		list, err := store.Pending(t.Context(), 0, 10)
+		require.NoError(t, err)
+		found := map[string]bool{}
+		for _, m := range list {
+			found[m.ID] = m.Elsewhere
+		}
+		return found
+	}
+	require.Equal(t, map[string]bool{"one": false, "two": true}, elsewhere(one))
+	require.Equal(t, map[string]bool{"one": true, "two": false}, elsewhere(two))
 }

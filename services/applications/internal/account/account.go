@@ -58,7 +58,7 @@ var accounts = docstore.Define(docstore.Schema[Account]{
 		docstore.Unique(docstore.ByText(byAccount, func(a *Account) string {
 			return within(a.AppID, textindex.Key(a.Account))
 		}), "account"),
-		docstore.ByText(byUser, func(a *Account) string { return a.UserID }),
+		docstore.Grouped(docstore.ByText(byUser, func(a *Account) string { return a.UserID }), byTimeCreated),
 		docstore.ByText(byHolder, func(a *Account) string { return within(a.AppID, a.UserID) }),
 		docstore.Unique(docstore.ByText(byDefault, func(a *Account) string {
 			if a.IsDefault != toggle.On {

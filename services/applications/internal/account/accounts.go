@@ -72,6 +72,9 @@ func insert(
 	if err != nil {
 		return nil, err
 	}
+	if err := readAhead(ctx, tx, appID, drafts); err != nil {
+		return nil, err
+	}
 	added := make([]*Account, len(drafts))
 	defaults := map[string]*Account{} // of the new sub-accounts, by user
 	for i, draft := range drafts {
@@ -106,6 +109,21 @@ func insert(
 		}
 	}
 	return docs, nil
+}
+
+// readAhead reads what says whether users may have more sub-accounts.
+func readAhead(ctx context.Context, tx *docstore.Tx, appID string, drafts []Account) error {
+	if len(drafts) < 2 {
+		return nil
+	}
+	users, held := make([]string, len(drafts)), make([]string, len(drafts))
+	for i := range drafts {
+		users[i], held[i] = drafts[i].UserID, holderID(appID, drafts[i].UserID)
+	}
+	if err := departures.ReadAhead(ctx, tx, users...); err != nil {
+		return err
+	}
+	return holders.ReadAhead(ctx, tx, held...)
 }
 
 // checkUsers asks whether the drafts' users exist.

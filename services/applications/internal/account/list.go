@@ -8,6 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
+	"github.com/idplatform/idplatform/services/applications/internal/toggle"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Filter selects sub-accounts of an application. The zero Filter selects all.
@@ -132,6 +134,12 @@ func (s *Accounts) List(
 	return accounts.List(ctx, s.Store, f.where(appID), p)
 }
 
+// OfUser returns a page of a user's sub-accounts in all applications; for a moment also those in an application that
+// was just deleted. The error is apperr.InvalidParameters (paging).
+func (s *Accounts) OfUser(ctx context.Context, userID string, p docstore.Paging) (docstore.Page[Account], error) {
+	return accounts.List(ctx, s.Store, docstore.Eq(byUser, docstore.Text(userID)), p)
+}
+
 // Query is List by conditions. The error may also be apperr.InvalidParameters at a condition.
 func (s *Accounts) Query(
 	ctx context.Context, appID string, c Conditions, p docstore.Paging,
@@ -144,4 +152,27 @@ func (s *Accounts) Query(
 		return docstore.Page[Account]{}, err
 	}
 	return accounts.List(ctx, s.Store, where, p)
+}
+
+// maxOfUser bounds the sub-accounts that a user can choose from.
+const maxOfUser = 100
+
+// EnabledOf returns the enabled sub-accounts of a user in an application, the first 100, in the order of ids.
+func (s *Accounts) EnabledOf(ctx context.Context, q questions.AccountsQuestion) (questions.SubAccounts, error) {
+	found := questions.SubAccounts{Accounts: []questions.SubAccount{}}
+	where := Filter{UserID: q.UserID, Status: toggle.On}.where(q.AppID)
+	page, err := accounts.Page(ctx, s.Store, docstore.Query{Filter: where, Limit: maxOfUser})
+	if err != nil {
+		return found, err
+	}
+	for i := range page.Docs {
+		a, err := page.Docs[i].Value()
+		if err != nil {
+			return found, err
+		}
+		found.Accounts = append(found.Accounts, questions.SubAccount{
+			ID: a.ID, Account: a.Account, DisplayName: a.DisplayName, IsDefault: a.IsDefault == toggle.On,
+		})
+	}
+	return found, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -57,6 +58,7 @@ type Profile struct {
 	ProtocolType     string          `json:"protocol_type"`
 	ProtocolProp     protocol.Prop   `json:"protocol_prop"` // also in the protocol's record, which has the secret
 	ConfigProp       ConfigProp      `json:"config_prop"`
+	SignInProp       SignInProp      `json:"sign_in_prop,omitzero"`
 	TemplateParams   TemplateParams  `json:"template_params,omitzero"`
 	Scopes           []string        `json:"scopes"`
 	JWKS             json.RawMessage `json:"jwks,omitempty"`     // public keys, RFC 7517
@@ -92,16 +94,17 @@ const (
 	byHost         = "host"
 	byKind         = "kind"
 	byConnection   = "connection"
+	byPlace        = "place"
 	byTimeCreated  = "time_created"
 	byTimeModified = "time_modified"
 )
 
 var applications = docstore.Define(docstore.Schema[Application]{
-	Name: "applications", Noun: "application",
+	Name: "applications", Noun: "application", Revision: 1,
 	Sortable: []string{byTimeCreated, byName, byTimeModified},
 	Due:      (*Application).due,
 	Settle:   func(a *Application, now clock.Time) { a.settle(now) },
-	Indexes: []docstore.Index[Application]{
+	Indexes: slices.Concat([]docstore.Index[Application]{
 		docstore.Unique(docstore.ByText(byName, func(a *Application) string { return textindex.Key(a.Name) }), "name"),
 		docstore.ByList(byNameGram, func(a *Application) []string {
 			return textindex.Grams("", textindex.Key(a.Name))
@@ -114,11 +117,12 @@ var applications = docstore.Define(docstore.Schema[Application]{
 			return kind(a.Type, a.Category, a.Status)
 		}), byTimeCreated, byName),
 		docstore.ByList(byConnection, (*Application).connections),
+		docstore.ByList(byPlace, (*Application).places),
 		docstore.ByNumber(byTimeCreated, func(a *Application) docstore.Value { return docstore.Moment(a.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(a *Application) docstore.Value {
 			return docstore.Moment(a.TimeModified)
 		}),
-	},
+	}, textindex.KeywordIndexes(func(a *Application) []string { return []string{a.Name, a.DomainSN, a.ClientID} })),
 })
 
 // kind is type, category and status in one text, so that one index serves lists by any of them.

@@ -130,27 +130,32 @@ func (s *Applications) draft(ctx context.Context, faults *apperr.Faults, edit Ed
 
 // add stores new applications with their secrets' hashes and protocols, and emits the events.
 func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at func(int) string) ([]Created, error) {
-	apps := make([]*Application, len(plans))
+	apps, protocols := make([]*Application, len(plans)), make([]*protocol.Protocol, len(plans))
+	ids := make([]string, len(plans))
 	for i, p := range plans {
 		a := p.Application
 		a.Secrets = slices.Clone(a.Secrets)
 		a.Secrets[0].TimeCreated = tx.Now
-		apps[i] = &a
+		apps[i], ids[i] = &a, a.ID
+		protocols[i] = &protocol.Protocol{
+			Meta: docstore.Meta{ID: p.protocolID}, AppID: a.ID, Type: a.ProtocolType, Status: toggle.On,
+			Prop: a.ProtocolProp,
+		}
 	}
 	docs, err := applications.InsertMany(ctx, tx, at, apps...)
 	if err != nil {
+		return nil, err
+	}
+	if err := secretHashes.ReadAhead(ctx, tx, ids...); err != nil {
+		return nil, err
+	}
+	if _, err := protocol.Protocols.InsertMany(ctx, tx, at, protocols...); err != nil {
 		return nil, err
 	}
 	all := make([]Created, len(plans))
 	for i, p := range plans {
 		a := apps[i]
 		if err := keepHashes(ctx, tx, a, map[string]string{a.Secrets[0].ID: HashSecret(p.secret)}); err != nil {
-			return nil, err
-		}
-		if _, err := protocol.Protocols.Insert(ctx, tx, &protocol.Protocol{
-			Meta: docstore.Meta{ID: p.protocolID}, AppID: a.ID, Type: a.ProtocolType, Status: toggle.On,
-			Prop: a.ProtocolProp,
-		}); err != nil {
 			return nil, err
 		}
 		if err := noteAdministrator(ctx, tx, a, false, a.administers()); err != nil {

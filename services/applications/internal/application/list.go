@@ -18,6 +18,8 @@ type Filter struct {
 	Types            []string
 	Type             string // Types and Type must both hold
 	Status, Category string
+	Keyword          string // a part of the name, of domain_sn or of the client id
+	IDs              []string
 }
 
 func (f Filter) where() (docstore.Filter, error) {
@@ -25,6 +27,7 @@ func (f Filter) where() (docstore.Filter, error) {
 	if key := textindex.Key(f.Name); key != "" {
 		all = append(all, textindex.Containing(byNameGram, byName, "", key))
 	}
+	all = append(all, textindex.HavingPart(f.Keyword), docstore.IDOrAll(f.IDs...))
 	for _, typ := range f.Types {
 		if typ != SelfBuilt && typ != FromTemplate {
 			return docstore.Filter{}, apperr.Invalid("types", "must be 1, 2 or both, joined by a comma")

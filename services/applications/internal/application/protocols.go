@@ -187,10 +187,10 @@ func (s *Applications) setProtocolStatus(ctx context.Context, id, kind, status, 
 
 // ProtocolSecret is the answer to the reset of a protocol's secret.
 type ProtocolSecret struct {
-	AppID      string `json:"app_id"`
-	Type       string `json:"protocol_type"`
-	Secret     string `json:"secret"`
-	SecretHint string `json:"secret_hint"`
+	AppID      string `json:"app_id" doc:"The application"`
+	Type       string `json:"protocol_type" doc:"Which protocol"`
+	Secret     string `json:"secret" format:"password" doc:"The new secret; shown once"`
+	SecretHint string `json:"secret_hint" doc:"Its last characters"`
 }
 
 // ResetProtocolSecret replaces a protocol's secret; the old one ends at once. The error is apperr.NotFound or Forbidden

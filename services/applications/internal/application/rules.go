@@ -76,6 +76,7 @@ func (p *Profile) check(faults *apperr.Faults, tenant string, rules Rules) {
 	p.checkRedirects(faults, "redirect_url", rules)
 	faults.Switch("sub_account_policy", &p.SubAccountPolicy, toggle.Off)
 	p.ConfigProp.check(faults.Within("config_prop"), tenant)
+	p.SignInProp.check(faults.Within("sign_in_prop"), rules)
 	_, unknown := auth.ParseScopes(strings.Join(p.Scopes, " "))
 	faults.Check(len(unknown) == 0 && !slices.Contains(p.Scopes, ""), "scopes", "must be scopes of the platform")
 	p.Scopes = unique(p.Scopes)

@@ -47,6 +47,12 @@ func (a *api) registerAccounts(s *rest.Server) {
 			"match": "all"},
 		Response: page,
 	}, a.queryAccounts)
+	rest.Handle(s, rest.Op{
+		ID: "list-accounts-of-user", Method: http.MethodGet, Path: "/v1/accounts", Scope: auth.ApplicationsRead,
+		Summary: "List a user's sub-accounts", Response: page,
+		Doc: "In all applications. An unknown user has none. `page_sort` by account or display_name sorts within " +
+			"each application.",
+	}, a.listAccountsOfUser)
 	a.registerAccount(s)
 }
 
@@ -97,7 +103,7 @@ func (a *api) createAccount(ctx context.Context, in *createAccountInput) (rest.R
 type createAccountsInput struct {
 	rest.ByID
 	Body struct {
-		Items []rest.JSON[AccountInput] `json:"items" minItems:"1" maxItems:"1000" nullable:"false"`
+		Items []rest.JSON[AccountInput] `json:"items" minItems:"1" maxItems:"1000" nullable:"false" doc:"1…1000 sub-accounts; all or none"`
 	}
 }
 
@@ -128,6 +134,16 @@ func (a *api) listAccounts(ctx context.Context, in *listAccountsInput) (rest.Lis
 	return rest.ListOf[Account](in.Paging, page, err)
 }
 
+type listAccountsOfUserInput struct {
+	UserID string `query:"user_id" required:"true" minLength:"1" maxLength:"64" doc:"The user's id" example:"1048601"`
+	rest.Paging
+}
+
+func (a *api) listAccountsOfUser(ctx context.Context, in *listAccountsOfUserInput) (rest.List[Account], error) {
+	page, err := a.accounts.OfUser(ctx, in.UserID, in.Page())
+	return rest.ListOf[Account](in.Paging, page, err)
+}
+
 type queryAccountsInput struct {
 	rest.ByID
 	Body AccountQuery
@@ -136,14 +152,14 @@ type queryAccountsInput struct {
 
 // AccountQuery are conditions on sub-accounts.
 type AccountQuery struct {
-	Conditions []AccountCondition `json:"conditions" maxItems:"20" nullable:"false"`
-	Match      string             `json:"match,omitempty" enum:"all,any" default:"all"`
+	Conditions []AccountCondition `json:"conditions" maxItems:"20" nullable:"false" doc:"What to select by"`
+	Match      string             `json:"match,omitempty" enum:"all,any" doc:"all or any of the conditions" default:"all"`
 }
 
 // AccountCondition is one condition.
 type AccountCondition struct {
-	Field string    `json:"field" enum:"user_id,account,display_name,status" example:"account"`
-	Op    string    `json:"op" enum:"eq,in,prefix,contains" example:"prefix"`
+	Field string    `json:"field" enum:"user_id,account,display_name,status" doc:"A member of the sub-account" example:"account"`
+	Op    string    `json:"op" enum:"eq,in,prefix,contains" doc:"How it is compared" example:"prefix"`
 	Value OneOrMany `json:"value"`
 }
 

@@ -18,7 +18,8 @@ func (a *api) registerApplications(s *rest.Server) {
 		Doc: "Its protocol is enabled. Its client secret is shown only in this answer, to callers with the scope " +
 			"`applications:secrets`. With `template_id`, members that are not given come from the template. The " +
 			"caller must have all scopes that it gives.",
-		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewApplication, Response: exampleCreated,
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Fresh: rest.FreshAlways,
+		Request: exampleNewApplication, Response: exampleCreated,
 	}, a.createApplication)
 	rest.Handle(s, rest.Op{
 		ID: "list-applications", Method: http.MethodGet, Path: "/v1/applications", Scope: auth.ApplicationsRead,
@@ -53,7 +54,7 @@ func (a *api) registerApplications(s *rest.Server) {
 		Doc: "Deletes its protocols, sub-accounts and secrets, too, and ends its tokens. The event " +
 			"`application.deleted` makes the permissions service delete its resources, sets and rules. Refused while " +
 			"other applications' rules grant its global resources or sets.",
-		Errors: []apperr.Kind{apperr.InUse}, Response: map[string]any{"id": "1048577"},
+		Errors: []apperr.Kind{apperr.InUse}, Fresh: rest.FreshAlways, Response: map[string]any{"id": "1048577"},
 	}, rest.Delete(a.apps.Delete))
 }
 
@@ -82,13 +83,22 @@ type listApplicationsInput struct {
 	Types    string `query:"types" maxLength:"64" doc:"Types, joined by commas; must hold together with type" example:"1,2"`
 	Status   string `query:"status" enum:"1,0"`
 	Category string `query:"category" enum:"1,2,3,4"`
+	rest.Search
+	rest.Selection
 	rest.Paging
 }
 
 func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (rest.List[Application], error) {
-	filter := application.Filter{Name: in.Name, Type: in.Type, Status: in.Status, Category: in.Category}
+	filter := application.Filter{
+		Name: in.Name, Type: in.Type, Status: in.Status, Category: in.Category, Keyword: in.Keyword,
+	}
 	if in.Types != "" {
 		filter.Types = strings.Split(in.Types, ",")
+	}
+	var faults apperr.Faults
+	filter.IDs = in.ReadIDs(&faults)
+	if err := faults.Err(); err != nil {
+		return rest.List[Application]{}, err
 	}
 	page, err := a.apps.List(ctx, filter, in.Page())
 	return rest.ListOf[Application](in.Paging, page, err)
@@ -107,8 +117,8 @@ func (a *api) registerBatch(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-applications", Method: http.MethodPost, Path: "/v1/batch/applications",
 		Scope: auth.ApplicationsWrite, Summary: "Create applications",
-		Doc:      "All or nothing. Each item is handled as by `create-application`.",
-		Errors:   []apperr.Kind{apperr.AlreadyExists},
+		Doc:    "All or nothing. Each item is handled as by `create-application`.",
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Fresh: rest.FreshAlways,
 		Request:  map[string]any{"items": []any{exampleNewApplication}},
 		Response: map[string]any{"items": []any{exampleCreated}},
 	}, a.createApplications)
@@ -116,7 +126,7 @@ func (a *api) registerBatch(s *rest.Server) {
 
 type createApplicationsInput struct {
 	Body struct {
-		Items []rest.JSON[ApplicationInput] `json:"items" minItems:"1" maxItems:"1000" nullable:"false"`
+		Items []rest.JSON[ApplicationInput] `json:"items" minItems:"1" maxItems:"1000" nullable:"false" doc:"1…1000 applications; all or none"`
 	}
 }
 

@@ -57,34 +57,34 @@ type AboutForm struct {
 
 // TokenBody is a token response (RFC 6749 §5.1).
 type TokenBody struct {
-	AccessToken string `json:"access_token"`
-	TokenType   string `json:"token_type" enum:"Bearer"`
+	AccessToken string `json:"access_token" doc:"RFC 6749: a JWT"`
+	TokenType   string `json:"token_type" enum:"Bearer" doc:"Bearer"`
 	ExpiresIn   int64  `json:"expires_in" doc:"Seconds"`
-	Scope       string `json:"scope"`
+	Scope       string `json:"scope" doc:"RFC 6749: its scopes, joined by spaces"`
 }
 
 // JWKSet is a JWK set (RFC 7517 §5).
 type JWKSet struct {
-	Keys []map[string]any `json:"keys"`
+	Keys []map[string]any `json:"keys" doc:"JWK (RFC 7517) of each public key"`
 }
 
 // Metadata is authorization server metadata (RFC 8414 §2).
 type Metadata struct {
-	Issuer                string   `json:"issuer"`
-	TokenEndpoint         string   `json:"token_endpoint"`
-	JWKSURI               string   `json:"jwks_uri"`
-	RevocationEndpoint    string   `json:"revocation_endpoint"`
-	IntrospectionEndpoint string   `json:"introspection_endpoint"`
-	ServiceDocumentation  string   `json:"service_documentation"`
-	ScopesSupported       []string `json:"scopes_supported"`
-	ResponseTypes         []string `json:"response_types_supported"`
-	GrantTypes            []string `json:"grant_types_supported"`
-	TokenMethods          []string `json:"token_endpoint_auth_methods_supported"`
-	TokenAlgorithms       []string `json:"token_endpoint_auth_signing_alg_values_supported"`
-	RevocationMethods     []string `json:"revocation_endpoint_auth_methods_supported"`
-	RevocationAlgs        []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
-	IntrospectionMethods  []string `json:"introspection_endpoint_auth_methods_supported"`
-	IntrospectionAlgs     []string `json:"introspection_endpoint_auth_signing_alg_values_supported"`
+	Issuer                string   `json:"issuer" doc:"RFC 8414 §2"`
+	TokenEndpoint         string   `json:"token_endpoint" doc:"RFC 8414 §2"`
+	JWKSURI               string   `json:"jwks_uri" doc:"RFC 8414 §2"`
+	RevocationEndpoint    string   `json:"revocation_endpoint" doc:"RFC 8414 §2"`
+	IntrospectionEndpoint string   `json:"introspection_endpoint" doc:"RFC 8414 §2"`
+	ServiceDocumentation  string   `json:"service_documentation" doc:"RFC 8414 §2"`
+	ScopesSupported       []string `json:"scopes_supported" doc:"RFC 8414 §2"`
+	ResponseTypes         []string `json:"response_types_supported" doc:"RFC 8414 §2"`
+	GrantTypes            []string `json:"grant_types_supported" doc:"RFC 8414 §2"`
+	TokenMethods          []string `json:"token_endpoint_auth_methods_supported" doc:"RFC 8414 §2"`
+	TokenAlgorithms       []string `json:"token_endpoint_auth_signing_alg_values_supported" doc:"RFC 8414 §2"`
+	RevocationMethods     []string `json:"revocation_endpoint_auth_methods_supported" doc:"RFC 8414 §2"`
+	RevocationAlgs        []string `json:"revocation_endpoint_auth_signing_alg_values_supported" doc:"RFC 8414 §2"`
+	IntrospectionMethods  []string `json:"introspection_endpoint_auth_methods_supported" doc:"RFC 8414 §2"`
+	IntrospectionAlgs     []string `json:"introspection_endpoint_auth_signing_alg_values_supported" doc:"RFC 8414 §2"`
 }
 
 func metadata(issuer string) Metadata {
@@ -146,6 +146,7 @@ func (o *oauth) registerTokens(s *rest.Server) {
 			Issuer: "https://id.example.com", TokenID: "N5V2W6LXOZQ3T7YB", Tenant: "acme",
 		},
 	}, o.introspect)
+	registerWhoami(s)
 }
 
 type tokenInput struct {
@@ -241,7 +242,7 @@ func (o *oauth) registerKeys(s *rest.Server) {
 
 // KeyList is the signing keys.
 type KeyList struct {
-	Keys []signing.Key `json:"keys"`
+	Keys []signing.Key `json:"keys" doc:"The first signs, the others only verify"`
 }
 
 type rotateInput struct {

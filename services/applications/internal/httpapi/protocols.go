@@ -49,6 +49,7 @@ func (a *api) registerProtocols(s *rest.Server) {
 		AlsoScopes: []auth.Scope{auth.ApplicationsSecrets}, Summary: "Reset a protocol's secret",
 		Doc: "The new secret is shown only in this answer; the old one ends. The caller must have all scopes of the " +
 			"application.",
+		Fresh:    rest.FreshAlways,
 		Response: map[string]any{"app_id": "1048577", "protocol_type": "oidc", "secret": "…", "secret_hint": "…a3f9"},
 	}, a.resetProtocolSecret)
 }

@@ -18,7 +18,7 @@ func (a *api) registerSecrets(s *rest.Server) {
 		AlsoScopes: []auth.Scope{auth.ApplicationsSecrets}, Summary: "Refresh an application's client secrets",
 		Doc: "The new secret is shown only in this answer. Earlier ones stay valid for `grace_seconds`; tokens end " +
 			"at once. The caller must have all scopes of the application.",
-		Errors: []apperr.Kind{apperr.InvalidState},
+		Errors: []apperr.Kind{apperr.InvalidState}, Fresh: rest.FreshAlways,
 		Response: map[string]any{
 			"client_id": "4mrhvkqtwz5c2d7ba3gxyun6ep", "client_secret": "…",
 			"time_expires_old": "2026-01-31T09:30:00.000Z",
@@ -33,8 +33,8 @@ type refreshSecretsInput struct {
 
 // FreshSecret is a new client secret.
 type FreshSecret struct {
-	ClientID       string    `json:"client_id" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
-	ClientSecret   string    `json:"client_secret" example:"…"`
+	ClientID       string    `json:"client_id" doc:"Whose it is" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
+	ClientSecret   string    `json:"client_secret" format:"password" doc:"The new secret; shown once" example:"…"`
 	TimeExpiresOld time.Time `json:"time_expires_old" doc:"When the former secrets expire"`
 }
 

@@ -86,6 +86,28 @@ func parseCertificate(text string) (*x509.Certificate, error) {
 	return cert, nil
 }
 
+// CheckCertificate checks a certificate (X.509, PEM) by which somebody else signs.
+func CheckCertificate(text string) error {
+	cert, err := parseCertificate(text)
+	if err == nil {
+		_, _, err = publicKey(cert.PublicKey)
+	}
+	return err
+}
+
+// RSAKey returns a private key that was checked as PKCS #8 (PEM). ok is false if it is not of RSA.
+func RSAKey(text secret.String) (pkcs8 string, ok bool) {
+	key, err := parseKey(text.Reveal())
+	if err != nil {
+		return "", false
+	}
+	if _, ok := key.(*rsa.PrivateKey); !ok {
+		return "", false
+	}
+	body, err := x509.MarshalPKCS8PrivateKey(key)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: body})), err == nil
+}
+
 // onlyBlock decodes PEM (RFC 7468) with exactly one block.
 func onlyBlock(text string, suffix string) (*pem.Block, error) {
 	if len(text) > maxPEM {

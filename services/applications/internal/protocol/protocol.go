@@ -37,17 +37,24 @@ type Protocol struct {
 type Doc = docstore.Doc[Protocol]
 
 const (
-	byOwner = "owner" // the application's id, the type
-	byApp   = "app_id"
+	byOwner  = "owner" // the application's id, the type
+	byApp    = "app_id"
+	byEntity = "sp_entity" // of SAML
 )
 
 // Protocols is the collection of protocol records.
 var Protocols = docstore.Define(docstore.Schema[Protocol]{
-	Name: "protocols", Noun: "protocol",
+	Name: "protocols", Noun: "protocol", Revision: 1,
 	Indexes: []docstore.Index[Protocol]{
 		docstore.Unique(docstore.ByText(byOwner, func(p *Protocol) string { return owner(p.AppID, p.Type) }),
 			"protocol_type"),
 		docstore.ByText(byApp, func(p *Protocol) string { return p.AppID }),
+		docstore.ByText(byEntity, func(p *Protocol) string {
+			if p.Type != SAML {
+				return ""
+			}
+			return p.Prop.SPEntity
+		}),
 	},
 	Sealed: func(p *Protocol) []docstore.Sealed {
 		return []docstore.Sealed{
@@ -69,6 +76,9 @@ func OfApplication(appID string) docstore.Filter { return docstore.Eq(byApp, doc
 func OfType(appID, kind string) docstore.Filter {
 	return docstore.Eq(byOwner, docstore.Text(owner(appID, kind)))
 }
+
+// OfEntity selects the protocols of SAML service providers with an entity id.
+func OfEntity(entity string) docstore.Filter { return docstore.Eq(byEntity, docstore.Text(entity)) }
 
 // RevealKey returns the signing key of SAML responses in plain text; empty if there is none.
 func (p *Protocol) RevealKey(ctx context.Context, r docstore.Reader) (secret.String, error) {

@@ -28,7 +28,7 @@ const (
 // Key is the public description of a signing key.
 type Key struct {
 	ID          string     `json:"id" doc:"The key id: kid in the tokens' headers, the JWK's SHA-256 thumbprint (RFC 7638)"`
-	TimeCreated clock.Time `json:"time_created"`
+	TimeCreated clock.Time `json:"time_created" doc:"When it was made"`
 	TimeActive  clock.Time `json:"time_active" doc:"When it starts to sign, until the next key does"`
 	TimeEnd     clock.Time `json:"time_end" nullable:"true" doc:"When its last token has expired and it is no longer published; null until a next key exists"`
 }

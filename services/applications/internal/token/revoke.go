@@ -44,16 +44,16 @@ func (t *Tokens) Revoke(ctx context.Context, by Caller, text string) error {
 
 // Introspection is the answer about a token (RFC 7662 §2.2). For an invalid token it has only Active.
 type Introspection struct {
-	Active    bool   `json:"active"`
-	Scope     string `json:"scope,omitempty"`
-	ClientID  string `json:"client_id,omitempty"`
-	TokenType string `json:"token_type,omitempty"`
-	Expires   int64  `json:"exp,omitempty"` // seconds since 1970
-	IssuedAt  int64  `json:"iat,omitempty"`
-	Subject   string `json:"sub,omitempty"`
-	Issuer    string `json:"iss,omitempty"`
-	TokenID   string `json:"jti,omitempty"`
-	Tenant    string `json:"tenant_id,omitempty"`
+	Active    bool   `json:"active" doc:"Whether the token holds now; false: nothing else is said"`
+	Scope     string `json:"scope,omitempty" doc:"RFC 7662: its scopes, joined by spaces"`
+	ClientID  string `json:"client_id,omitempty" doc:"RFC 7662: whose it is"`
+	TokenType string `json:"token_type,omitempty" doc:"Bearer"`
+	Expires   int64  `json:"exp,omitempty" doc:"RFC 7519: when it ends, in seconds since 1970"` // seconds since 1970
+	IssuedAt  int64  `json:"iat,omitempty" doc:"RFC 7519: when it was issued, in seconds since 1970"`
+	Subject   string `json:"sub,omitempty" doc:"RFC 7519: whom it is about"`
+	Issuer    string `json:"iss,omitempty" doc:"RFC 7519: who issued it"`
+	TokenID   string `json:"jti,omitempty" doc:"RFC 7519: its id"`
+	Tenant    string `json:"tenant_id,omitempty" doc:"The tenant that it is of"`
 }
 
 // Introspect describes a token of the platform. For callers of another tenant the token is not active.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -64,14 +65,14 @@ const (
 var components = docstore.Define(docstore.Schema[Component]{
 	Name: "components", Noun: "component",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
-	Indexes: []docstore.Index[Component]{
+	Indexes: slices.Concat([]docstore.Index[Component]{
 		docstore.Unique(docstore.ByText(byCode, func(c *Component) string { return c.Code }), "code"),
 		docstore.ByText(byName, func(c *Component) string { return textindex.Key(c.Name) }),
 		docstore.ByText(byType, func(c *Component) string { return c.Type }),
 		docstore.ByText(byStatus, func(c *Component) string { return c.Status }),
 		docstore.ByNumber(byTimeCreated, func(c *Component) docstore.Value { return docstore.Moment(c.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(c *Component) docstore.Value { return docstore.Moment(c.TimeModified) }),
-	},
+	}, textindex.KeywordIndexes(func(c *Component) []string { return []string{c.Name, c.Code} })),
 })
 
 var versions = docstore.Define(docstore.Schema[Version]{

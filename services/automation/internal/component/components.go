@@ -7,6 +7,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/fair"
+	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
 // Components are the use cases.
@@ -30,12 +31,12 @@ func (s *Components) check(ctx context.Context, d *Draft) (err error) {
 }
 
 // Filter selects components whose members are equal to its own. Empty members select all.
-type Filter struct{ Code, Type, Status string }
+type Filter struct{ Code, Type, Status, Keyword string }
 
 // List returns a page of components.
 func (s *Components) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Component], error) {
 	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byType, f.Type),
-		docstore.EqOrAll(byStatus, f.Status))
+		docstore.EqOrAll(byStatus, f.Status), textindex.HavingPart(f.Keyword))
 	return components.List(ctx, s.store, where, p)
 }
 

@@ -98,7 +98,7 @@ const (
 var functions = docstore.Define(docstore.Schema[Function]{
 	Name: "functions", Noun: "function",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
-	Indexes: []docstore.Index[Function]{
+	Indexes: slices.Concat([]docstore.Index[Function]{
 		docstore.Unique(docstore.ByText(byCode, func(f *Function) string { return f.Code }), "code"),
 		docstore.ByText(byName, func(f *Function) string { return textindex.Key(f.Name) }),
 		docstore.ByText(byRuntime, func(f *Function) string { return string(f.Runtime) }),
@@ -106,7 +106,7 @@ var functions = docstore.Define(docstore.Schema[Function]{
 		docstore.ByList(byEvent, (*Function).listensTo),
 		docstore.ByNumber(byTimeCreated, func(f *Function) docstore.Value { return docstore.Moment(f.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(f *Function) docstore.Value { return docstore.Moment(f.TimeModified) }),
-	},
+	}, textindex.KeywordIndexes(func(f *Function) []string { return []string{f.Name, f.Code} })),
 	Sealed: func(f *Function) (members []docstore.Sealed) {
 		// The code decides what it sends. Who may change the code may read the variables.
 		route := docstore.Route{"allowed_hosts": slices.Sorted(slices.Values(f.AllowedHosts))}

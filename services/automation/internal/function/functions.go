@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
@@ -48,12 +49,12 @@ func Collections() []*docstore.Def {
 type Doc = docstore.Doc[Function]
 
 // Filter selects functions whose members are equal to its own. Empty members select all.
-type Filter struct{ Code, Runtime, Status string }
+type Filter struct{ Code, Runtime, Status, Keyword string }
 
 // List returns a page of functions, without their code.
 func (s *Functions) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Function], error) {
 	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byRuntime, f.Runtime),
-		docstore.EqOrAll(byStatus, f.Status))
+		docstore.EqOrAll(byStatus, f.Status), textindex.HavingPart(f.Keyword))
 	return functions.List(ctx, s.Store, where, p)
 }
 

@@ -37,6 +37,7 @@ func (a *api) registerBuckets(s *rest.Server) {
 		Doc: "Refused while it has objects, unless `force=true`, which deletes them too. The deletion of many " +
 			"objects goes on after the answer; until it is finished, the bucket has the state `deleting` and " +
 			"nothing can be written.",
+		Fresh:    rest.FreshIfQuery("force"),
 		Response: rest.Deleted{ID: "1048577"},
 	}, a.deleteBucket)
 }
@@ -46,8 +47,13 @@ type ByBucket struct {
 	Bucket string `path:"bucket" maxLength:"64" doc:"1…64 letters, digits or . _ -" example:"settings"`
 }
 
-func (a *api) listBuckets(ctx context.Context, in *struct{ rest.Paging }) (rest.List[KVBucket], error) {
-	page, err := a.KV.Buckets(ctx, in.Page())
+type listBucketsInput struct {
+	rest.Search
+	rest.Paging
+}
+
+func (a *api) listBuckets(ctx context.Context, in *listBucketsInput) (rest.List[KVBucket], error) {
+	page, err := a.KV.Buckets(ctx, in.Keyword, in.Page())
 	return rest.ListOf[KVBucket](in.Paging, page, err)
 }
 
@@ -80,27 +86,17 @@ func (a *api) deleteBucket(ctx context.Context, in *deleteBucketInput) (rest.Del
 // KVBucket describes kv.Bucket for the OpenAPI document.
 type KVBucket struct {
 	rest.Meta
-	Name           string     `json:"name" example:"settings"`
-	Description    string     `json:"description"`
+	Name           string     `json:"name" readOnly:"true" doc:"1…64 letters, digits or . _ -; unique" example:"settings"`
+	Description    string     `json:"description" doc:"Up to 1024 characters"`
 	TTLSeconds     int64      `json:"ttl_seconds" doc:"Of objects that are written without their own; 0: forever"`
-	History        int64      `json:"history" doc:"How many former states of an object are kept"`
-	MaxObjectBytes int64      `json:"max_object_bytes" doc:"Of a value as compact JSON"`
-	State          string     `json:"state" enum:"active,deleting"`
-	TimeDeleted    *time.Time `json:"time_deleted" nullable:"true" doc:"When its deletion began"`
+	History        int64      `json:"history" doc:"How many former states of an object are kept: 0…100"`
+	MaxObjectBytes int64      `json:"max_object_bytes" doc:"Of a value as compact JSON: 1…1048576, which is what it is if absent"`
+	State          string     `json:"state" readOnly:"true" enum:"active,deleting" doc:"deleting: its objects are being deleted"`
+	TimeDeleted    *time.Time `json:"time_deleted" readOnly:"true" nullable:"true" doc:"When its deletion began"`
 }
 
 // KVBucketInput is a bucket's settings. Read-only members may be sent back and do not count.
-type KVBucketInput struct {
-	rest.MetaInput
-	Description    string `json:"description,omitempty" doc:"Up to 1024 characters"`
-	TTLSeconds     int64  `json:"ttl_seconds,omitempty" doc:"Of objects that are written without their own; 0: forever"`
-	History        int64  `json:"history,omitempty" doc:"How many former states of an object are kept: 0…100"`
-	MaxObjectBytes int64  `json:"max_object_bytes,omitempty" doc:"1…1048576; 1 MiB if absent"`
-
-	Name        string     `json:"name,omitempty" readOnly:"true"`
-	State       string     `json:"state,omitempty" readOnly:"true"`
-	TimeDeleted *time.Time `json:"time_deleted,omitempty" nullable:"true" readOnly:"true"`
-}
+type KVBucketInput struct{ rest.MembersOf[KVBucket] }
 
 var exampleBucketInput = map[string]any{"description": "Settings of the console", "history": 10}
 

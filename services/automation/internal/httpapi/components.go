@@ -67,11 +67,13 @@ type listComponentsInput struct {
 	Code   string `query:"code" maxLength:"64"`
 	Type   string `query:"type" maxLength:"64"`
 	Status string `query:"status" enum:"1,0"`
+	rest.Search
 	rest.Paging
 }
 
 func (a *api) listComponents(ctx context.Context, in *listComponentsInput) (rest.List[Component], error) {
-	page, err := a.Components.List(ctx, component.Filter{Code: in.Code, Type: in.Type, Status: in.Status}, in.Page())
+	filter := component.Filter{Code: in.Code, Type: in.Type, Status: in.Status, Keyword: in.Keyword}
+	page, err := a.Components.List(ctx, filter, in.Page())
 	return rest.ListOf[Component](in.Paging, page, err)
 }
 
@@ -121,26 +123,23 @@ type ComponentProfile struct {
 type Component struct {
 	rest.Meta
 	ComponentProfile
-	Status           string     `json:"status" enum:"1,0"`
-	ComponentVersion int64      `json:"component_version" doc:"The last that was published; 0 for none"`
-	TimePublished    *time.Time `json:"time_published" nullable:"true"`
+	Status           string     `json:"status" enum:"1,0" doc:"1: people may use it"`
+	ComponentVersion int64      `json:"component_version" readOnly:"true" doc:"The last that was published; 0 for none"`
+	TimePublished    *time.Time `json:"time_published" readOnly:"true" nullable:"true" doc:"When the last version was published; null: none is"`
 }
 
 // ComponentInput is a component to be created or changed. Read-only members may be sent back and do not count.
 type ComponentInput struct {
-	rest.MetaInput
+	rest.MembersOf[Component]
 	ComponentProfile
 	Status string `json:"status,omitempty" enum:"1,0" doc:"1 if absent"`
-
-	ComponentVersion int64      `json:"component_version,omitempty" readOnly:"true"`
-	TimePublished    *time.Time `json:"time_published,omitempty" nullable:"true" readOnly:"true"`
 }
 
 // ComponentVersion describes component.Version for the OpenAPI document.
 type ComponentVersion struct {
 	rest.Meta
-	ComponentID      string `json:"component_id"`
-	ComponentVersion int64  `json:"component_version"`
+	ComponentID      string `json:"component_id" doc:"The component"`
+	ComponentVersion int64  `json:"component_version" doc:"Counts the versions from 1"`
 	ComponentProfile
 }
 

@@ -120,11 +120,12 @@ type listFunctionsInput struct {
 	Code    string `query:"code" maxLength:"64"`
 	Runtime string `query:"runtime" enum:"javascript,wasm"`
 	Status  string `query:"status" enum:"1,0"`
+	rest.Search
 	rest.Paging
 }
 
 func (a *api) listFunctions(ctx context.Context, in *listFunctionsInput) (rest.List[Function], error) {
-	filter := function.Filter{Code: in.Code, Runtime: in.Runtime, Status: in.Status}
+	filter := function.Filter{Code: in.Code, Runtime: in.Runtime, Status: in.Status, Keyword: in.Keyword}
 	page, err := a.Functions.List(ctx, filter, in.Page())
 	return rest.ListOf[Function](in.Paging, page, err)
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 )
@@ -76,6 +78,14 @@ func (a *api) registerJobActions(s *rest.Server) {
 		Response: FireTimes{[]string{"2026-02-01T01:30:00.000Z"}},
 	}, a.fireTimes)
 	rest.Handle(s, rest.Op{
+		ID: "preview-fire-times", Method: http.MethodPost, Path: "/v1/jobs/fire-times", Scope: auth.JobsRead,
+		Summary: "List the times at which a schedule would fire next", Momentary: true,
+		Doc: "As if a job had the schedule from now on. A schedule that a job cannot have is refused as by " +
+			"`create-job`.",
+		Request:  map[string]any{"schedule": exampleJobInput["schedule"], "count": 3},
+		Response: FireTimes{[]string{"2026-02-01T01:30:00.000Z"}},
+	}, a.previewFireTimes)
+	rest.Handle(s, rest.Op{
 		ID: "pre-create-job-id", Method: http.MethodPost, Path: "/v1/jobs/pre-created-id", Scope: auth.JobsWrite,
 		Summary: "Get an id for a job to be created", Doc: "A job can be created with this id in the next 24 hours.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: rest.Deleted{ID: "1048577"},
@@ -108,18 +118,20 @@ func (a *api) registerJobActions(s *rest.Server) {
 
 // JobIDs names jobs.
 type JobIDs struct {
-	IDs []string `json:"ids" minItems:"1" maxItems:"1000"`
+	IDs []string `json:"ids" minItems:"1" maxItems:"1000" doc:"1…1000 ids"`
 }
 
 type listJobsInput struct {
 	Code   string `query:"code" maxLength:"64"`
 	State  string `query:"state" enum:"scheduled,suspended,finished"`
 	Target string `query:"target_type" enum:"webhook,nats,function"`
+	rest.Search
 	rest.Paging
 }
 
 func (a *api) listJobs(ctx context.Context, in *listJobsInput) (rest.List[Job], error) {
-	page, err := a.Jobs.List(ctx, job.Filter{Code: in.Code, State: in.State, Target: in.Target}, in.Page())
+	filter := job.Filter{Code: in.Code, State: in.State, Target: in.Target, Keyword: in.Keyword}
+	page, err := a.Jobs.List(ctx, filter, in.Page())
 	return rest.ListOf[Job](in.Paging, page, err)
 }
 
@@ -161,7 +173,10 @@ type fireTimesInput struct {
 }
 
 func (a *api) fireTimes(ctx context.Context, in *fireTimesInput) (FireTimes, error) {
-	times, err := a.Jobs.FireTimes(ctx, in.ID, in.Number)
+	return fireTimesOf(a.Jobs.FireTimes(ctx, in.ID, in.Number))
+}
+
+func fireTimesOf(times []clock.Time, err error) (FireTimes, error) {
 	answer := FireTimes{make([]string, len(times))}
 	for i, at := range times {
 		answer.FireTimes[i] = at.String()
@@ -169,9 +184,29 @@ func (a *api) fireTimes(ctx context.Context, in *fireTimesInput) (FireTimes, err
 	return answer, err
 }
 
+type previewInput struct {
+	Body struct {
+		Schedule rest.JSON[JobSchedule] `json:"schedule" doc:"The draft"`
+		Number   int                    `json:"count,omitempty" minimum:"1" maximum:"100" default:"10" doc:"How many"`
+	}
+}
+
+func (a *api) previewFireTimes(_ context.Context, in *previewInput) (FireTimes, error) {
+	var schedule job.Schedule
+	if in.Body.Schedule.Text() == "" {
+		return FireTimes{}, nil // the request is refused because it is missing
+	}
+	if err := in.Body.Schedule.Into(&schedule); err != nil {
+		return FireTimes{}, err
+	}
+	return fireTimesOf(a.Jobs.PreviewFireTimes(schedule, cmp.Or(in.Body.Number, defaultTimes)))
+}
+
+const defaultTimes = 10
+
 // FireTimes are the times at which a job fires next unless it is changed.
 type FireTimes struct {
-	FireTimes []string `json:"fire_times" format:"date-time" nullable:"false"`
+	FireTimes []string `json:"fire_times" format:"date-time" nullable:"false" doc:"The next times, in UTC"`
 }
 
 // TriggerInput is the body of a trigger.
@@ -181,7 +216,7 @@ type TriggerInput struct {
 
 // JobSchedule says when a job fires.
 type JobSchedule struct {
-	Type         string     `json:"type" enum:"cron,interval,once,manual"`
+	Type         string     `json:"type" enum:"cron,interval,once,manual" doc:"cron: at times of a calendar; interval: again and again; once: at a time; manual: only when triggered"`
 	Cron         string     `json:"cron,omitempty" doc:"For cron: the expression" example:"30 2 * * MON-FRI"`
 	Timezone     string     `json:"timezone,omitempty" doc:"For cron: an IANA name; UTC if absent" example:"Europe/Berlin"`
 	EverySeconds int64      `json:"every_seconds,omitempty" doc:"For interval: counted from when the schedule was set or the job resumed"`
@@ -190,12 +225,18 @@ type JobSchedule struct {
 
 // JobTarget is what a job runs.
 type JobTarget struct {
-	Type       string `json:"type" enum:"webhook,nats,function"`
+	Type       string `json:"type" enum:"webhook,nats,function" doc:"webhook: a request; nats: a message; function: a call"`
 	URL        string `json:"url,omitempty" doc:"For webhook: status 202 accepts a run, another 2xx ends it with the body as its result"`
 	Subject    string `json:"subject,omitempty" doc:"For nats: runs go to idp.jobs.<tenant>.<subject>" example:"reports"`
 	FunctionID string `json:"function_id,omitempty" doc:"For function: its id; the function cannot be deleted while a job has it as its target"`
 	Payload    any    `json:"payload,omitempty" doc:"Up to 64 KiB"`
-	Secret     string `json:"secret,omitempty" doc:"For webhook: signs the requests (Standard Webhooks): whsec_ and the base64 of 24…64 bytes. Shown as ******, which keeps it if sent back with the same URL"`
+	Secret     string `json:"secret,omitempty" doc:"For webhook: signs the requests (Standard Webhooks). Shown as ******"`
+}
+
+// JobTargetInput is the target of a job to be created or changed.
+type JobTargetInput struct {
+	JobTarget
+	Secret string `json:"secret,omitempty" writeOnly:"true" doc:"For webhook: signs the requests (Standard Webhooks): whsec_ and the base64 of 24…64 bytes. ****** keeps it, with the same URL"`
 }
 
 // JobRetry says how often, and after which pauses, a failed run is tried again.
@@ -209,10 +250,10 @@ type JobProfile struct {
 	Code           string      `json:"code" doc:"1…64 letters, digits or . _ -; unique" example:"nightly-report"`
 	Name           string      `json:"name" doc:"1…128 characters" example:"Nightly report"`
 	Description    string      `json:"description,omitempty" doc:"Up to 1024 characters"`
-	Schedule       JobSchedule `json:"schedule"`
-	Target         JobTarget   `json:"target"`
+	Schedule       JobSchedule `json:"schedule" doc:"When it fires"`
+	Target         JobTarget   `json:"target" doc:"What it runs"`
 	TimeoutSeconds int64       `json:"timeout_seconds,omitempty" doc:"Of one attempt: 1…86400; 60 if absent"`
-	Retry          JobRetry    `json:"retry,omitzero"`
+	Retry          JobRetry    `json:"retry,omitzero" doc:"What happens when a run fails"`
 	Concurrency    string      `json:"concurrency,omitempty" enum:"allow,skip,queue" doc:"What happens when the job fires while a run is unfinished: another run starts (allow), none does (skip), or it waits (queue); allow if absent"`
 	Misfire        string      `json:"misfire,omitempty" enum:"fire_once,skip" doc:"What happens to times that were missed by more than a minute: one run for all (fire_once) or none (skip); fire_once if absent"`
 	Status         string      `json:"status,omitempty" enum:"1,0" doc:"0 disables the job; 1 if absent"`
@@ -220,9 +261,9 @@ type JobProfile struct {
 
 // JobState has the members that the scheduler sets.
 type JobState struct {
-	State          string     `json:"state,omitempty" readOnly:"true" enum:"scheduled,suspended,finished"`
-	NextFireTime   *time.Time `json:"next_fire_time,omitempty" nullable:"true" readOnly:"true"`
-	LastSubJobID   string     `json:"last_sub_job_id,omitempty" readOnly:"true"`
+	State          string     `json:"state,omitempty" readOnly:"true" enum:"scheduled,suspended,finished" doc:"suspended: it does not fire; finished: it never fires again"`
+	NextFireTime   *time.Time `json:"next_fire_time,omitempty" nullable:"true" readOnly:"true" doc:"null: none"`
+	LastSubJobID   string     `json:"last_sub_job_id,omitempty" readOnly:"true" doc:"Its last run; empty: none"`
 	Fired          int64      `json:"fired,omitempty" readOnly:"true" doc:"How many runs the job has had"`
 	ScheduledSince *time.Time `json:"scheduled_since,omitempty" readOnly:"true" doc:"When the schedule was set or resumed"`
 }
@@ -236,13 +277,12 @@ type Job struct {
 
 // JobInput is a job to be created or changed. Read-only members may be sent back and do not count.
 type JobInput struct {
-	ID           string    `json:"id,omitempty" doc:"Only on creation: a pre-created id"`
-	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`
-	Version      int64     `json:"version,omitempty" readOnly:"true"`
-	TimeCreated  time.Time `json:"time_created,omitzero" readOnly:"true"`
-	TimeModified time.Time `json:"time_modified,omitzero" readOnly:"true"`
-	JobProfile
-	JobState
+	rest.MembersOf[Job]
+	ID       string         `json:"id,omitempty" doc:"Only on creation: a pre-created id"`
+	Code     string         `json:"code"`
+	Name     string         `json:"name"`
+	Schedule JobSchedule    `json:"schedule"`
+	Target   JobTargetInput `json:"target"`
 }
 
 var exampleJobInput = map[string]any{

@@ -136,50 +136,38 @@ func (a *api) getHistory(ctx context.Context, in *historyInput) (rest.List[KVVer
 // KVObject describes kv.Object for the OpenAPI document.
 type KVObject struct {
 	rest.Meta
-	Bucket       string     `json:"bucket" example:"settings"`
-	Key          string     `json:"key" example:"console/theme"`
-	ContentType  string     `json:"content_type" example:"application/json"`
-	Size         int64      `json:"size" doc:"Of the value as compact JSON, in bytes"`
-	TimeExpires  *time.Time `json:"time_expires" nullable:"true"`
-	KeptVersions int64      `json:"kept_versions" doc:"How many former states are kept"`
+	Bucket       string     `json:"bucket" readOnly:"true" doc:"The name of its bucket" example:"settings"`
+	Key          string     `json:"key" doc:"Its name in the bucket" example:"console/theme"`
+	ContentType  string     `json:"content_type" doc:"Of the value, for its readers; up to 128 characters; application/json if absent" example:"application/json"`
+	Size         int64      `json:"size" readOnly:"true" doc:"Of the value as compact JSON, in bytes"`
+	TimeExpires  *time.Time `json:"time_expires" readOnly:"true" nullable:"true" doc:"When it is deleted by itself; null: never"`
+	KeptVersions int64      `json:"kept_versions" readOnly:"true" doc:"How many former states are kept"`
 	Value        any        `json:"value,omitempty" doc:"Any JSON; absent from lists without include_values"`
-}
-
-// KVObjectState has the read-only members of an object, which may be sent back and do not count.
-type KVObjectState struct {
-	rest.MetaInput
-	Bucket       string     `json:"bucket,omitempty" readOnly:"true"`
-	Size         int64      `json:"size,omitempty" readOnly:"true"`
-	TimeExpires  *time.Time `json:"time_expires,omitempty" nullable:"true" readOnly:"true"`
-	KeptVersions int64      `json:"kept_versions,omitempty" readOnly:"true"`
 }
 
 // KVObjectInput is an object to be created.
 type KVObjectInput struct {
-	KVObjectState
-	Key         string `json:"key" maxLength:"1024" doc:"Up to 1024 bytes; segments between slashes must not be empty, . or .." example:"console/theme"`
-	Value       any    `json:"value" doc:"Any JSON"`
-	ContentType string `json:"content_type,omitempty" doc:"Of the value, for its readers; up to 128 characters; application/json if absent"`
-	TTLSeconds  *int64 `json:"ttl_seconds,omitempty" doc:"After which the object expires; 0: never; the bucket's if absent"`
+	rest.MembersOf[KVObject]
+	Key        string `json:"key" maxLength:"1024" doc:"Up to 1024 bytes; segments between slashes must not be empty, . or .."`
+	Value      any    `json:"value" doc:"Any JSON"`
+	TTLSeconds *int64 `json:"ttl_seconds,omitempty" doc:"After which the object expires; 0: never; the bucket's if absent"`
 }
 
 // KVValueInput is an object to be written.
 type KVValueInput struct {
-	KVObjectState
-	Value       any    `json:"value" doc:"Any JSON"`
-	ContentType string `json:"content_type,omitempty" doc:"Of the value, for its readers; up to 128 characters; application/json if absent"`
-	TTLSeconds  *int64 `json:"ttl_seconds,omitempty" doc:"After which the object expires; 0: never; the bucket's if absent"`
-
-	Key string `json:"key,omitempty" readOnly:"true"`
+	rest.MembersOf[KVObject]
+	Key        string `json:"key,omitempty" readOnly:"true"`
+	Value      any    `json:"value" doc:"Any JSON"`
+	TTLSeconds *int64 `json:"ttl_seconds,omitempty" doc:"After which the object expires; 0: never; the bucket's if absent"`
 }
 
 // KVVersion describes kv.Version for the OpenAPI document.
 type KVVersion struct {
-	Version      int64     `json:"version"`
-	TimeModified time.Time `json:"time_modified"`
-	ContentType  string    `json:"content_type"`
-	Size         int64     `json:"size"`
-	Value        any       `json:"value"`
+	Version      int64     `json:"version" doc:"Of the object then"`
+	TimeModified time.Time `json:"time_modified" doc:"When it became the value"`
+	ContentType  string    `json:"content_type" doc:"Of the value"`
+	Size         int64     `json:"size" doc:"Of the value as compact JSON, in bytes"`
+	Value        any       `json:"value" doc:"As it was"`
 }
 
 var (

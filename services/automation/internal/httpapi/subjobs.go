@@ -31,7 +31,7 @@ func (a *api) registerSubJobs(s *rest.Server) {
 	}, a.listSubJobs)
 	rest.Handle(s, rest.Op{
 		ID: "create-sub-job", Method: http.MethodPost, Path: allSubJobs, Record: rest.NoRecord, Scope: auth.JobsWrite,
-		Summary: "Split a part off a run", Errors: []apperr.Kind{apperr.InvalidState},
+		Summary: "Split a part off a run", Errors: []apperr.Kind{apperr.InvalidState}, Fresh: rest.FreshAlways,
 		Doc: "The platform does not run a part. Its worker reports progress and result, with a credential or with " +
 			"the `callback_token`, which is shown once. A part that is unfinished when its parent ends is cancelled. " +
 			"A run has at most 100 parts.",
@@ -197,26 +197,26 @@ func (a *api) addLines(ctx context.Context, in *addLinesInput) (rest.BatchOf[Job
 // SubJob describes job.SubJob for the OpenAPI document.
 type SubJob struct {
 	rest.Meta
-	JobID         string     `json:"job_id"`
-	ParentID      string     `json:"parent_id" doc:"Of a part: the sub-job that it was split off from; empty for a run"`
-	RootID        string     `json:"root_id" doc:"The run that it is a part of, or itself"`
-	Name          string     `json:"name"`
-	Number        int64      `json:"number" doc:"Counts the job's runs from 1; 0 for a part"`
-	State         string     `json:"state" enum:"pending,running,succeeded,failed,cancelled,timed_out"`
-	Attempt       int64      `json:"attempt"`
+	JobID         string     `json:"job_id" readOnly:"true" doc:"The job"`
+	ParentID      string     `json:"parent_id" readOnly:"true" doc:"Of a part: the sub-job that it was split off from; empty for a run"`
+	RootID        string     `json:"root_id" readOnly:"true" doc:"The run that it is a part of, or itself"`
+	Name          string     `json:"name" doc:"Of a part; empty for a run"`
+	Number        int64      `json:"number" readOnly:"true" doc:"Counts the job's runs from 1; 0 for a part"`
+	State         string     `json:"state" enum:"pending,running,succeeded,failed,cancelled,timed_out" doc:"How it stands"`
+	Attempt       int64      `json:"attempt" readOnly:"true" doc:"Counts its attempts from 1"`
 	Progress      int64      `json:"progress" doc:"0…100"`
-	Payload       any        `json:"payload"`
-	Result        any        `json:"result"`
-	Error         string     `json:"error" doc:"Of the last attempt that failed"`
-	TimeScheduled *time.Time `json:"time_scheduled" nullable:"true" doc:"The time of the schedule that it fires for; null if it was triggered"`
-	TimeStarted   *time.Time `json:"time_started" nullable:"true" doc:"Of the last attempt"`
-	TimeFinished  *time.Time `json:"time_finished" nullable:"true"`
+	Payload       any        `json:"payload" readOnly:"true" doc:"What it works on: any JSON"`
+	Result        any        `json:"result" readOnly:"true" doc:"What it ended with: any JSON"`
+	Error         string     `json:"error" readOnly:"true" doc:"Of the last attempt that failed"`
+	TimeScheduled *time.Time `json:"time_scheduled" readOnly:"true" nullable:"true" doc:"The time of the schedule that it fires for; null if it was triggered"`
+	TimeStarted   *time.Time `json:"time_started" readOnly:"true" nullable:"true" doc:"Of the last attempt"`
+	TimeFinished  *time.Time `json:"time_finished" readOnly:"true" nullable:"true" doc:"null: not yet"`
 }
 
 // NewSubJob is a part that has just been created.
 type NewSubJob struct {
 	SubJob
-	CallbackToken string `json:"callback_token" doc:"For its worker; shown once"`
+	CallbackToken string `json:"callback_token" format:"password" doc:"For its worker; shown once"`
 }
 
 // SubJobInput is a part to be created.
@@ -229,27 +229,13 @@ type SubJobInput struct {
 // SubJobChangeInput has the members of an unfinished sub-job that can be changed. Read-only members may be sent back
 // and do not count.
 type SubJobChangeInput struct {
-	rest.MetaInput
-	Name     string `json:"name,omitempty"`
-	State    string `json:"state,omitempty" doc:"running, and only of a part"`
-	Progress int64  `json:"progress,omitempty" doc:"0…100"`
-
-	JobID         string     `json:"job_id,omitempty" readOnly:"true"`
-	ParentID      string     `json:"parent_id,omitempty" readOnly:"true"`
-	RootID        string     `json:"root_id,omitempty" readOnly:"true"`
-	Number        int64      `json:"number,omitempty" readOnly:"true"`
-	Attempt       int64      `json:"attempt,omitempty" readOnly:"true"`
-	Payload       any        `json:"payload,omitempty" readOnly:"true"`
-	Result        any        `json:"result,omitempty" readOnly:"true"`
-	Error         string     `json:"error,omitempty" readOnly:"true"`
-	TimeScheduled *time.Time `json:"time_scheduled,omitempty" nullable:"true" readOnly:"true"`
-	TimeStarted   *time.Time `json:"time_started,omitempty" nullable:"true" readOnly:"true"`
-	TimeFinished  *time.Time `json:"time_finished,omitempty" nullable:"true" readOnly:"true"`
+	rest.MembersOf[SubJob]
+	State string `json:"state,omitempty" doc:"running, and only of a part"`
 }
 
 // SubJobResult is the result that a worker reports.
 type SubJobResult struct {
-	State  string `json:"state" enum:"succeeded,failed"`
+	State  string `json:"state" enum:"succeeded,failed" doc:"How it ended"`
 	Result any    `json:"result,omitempty" doc:"Up to 64 KiB"`
 	Error  string `json:"error,omitempty" doc:"Up to 2048 characters"`
 }
@@ -257,12 +243,12 @@ type SubJobResult struct {
 // JobLine describes job.Line for the OpenAPI document.
 type JobLine struct {
 	rest.Meta
-	JobID    string    `json:"job_id"`
-	SubJobID string    `json:"sub_job_id"`
-	RootID   string    `json:"root_id"`
-	Time     time.Time `json:"time"`
-	Level    string    `json:"level" enum:"debug,info,warn,error"`
-	Message  string    `json:"message"`
+	JobID    string    `json:"job_id" doc:"The job"`
+	SubJobID string    `json:"sub_job_id" doc:"The run, or the part of it"`
+	RootID   string    `json:"root_id" doc:"The run"`
+	Time     time.Time `json:"time" doc:"When it happened"`
+	Level    string    `json:"level" enum:"debug,info,warn,error" doc:"How bad it is"`
+	Message  string    `json:"message" doc:"Up to 4096 characters"`
 }
 
 // JobLineInput is a line to be added.
@@ -274,7 +260,7 @@ type JobLineInput struct {
 
 // JobLinesInput are lines to be added.
 type JobLinesInput struct {
-	Lines []JobLineInput `json:"lines" minItems:"1" maxItems:"100"`
+	Lines []JobLineInput `json:"lines" minItems:"1" maxItems:"100" doc:"1…100, in their order"`
 }
 
 var exampleSubJob = json.RawMessage(`{"id":"1048578","tenant_id":"acme","version":1,` +

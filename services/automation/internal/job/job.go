@@ -159,7 +159,7 @@ const (
 var jobs = docstore.Define(docstore.Schema[Job]{
 	Name: "jobs", Noun: "job",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified, byNextFire},
-	Indexes: []docstore.Index[Job]{
+	Indexes: slices.Concat([]docstore.Index[Job]{
 		docstore.Unique(docstore.ByText(byCode, func(j *Job) string { return j.Code }), "code"),
 		docstore.ByText(byName, func(j *Job) string { return textindex.Key(j.Name) }),
 		docstore.ByText(byState, func(j *Job) string { return j.State }),
@@ -168,7 +168,7 @@ var jobs = docstore.Define(docstore.Schema[Job]{
 		docstore.ByNumber(byTimeCreated, func(j *Job) docstore.Value { return docstore.Moment(j.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(j *Job) docstore.Value { return docstore.Moment(j.TimeModified) }),
 		docstore.ByNumber(byNextFire, func(j *Job) docstore.Value { return docstore.Moment(j.NextFireTime.time()) }),
-	},
+	}, textindex.KeywordIndexes(func(j *Job) []string { return []string{j.Name, j.Code} })),
 	Due: func(j *Job) clock.Time { return j.NextFireTime.time() },
 	Counts: func(j *Job) []*int64 {
 		return []*int64{(*int64)(&j.NextFireTime), (*int64)(&j.LastSubJobID), &j.Fired}

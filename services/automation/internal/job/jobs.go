@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/automation/internal/due"
 )
 
@@ -89,12 +90,12 @@ func Collections() []*docstore.Def {
 }
 
 // Filter selects jobs whose members are equal to its own. Empty members select all.
-type Filter struct{ Code, State, Target string }
+type Filter struct{ Code, State, Target, Keyword string }
 
 // List returns a page of jobs.
 func (s *Jobs) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Job], error) {
 	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byState, f.State),
-		docstore.EqOrAll(byTarget, f.Target))
+		docstore.EqOrAll(byTarget, f.Target), textindex.HavingPart(f.Keyword))
 	return jobs.List(ctx, s.Store, where, p)
 }
 
@@ -216,6 +217,9 @@ func (s *Jobs) SetStates(ctx context.Context, ids []string, suspend bool) (docst
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Batch, error) {
 		var faults apperr.Faults
 		docs := make([]Doc, len(ids))
+		if err := jobs.ReadAhead(ctx, tx, ids...); err != nil {
+			return docstore.Batch{}, err
+		}
 		for i, id := range ids {
 			var err error
 			docs[i], err = setState(ctx, tx, id, state, action)
@@ -248,6 +252,22 @@ func (s *Jobs) FireTimes(ctx context.Context, id string, count int) ([]clock.Tim
 	}
 	times := []clock.Time{}
 	for at := j.NextFireTime.time(); !at.IsZero() && len(times) < count; at = j.Schedule.next(j.ScheduledSince, at) {
+		times = append(times, at)
+	}
+	return times, nil
+}
+
+// PreviewFireTimes returns up to count times at which a job would fire next whose schedule were set now. The error is
+// apperr.InvalidParameters.
+func (s *Jobs) PreviewFireTimes(schedule Schedule, count int) ([]clock.Time, error) {
+	var faults apperr.Faults
+	now := s.Store.Now()
+	schedule.check(faults.Within("schedule"), now)
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	times := []clock.Time{}
+	for at := schedule.next(now, now); !at.IsZero() && len(times) < count; at = schedule.next(now, at) {
 		times = append(times, at)
 	}
 	return times, nil

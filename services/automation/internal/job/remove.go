@@ -42,6 +42,9 @@ func (s *Jobs) Delete(ctx context.Context, id string) (docstore.Deleted, error) 
 // DeleteMany deletes those of the jobs that exist, and returns how many there were. A task removes their runs.
 func (s *Jobs) DeleteMany(ctx context.Context, ids []string) (int, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (int, error) {
+		if err := jobs.ReadAhead(ctx, tx, ids...); err != nil {
+			return 0, err
+		}
 		found, err := jobs.LoadMany(ctx, tx, ids)
 		if err != nil {
 			return 0, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
 const (
@@ -57,10 +59,10 @@ const (
 var buckets = docstore.Define(docstore.Schema[Bucket]{
 	Name: "kv_buckets", Noun: "bucket",
 	Sortable: []string{byTimeCreated, byName},
-	Indexes: []docstore.Index[Bucket]{
+	Indexes: slices.Concat([]docstore.Index[Bucket]{
 		docstore.Unique(docstore.ByText(byName, func(b *Bucket) string { return b.Name }), "name"),
 		docstore.ByNumber(byTimeCreated, func(b *Bucket) docstore.Value { return docstore.Moment(b.TimeCreated) }),
-	},
+	}, textindex.KeywordIndexes(func(b *Bucket) []string { return []string{b.Name} })),
 	Due: func(b *Bucket) clock.Time { return b.TimeDeleted },
 })
 
@@ -118,9 +120,9 @@ func (b *Bucket) check() error {
 	return faults.Err()
 }
 
-// Buckets returns a page of buckets.
-func (s *KV) Buckets(ctx context.Context, p docstore.Paging) (docstore.Page[Bucket], error) {
-	return buckets.List(ctx, s.store, docstore.Filter{}, p)
+// Buckets returns a page of the buckets with a part of their name; an empty keyword selects all.
+func (s *KV) Buckets(ctx context.Context, keyword string, p docstore.Paging) (docstore.Page[Bucket], error) {
+	return buckets.List(ctx, s.store, textindex.HavingPart(keyword), p)
 }
 
 // Bucket returns the bucket with a name. The error is apperr.NotFound if there is none.

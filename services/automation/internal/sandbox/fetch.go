@@ -30,16 +30,19 @@ func (r *running) fetch(ctx context.Context, payload []byte) error {
 	if r.fetches++; r.fetches > MaxFetches || json.Unmarshal(payload, &asked) != nil {
 		return errProtocol
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	sending, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // the response is of no use once the worker has ended
 		select {
 		case <-r.exited:
 			cancel()
-		case <-ctx.Done():
+		case <-sending.Done():
 		}
 	}()
-	response, err := r.send(ctx, &asked)
+	response, err := r.send(sending, &asked)
+	if ctx.Err() != nil { // the code must not take the end of its time for a fault of the request
+		return ctx.Err()
+	}
 	if err != nil {
 		response = fetchResponse{Error: shorten(err.Error(), maxMessage)}
 	}

@@ -38,6 +38,9 @@ func changesOf(action string, data []byte) []Change {
 			list = append(list, Change{name, bounded(before), bounded(after)})
 		}
 	}
+	if action == "updated" && previous == nil && isFirst(record) {
+		action = "created" // a protocol is made by what changes it
+	}
 	switch action {
 	case "created":
 		eachMember(record, func(name string, value []byte) { add(name, nil, value) })
@@ -73,6 +76,12 @@ func eachMember(object []byte, each func(name string, value []byte)) {
 		end := d.InputOffset()
 		each(name, object[end-int64(len(value)):end])
 	}
+}
+
+// isFirst reports whether a record has its first version.
+func isFirst(record []byte) (first bool) {
+	eachMember(record, func(name string, value []byte) { first = first || name == "version" && string(value) == "1" })
+	return first
 }
 
 // follows reports whether a member is one that every record has and that follows from the change itself.

@@ -153,7 +153,7 @@ func (l *Log) End(ctx context.Context) (string, error) {
 
 // Follow calls fn for the selected entries after the one with the id, in the order in which they were written, in
 // parts as they come, until ctx ends or fn fails. apperr.InvalidParameters (not an id).
-func (l *Log) Follow(ctx context.Context, f Filter, after string, fn func([]Doc) error) error {
+func (l *Log) Follow(ctx context.Context, f Filter, after string, fn func(place string, docs []Doc) error) error {
 	switch n, err := strconv.ParseUint(after, 10, 53); {
 	case err != nil:
 		return apperr.Invalid("Last-Event-ID", "must be the id of an entry")
@@ -173,12 +173,10 @@ func (l *Log) Follow(ctx context.Context, f Filter, after string, fn func([]Doc)
 		if stride.Took(len(page.Docs), followShare*bytes); len(page.Docs) > 0 {
 			after = page.Docs[len(page.Docs)-1].ID
 		}
-		if len(selected) > 0 {
-			if err := fn(selected); err != nil {
+		if len(page.Docs) > 0 {
+			if err := fn(after, selected); err != nil {
 				return err
 			}
-		}
-		if len(page.Docs) > 0 {
 			continue
 		}
 		look := time.NewTimer(lookAgain)

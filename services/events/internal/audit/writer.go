@@ -29,9 +29,9 @@ const (
 	waitToTake = time.Second
 )
 
-// place is how far the log has come, and which replica writes it.
+// place is how far the log, or what is handed on of it, has come, and which replica does the work.
 type place struct {
-	docstore.Meta        // the id is work
+	docstore.Meta        // the id is the work's name
 	Owner         string `json:"owner"`
 	Epoch         string `json:"epoch"` // of the stream
 	Place         uint64 `json:"place"`
@@ -51,20 +51,26 @@ func (p *place) id(place uint64) string {
 
 var errLost = errors.New("another replica writes the audit log now")
 
-// Writer makes entries of events. One replica writes at a time.
+// Writer makes entries of events, and puts them into the log or hands them on. One replica does so at a time.
 type Writer struct {
 	store  *docstore.Store
 	feed   *feed.Feed
 	group  *share.Group
 	behind prometheus.Gauge
+	work   string
+	// put puts the entries of events of any tenants somewhere, and saves the place next; errLost if it was taken over.
+	put func(ctx context.Context, from place, events []*feed.Event, next uint64) error
 }
 
-// NewWriter makes a writer.
+// NewWriter makes the writer of the log.
 func NewWriter(store *docstore.Store, events *feed.Feed, group *share.Group, metrics prometheus.Registerer) *Writer {
-	return &Writer{store, events, group, telemetry.Register(metrics, prometheus.NewGauge(prometheus.GaugeOpts{
+	w := &Writer{store: store, feed: events, group: group, work: work}
+	w.put = w.add
+	w.behind = telemetry.Register(metrics, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "idp_audit_log_behind_events",
 		Help: "Events of the stream that this replica has yet to write into the audit log; 0 if another one writes it.",
-	}))}
+	}))
+	return w
 }
 
 // Run writes the log whenever it is this replica's work, until ctx ends.
@@ -74,18 +80,19 @@ func (w *Writer) Run(ctx context.Context) error {
 		return nil
 	}
 	for ctx.Err() == nil {
-		if w.group.Owns(work) {
-			if at, err := w.take(ctx); err == nil {
+		if w.group.Owns(w.work) {
+			at, err := w.take(ctx)
+			if err == nil {
 				err = w.write(ctx, at)
-				if ctx.Err() == nil && err != nil && !errors.Is(err, errLost) {
-					return err
-				}
-			} else if !errors.Is(err, errLost) && ctx.Err() == nil {
-				return err
+			}
+			if ctx.Err() == nil && err != nil && !errors.Is(err, errLost) {
+				return err // it is tried again: the metric stays as it is
 			}
 		}
+		w.behind.Set(0)
 		clock.Pause(ctx, waitToTake)
 	}
+	w.behind.Set(0)
 	return nil
 }
 
@@ -127,10 +134,10 @@ func (w *Writer) take(ctx context.Context) (place, error) {
 		return place{}, err
 	}
 	return docstore.Write(ctx, w.store, func(tx *docstore.Tx) (place, error) {
-		at, err := places.Load(ctx, tx, work)
+		at, err := places.Load(ctx, tx, w.work)
 		if apperr.IsNotFound(err) {
 			at = &place{
-				Meta: docstore.Meta{ID: work}, Owner: w.group.ID, Epoch: epoch, Place: oldest - 1, Base: firstID,
+				Meta: docstore.Meta{ID: w.work}, Owner: w.group.ID, Epoch: epoch, Place: oldest - 1, Base: firstID,
 			}
 			_, err = places.Insert(ctx, tx, at)
 			return *at, err
@@ -164,7 +171,7 @@ func (p *place) moveBack(epoch string, to uint64) {
 // lost returns the place from which the stream has to be read again, because it lost its newest events, in a power cut,
 // and has given their places to others; nil if it has lost none.
 func (w *Writer) lost(ctx context.Context) (*place, error) {
-	doc, err := places.Find(ctx, w.store, work)
+	doc, err := places.Find(ctx, w.store, w.work)
 	if apperr.IsNotFound(err) {
 		return nil, nil
 	}
@@ -187,9 +194,8 @@ func (w *Writer) lost(ctx context.Context) (*place, error) {
 // write writes until ctx ends or the work is another replica's.
 func (w *Writer) write(ctx context.Context, at place) error {
 	defer w.release(ctx)
-	defer w.behind.Set(0)
 	turn := w.feed.Turn()
-	for w.group.Owns(work) {
+	for w.group.Owns(w.work) {
 		if w.feed.Turn() != turn {
 			return errLost // take finds the place again
 		}
@@ -199,18 +205,16 @@ func (w *Writer) write(ctx context.Context, at place) error {
 			return err // also if the stream has dropped events: take continues after them
 		}
 		if len(events) > 0 {
+			w.told(at.Place)
 			began := time.Now()
-			if err := w.add(ctx, at, events, next); err != nil {
+			if err := w.put(ctx, at, events, next); err != nil {
 				return err
 			}
 			clock.Pause(ctx, time.Since(began)) // a writer that is far behind works half of the time
 		}
 		at.Place = next
-		end, _, err := w.feed.End()
-		if err == nil {
-			w.behind.Set(float64(end) - float64(next))
-		}
-		if err != nil || next >= end { // a read is bounded in bytes, too: fewer events than batch may not be all
+		// A read is bounded in bytes, too: fewer events than batch may not be all.
+		if end, known := w.told(next); !known || next >= end {
 			w.await(ctx, changed)
 		}
 		if ctx.Err() != nil {
@@ -218,6 +222,15 @@ func (w *Writer) write(ctx context.Context, at place) error {
 		}
 	}
 	return errLost
+}
+
+// told sets the metric of a place, and returns the end of the stream.
+func (w *Writer) told(place uint64) (end uint64, known bool) {
+	end, _, err := w.feed.End()
+	if err == nil {
+		w.behind.Set(float64(end) - float64(place))
+	}
+	return end, err == nil
 }
 
 // await waits for an event, and then for others to be written with it.
@@ -242,22 +255,27 @@ func (w *Writer) add(ctx context.Context, from place, events []*feed.Event, next
 		made[e.Tenant] = append(made[e.Tenant], entry)
 	}
 	return docstore.Do(ctx, w.store, func(tx *docstore.Tx) error {
-		at, err := places.Load(ctx, tx, work)
-		if err != nil {
-			return err
-		}
-		if at.Owner != w.group.ID || at.Place != from.Place {
-			return errLost
-		}
 		for tenant, list := range made {
 			if err := insert(request.System(ctx, tenant), tx, list); err != nil {
 				return err
 			}
 		}
-		at.Place, at.Event = next, w.feed.IDAt(next)
-		_, err = places.Replace(ctx, tx, at)
-		return err
+		return w.save(ctx, tx, from, next)
 	})
+}
+
+// save saves the place next if this replica still does the work, from the same place; otherwise errLost.
+func (w *Writer) save(ctx context.Context, tx *docstore.Tx, from place, next uint64) error {
+	at, err := places.Load(ctx, tx, w.work)
+	if err != nil {
+		return err
+	}
+	if at.Owner != w.group.ID || at.Place != from.Place {
+		return errLost
+	}
+	at.Place, at.Event = next, w.feed.IDAt(next)
+	_, err = places.Replace(ctx, tx, at)
+	return err
 }
 
 // insert adds entries, except for events that have one: the stream has an event twice if it was published again after
@@ -304,7 +322,7 @@ func (w *Writer) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitToTake)
 	defer cancel()
 	_ = docstore.Do(ctx, w.store, func(tx *docstore.Tx) error {
-		at, err := places.Load(ctx, tx, work)
+		at, err := places.Load(ctx, tx, w.work)
 		if err != nil || at.Owner != w.group.ID {
 			return err
 		}

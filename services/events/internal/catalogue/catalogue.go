@@ -17,7 +17,7 @@ var files embed.FS
 // Type is a type of events.
 type Type struct {
 	Type        string          `json:"type" example:"user.created" doc:"Without the prefix idp."`
-	Description string          `json:"description" example:"A user was created."`
+	Description string          `json:"description" doc:"What happened when it is published" example:"A user was created."`
 	Schema      json.RawMessage `json:"schema" doc:"The JSON Schema (2020-12) of data"`
 	Example     json.RawMessage `json:"example" doc:"An example of data"`
 }

@@ -127,12 +127,12 @@ func (l *Letters) Get(ctx context.Context, id string) (Letter, error) {
 }
 
 // Replay delivers the event to its consumer again, which may fail again: it is then another letter. A dry run only
-// looks whether it is there. The error is apperr.NotFound or Unavailable.
+// looks whether it is there. The error is apperr.NotFound, VersionMismatch or Unavailable.
 func (l *Letters) Replay(ctx context.Context, id string) (Letter, error) {
 	return l.remove(ctx, id, "replayed", l.Bus.ReplayDeadLetter)
 }
 
-// Delete removes a letter. The error is apperr.NotFound or Unavailable.
+// Delete removes a letter. The error is apperr.NotFound, VersionMismatch or Unavailable.
 func (l *Letters) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	_, err := l.remove(ctx, id, "deleted", l.Bus.DeleteDeadLetter)
 	return docstore.Deleted{ID: id}, err
@@ -141,7 +141,10 @@ func (l *Letters) Delete(ctx context.Context, id string) (docstore.Deleted, erro
 func (l *Letters) remove(ctx context.Context, id, action string,
 	do func(context.Context, uint64) error) (Letter, error) {
 	letter, err := l.Get(ctx, id)
-	if err != nil || docstore.IsDryRun(ctx) {
+	if err != nil {
+		return Letter{}, err
+	}
+	if err := docstore.CheckExpected(ctx, id, letter.Version); err != nil || docstore.IsDryRun(ctx) {
 		return letter, err
 	}
 	place, _ := strconv.ParseUint(id, 10, 63) // Get has read it

@@ -59,8 +59,15 @@ type Engine struct {
 }
 
 type running struct {
-	cancel context.CancelFunc
-	done   chan struct{}
+	revision int64 // of the subscription that the worker has loaded
+	cancel   context.CancelFunc
+	done     chan struct{}
+}
+
+// change is an event about a subscription.
+type change struct {
+	docstore.Ref
+	sequence int64
 }
 
 func (r *running) ended() bool {
@@ -103,7 +110,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changes := make(chan docstore.Ref, 256)
+	changes := make(chan change, 256)
 	var following sync.WaitGroup
 	following.Go(func() { e.follow(ctx, from, changes) })
 	defer following.Wait()
@@ -118,9 +125,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		wait := time.NewTimer(waitForWork)
 		select {
-		case ref := <-changes:
-			if again = ref == everything; !again {
-				e.restart(ctx, ref)
+		case c := <-changes:
+			if again = c == everything; !again && !e.hasLoaded(c) {
+				e.restart(ctx, c.Ref)
 			}
 		case ref := <-e.ended:
 			if r := e.workers[ref]; r != nil && r.ended() {
@@ -141,13 +148,13 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // everything stands for all subscriptions, if follow has missed events.
-var everything docstore.Ref
+var everything change
 
 // follow reports the subscriptions that have changed, from their events.
-func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- docstore.Ref) {
-	report := func(ref docstore.Ref) {
+func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- change) {
+	report := func(c change) {
 		select {
-		case changes <- ref:
+		case changes <- c:
 		case <-ctx.Done():
 		}
 	}
@@ -157,7 +164,7 @@ func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- docstor
 			func(_ string, events []*feed.Event) error {
 				for _, event := range events {
 					from = event.Place
-					report(docstore.Ref{Tenant: event.Tenant, ID: event.Subject})
+					report(change{docstore.Ref{Tenant: event.Tenant, ID: event.Subject}, event.Sequence})
 				}
 				return nil
 			})
@@ -201,6 +208,13 @@ func (e *Engine) reconcile(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// hasLoaded reports whether a worker began with the change already. It goes on: a restart cancels its tries, and what
+// the receiver has got would be sent again.
+func (e *Engine) hasLoaded(c change) bool {
+	r := e.workers[c.Ref]
+	return r != nil && c.sequence < docstore.FirstSequence(r.revision+1)
 }
 
 // restart stops a subscription's worker and starts another with the stored state.
@@ -249,7 +263,7 @@ func (e *Engine) start(ctx context.Context, ref docstore.Ref) {
 		return
 	}
 	working, cancel := context.WithCancel(ctx)
-	r := &running{cancel, make(chan struct{})}
+	r := &running{w.revision, cancel, make(chan struct{})}
 	e.workers[ref] = r
 	go func() {
 		w.run(working)

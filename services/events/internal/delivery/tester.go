@@ -20,10 +20,10 @@ type Tester struct {
 
 // TestResult is the result of sending a test event.
 type TestResult struct {
-	Delivered    bool   `json:"delivered"`
+	Delivered    bool   `json:"delivered" doc:"Whether the receiver took it"`
 	ResponseCode int    `json:"response_code" doc:"0 without an answer"`
-	DurationMS   int64  `json:"duration_ms"`
-	Error        string `json:"error"`
+	DurationMS   int64  `json:"duration_ms" doc:"How long it took to answer"`
+	Error        string `json:"error" doc:"Why not"`
 }
 
 // Test sends a test event once, whatever the subscription's state. A dry run sends nothing. The error is

@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
@@ -58,8 +60,9 @@ func ParseCursor(cursor string) (epoch string, place uint64, mark string, ok boo
 	return epoch, place, mark, err == nil && epoch != ""
 }
 
-// Start returns the cursor's place: that of the oldest event that is kept for "", the newest one for "now". The error
-// is apperr.InvalidParameters (not a cursor), InvalidState (of another stream, or of events that it has lost) or
+// Start returns the cursor's place: that of the oldest event that is kept for "", the newest one for "now", and for a
+// time (RFC 3339, or a date) the place before the first event that the stream took then or later. The error is
+// apperr.InvalidParameters (neither), InvalidState (of another stream, or of events that it no longer has) or
 // Unavailable.
 func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
 	end, epoch, err := f.End()
@@ -73,9 +76,12 @@ func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
 		oldest, err := f.Oldest(ctx, request.Tenant(ctx))
 		return oldest - 1, err
 	}
+	if at, err := clock.Parse(cursor); err == nil {
+		return f.startAt(ctx, epoch, end, at.Std())
+	}
 	of, place, mark, ok := ParseCursor(cursor)
 	if !ok {
-		return 0, apperr.Invalid("after", "must be the next of an earlier page, or now")
+		return 0, apperr.Invalid("after", "must be the next of an earlier page, now, or a time")
 	}
 	if !f.IsEpoch(of) || place > end {
 		oldest, err := f.Oldest(ctx, request.Tenant(ctx))
@@ -85,6 +91,36 @@ func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
 		return 0, gone(epoch, oldest)
 	}
 	return place, f.checkMark(ctx, epoch, place, mark)
+}
+
+// startAt returns the place before the first event, of any tenant, that the stream took at a time or later. Whether the
+// tenant's events after it are all there shows when they are read.
+func (f *Feed) startAt(ctx context.Context, epoch string, end uint64, at time.Time) (uint64, error) {
+	stream, err := f.js.Stream(ctx, bus.EventStream)
+	if err != nil {
+		return 0, apperr.Away("the event stream", err)
+	}
+	info := stream.CachedInfo()
+	from := info.State.FirstTime
+	if info.State.Msgs == 0 {
+		from = time.Now().Add(-f.Keeps())
+	}
+	if hasLost := info.State.FirstSeq > max(1, info.Config.FirstSeq); hasLost && at.Before(from) {
+		oldest, err := f.Oldest(ctx, request.Tenant(ctx))
+		if err != nil {
+			return 0, err
+		}
+		return 0, gone(epoch, oldest)
+	}
+	// Times far away would overflow in JetStream.
+	if made := bus.MadeAt(info); at.Before(made) {
+		at = made
+	}
+	if at.After(time.Now()) {
+		return end, nil
+	}
+	place, err := f.At(ctx, "", at)
+	return min(place, end), err
 }
 
 // checkMark compares the event at a place with a cursor's mark. It is no fault if the event is no longer kept.
@@ -102,8 +138,8 @@ func (f *Feed) checkMark(ctx context.Context, epoch string, place uint64, mark s
 	if err != nil {
 		return err
 	}
-	return apperr.New(apperr.InvalidState, "the stream has lost events before this cursor and gave their places to "+
-		"others; the feed can continue with after=%s", Cursor(epoch, min(before, place-1), ""))
+	return continueAt(Cursor(epoch, min(before, place-1), ""),
+		"the stream has lost events before this cursor and gave their places to others")
 }
 
 // idAt returns the id of the event at a place; "" if it is no longer kept.

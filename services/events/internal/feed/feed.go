@@ -137,9 +137,9 @@ func (f *Feed) resume(info *jetstream.StreamInfo, holds bool) (from uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	state := info.State
-	epoch := strconv.FormatInt(info.Created.UnixNano(), 36)
+	epoch := bus.Epoch(info)
 	f.keeps = info.Config.MaxAge
-	f.former = strconv.FormatInt(info.Created.Unix(), 36)
+	f.former = strconv.FormatInt(bus.MadeAt(info).Unix(), 36)
 	if !holds || f.epoch != epoch || state.FirstSeq > f.last+1 || state.LastSeq < f.last {
 		f.epoch, f.recent, f.bytes = epoch, nil, 0
 		f.turn++

@@ -19,8 +19,34 @@ const (
 )
 
 func gone(epoch string, oldest uint64) error {
-	return apperr.New(apperr.InvalidState,
-		"events after this cursor are no longer kept; the feed can continue with after=%s", Cursor(epoch, oldest-1, ""))
+	return continueAt(Cursor(epoch, oldest-1, ""), "events after this cursor are no longer kept")
+}
+
+// Has returns apperr.InvalidState if events of the context's tenant after a place are no longer kept, or Unavailable.
+// It is for answers that cannot be refused any more once they have begun.
+func (f *Feed) Has(ctx context.Context, after uint64) error {
+	_, epoch, err := f.End()
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	inMemory := after+1 >= f.first
+	f.mu.Unlock()
+	if inMemory {
+		return nil
+	}
+	oldest, err := f.Oldest(ctx, request.Tenant(ctx))
+	if err == nil && after+1 < oldest {
+		return gone(epoch, oldest)
+	}
+	return err
+}
+
+// continueAt refuses a cursor and says with which one the feed can continue.
+func continueAt(cursor, why string) error {
+	e := apperr.New(apperr.InvalidState, "%s; the feed can continue with after=%s", why, cursor)
+	e.Next = cursor
+	return e
 }
 
 // Page calls fn with the events of the context's tenant after a place whose types are selected, in parts as they are

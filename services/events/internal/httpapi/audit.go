@@ -86,8 +86,8 @@ func (a *api) entryStream(ctx context.Context, filter audit.Filter, after string
 		}
 	}
 	return &rest.Events{Run: func(ctx context.Context, send func(...rest.ServerEvent) error) error {
-		return a.Audit.Follow(ctx, filter, after, func(docs []audit.Doc) error {
-			list := make([]rest.ServerEvent, len(docs))
+		return a.Audit.Follow(ctx, filter, after, func(place string, docs []audit.Doc) error {
+			list := make([]rest.ServerEvent, len(docs), len(docs)+1)
 			for i := range docs {
 				entry, err := docs[i].JSON()
 				if err != nil {
@@ -95,7 +95,7 @@ func (a *api) entryStream(ctx context.Context, filter audit.Filter, after string
 				}
 				list[i] = rest.ServerEvent{ID: docs[i].ID, Name: "audit", Data: entry}
 			}
-			return send(list...)
+			return send(append(list, rest.ServerEvent{ID: place})...)
 		})
 	}}, nil
 }
@@ -115,23 +115,23 @@ func (a *api) exportEntries(ctx context.Context, in *AuditFilter) (rest.Stream, 
 // AuditEntry describes audit.Entry for the OpenAPI document.
 type AuditEntry struct {
 	rest.Meta
-	Time      time.Time `json:"time"`
+	Time      time.Time `json:"time" doc:"When it happened"`
 	Actor     string    `json:"actor" doc:"client:<client id>, user:<user id> or <issuer>#<sub>; system for the platform's own work; the token's subject alone in entries of earlier versions"`
-	RequestID string    `json:"request_id"`
+	RequestID string    `json:"request_id" doc:"The request that did it"`
 	Origin    string    `json:"origin" doc:"X-Payload-Origin"`
-	Entity    string    `json:"entity" example:"user"`
+	Entity    string    `json:"entity" doc:"The record that it is about" example:"user"`
 	Record    string    `json:"record" doc:"The record's id"`
 	Action    string    `json:"action" doc:"Of entity access: the operation that was denied" example:"created"`
-	Outcome   string    `json:"outcome" enum:"done,denied"`
-	Reason    string    `json:"reason"`
+	Outcome   string    `json:"outcome" enum:"done,denied" doc:"denied: the attempt was refused"`
+	Reason    string    `json:"reason" doc:"Why it was denied"`
 	Address   string    `json:"address,omitempty" doc:"Where a denied attempt came from"`
 	Count     int64     `json:"count" doc:"How many equal attempts within ten seconds it stands for"`
 	Changes   []struct {
-		Member string `json:"member"`
-		Before any    `json:"before"`
-		After  any    `json:"after"`
-	} `json:"changes"`
-	EventID string `json:"event_id"`
+		Member string `json:"member" doc:"Its name"`
+		Before any    `json:"before" doc:"What it was; null: it was not there"`
+		After  any    `json:"after" doc:"What it is; null: it is gone"`
+	} `json:"changes" doc:"What changed, by member"`
+	EventID string `json:"event_id" doc:"Of the event that tells it; empty for a denied attempt"`
 }
 
 var exampleEntry = json.RawMessage(`{"id":"1099511627777","tenant_id":"acme","version":1,` +

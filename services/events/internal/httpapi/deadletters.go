@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -27,7 +28,7 @@ func (a *api) registerDeadLetters(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-dead-letter", Method: http.MethodGet, Path: oneDeadLetter, Scope: auth.PlatformAdmin,
 		Summary: "Get a dead letter", Response: exampleDeadLetter,
-	}, func(ctx context.Context, in *rest.ByID) (rest.Raw[DeadLetter], error) {
+	}, func(ctx context.Context, in *rest.ByID) (rest.Record[DeadLetter], error) {
 		return letterOf(a.DeadLetters.Get(ctx, in.ID))
 	})
 	rest.Handle(s, rest.Op{
@@ -36,7 +37,7 @@ func (a *api) registerDeadLetters(s *rest.Server) {
 		Doc: "Its consumer, and no other, gets the event again, with all tries. It may be older than events that " +
 			"the consumer has handled since. If it fails again, it becomes another dead letter.",
 		Response: exampleDeadLetter,
-	}, func(ctx context.Context, in *rest.ByID) (rest.Raw[DeadLetter], error) {
+	}, func(ctx context.Context, in *rest.ByID) (rest.Record[DeadLetter], error) {
 		return letterOf(a.DeadLetters.Replay(ctx, in.ID))
 	})
 	rest.Handle(s, rest.Op{
@@ -79,18 +80,17 @@ func (a *api) listDeadLetters(ctx context.Context, in *listDeadLettersInput) (re
 	return list, nil
 }
 
-func letterOf(letter deadletter.Letter, err error) (rest.Raw[DeadLetter], error) {
+func letterOf(letter deadletter.Letter, err error) (rest.Record[DeadLetter], error) {
 	if err != nil {
-		return rest.Raw[DeadLetter]{}, err
+		return rest.Record[DeadLetter]{}, err
 	}
-	body, err := json.Marshal(letter)
-	return rest.Raw[DeadLetter]{JSON: body}, err
+	return rest.PartOf[DeadLetter](letter, strconv.FormatInt(letter.Version, 10))
 }
 
 // DeadLetter describes deadletter.Letter for the OpenAPI document.
 type DeadLetter struct {
 	rest.Meta
-	Consumer string         `json:"consumer" example:"permissions-users"`
+	Consumer string         `json:"consumer" doc:"Who could not take it" example:"permissions-users"`
 	Error    string         `json:"error" doc:"Why the last try failed"`
 	Tries    int            `json:"tries" doc:"0 if it is not an event at all"`
 	Event    map[string]any `json:"event" nullable:"true" doc:"The CloudEvent; null if it is no JSON, or too large for the list"`

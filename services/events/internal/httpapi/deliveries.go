@@ -69,15 +69,15 @@ func (a *api) redeliver(ctx context.Context, in *redeliverInput) (rest.Raw[Event
 
 // EventDelivery describes delivery.Shown for the OpenAPI document.
 type EventDelivery struct {
-	EventID      string     `json:"event_id" example:"019c1f3e-8a2b-7c4d-9e5f-0123456789ab"`
-	EventType    string     `json:"event_type" example:"idp.user.created"`
-	Status       string     `json:"status" enum:"delivered,retrying,held,failed"`
-	Tries        int        `json:"tries"`
+	EventID      string     `json:"event_id" doc:"The event" example:"019c1f3e-8a2b-7c4d-9e5f-0123456789ab"`
+	EventType    string     `json:"event_type" doc:"Its type" example:"idp.user.created"`
+	Status       string     `json:"status" enum:"delivered,retrying,held,failed" doc:"How it stands"`
+	Tries        int        `json:"tries" doc:"How often it was sent"`
 	ResponseCode int        `json:"response_code" doc:"Of the last try; 0 without an answer"`
 	Error        string     `json:"error" doc:"Why the last try failed"`
 	DurationMS   int64      `json:"duration_ms" doc:"Of the last try"`
 	Time         *time.Time `json:"time" nullable:"true" doc:"Of the last try"`
-	NextTry      *time.Time `json:"next_try" nullable:"true"`
+	NextTry      *time.Time `json:"next_try" nullable:"true" doc:"When it is sent again; absent: it is not"`
 	Cursor       string     `json:"cursor" doc:"The event's place in the feed"`
 }
 

@@ -25,7 +25,7 @@ func (a *api) registerEvents(s *rest.Server) {
 			"starts with the oldest event that is kept, with `now` at its end. `next` is the cursor for the next " +
 			"request. A page ends early at 4 MiB: `more` says whether there are further events. 409 means that " +
 			"events after the cursor are no longer kept, or that the stream has lost events in a power cut; its " +
-			"detail has the cursor to continue with.\n\nWith " +
+			"member `next` is the cursor to continue with.\n\nWith " +
 			"`Accept: text/event-stream` the events come as Server-Sent Events, without end: " +
 			"`id` is the cursor, `event` the type, `data` the event; `Last-Event-ID` resumes.",
 		Response: map[string]any{"items": []any{exampleEvent}, "next": "tsp8xk.4711", "more": false},
@@ -39,7 +39,7 @@ func (a *api) registerEvents(s *rest.Server) {
 }
 
 type listEventsInput struct {
-	After       string `query:"after" maxLength:"64" doc:"The next of an earlier page, or now"`
+	After       string `query:"after" maxLength:"64" doc:"The next of an earlier page, now, or a time (RFC 3339, or a date): the events that the stream took then or later"`
 	Types       string `query:"types" maxLength:"4096" doc:"Types or patterns, joined by commas" example:"user.*,node.moved"`
 	Limit       int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	Accept      string `header:"Accept" hidden:"true"`
@@ -67,6 +67,9 @@ func (a *api) listEvents(ctx context.Context, in *listEventsInput) (rest.OrEvent
 		return answer, err
 	}
 	if streams {
+		if err := a.Feed.Has(ctx, after); err != nil {
+			return answer, err
+		}
 		answer.Events = a.eventStream(after, types)
 		return answer, nil
 	}
@@ -120,30 +123,30 @@ func (a *api) listTypes(context.Context, *struct{}) ([]catalogue.Type, error) {
 
 // EventPage is a part of the feed.
 type EventPage struct {
-	Items []rest.Raw[Event] `json:"items" nullable:"false"`
+	Items []rest.Raw[Event] `json:"items" nullable:"false" doc:"In the order of the feed"`
 	Next  string            `json:"next" doc:"The cursor for the next request" example:"tsp8xk.4711"`
 	More  bool              `json:"more" doc:"There are further events already"`
 }
 
 // Event describes a CloudEvent for the OpenAPI document.
 type Event struct {
-	SpecVersion     string `json:"specversion" enum:"1.0"`
-	ID              string `json:"id" example:"019c1f3e-8a2b-7c4d-9e5f-0123456789ab"`
-	Source          string `json:"source" example:"/users"`
-	Type            string `json:"type" example:"idp.user.created"`
+	SpecVersion     string `json:"specversion" enum:"1.0" doc:"CloudEvents: 1.0"`
+	ID              string `json:"id" doc:"CloudEvents: unique for ever" example:"019c1f3e-8a2b-7c4d-9e5f-0123456789ab"`
+	Source          string `json:"source" doc:"CloudEvents: the service that it is of" example:"/users"`
+	Type            string `json:"type" doc:"CloudEvents: noun.verb" example:"idp.user.created"`
 	Subject         string `json:"subject" doc:"The record's id" example:"1048577"`
-	Time            string `json:"time" format:"date-time"`
-	DataContentType string `json:"datacontenttype" example:"application/json"`
-	TenantID        string `json:"tenantid" example:"acme"`
-	Actor           string `json:"actor,omitempty"`
-	RequestID       string `json:"requestid,omitempty"`
-	TraceParent     string `json:"traceparent,omitempty"`
-	PayloadOrigin   string `json:"payloadorigin,omitempty"`
+	Time            string `json:"time" format:"date-time" doc:"CloudEvents: when it happened"`
+	DataContentType string `json:"datacontenttype" doc:"CloudEvents: application/json" example:"application/json"`
+	TenantID        string `json:"tenantid" doc:"The tenant that it is of" example:"acme"`
+	Actor           string `json:"actor,omitempty" doc:"Who did it: issuer and subject of the token, or system"`
+	RequestID       string `json:"requestid,omitempty" doc:"The request that did it"`
+	TraceParent     string `json:"traceparent,omitempty" doc:"W3C Trace Context of the request"`
+	PayloadOrigin   string `json:"payloadorigin,omitempty" doc:"X-Payload-Origin of the request"`
 	Sequence        string `json:"sequence" doc:"A decimal number that grows with each event of one record"`
 	Data            struct {
-		Record   map[string]any `json:"record"`
+		Record   map[string]any `json:"record" doc:"The record as it is now, without secrets; as it was, of a delete"`
 		Previous map[string]any `json:"previous,omitempty" doc:"The former values of changed members"`
-	} `json:"data"`
+	} `json:"data" doc:"What happened"`
 }
 
 var exampleEvent = json.RawMessage(`{"specversion":"1.0","id":"019c1f3e-8a2b-7c4d-9e5f-0123456789ab",` +

@@ -26,7 +26,7 @@ func (a *api) registerSubscriptions(s *rest.Server) {
 			"`user.created` or patterns such as `user.*`, `*.deleted` or `*`; `filter` is a CEL expression over the " +
 			"whole event, such as `event.data.record.status == \"1\"`. Webhooks are signed according to Standard " +
 			"Webhooks; the secret is shown only in this answer. The values of `headers` are secrets, too.",
-		Request: exampleSubscriptionInput, Response: exampleSubscription,
+		Fresh: rest.FreshAlways, Request: exampleSubscriptionInput, Response: exampleSubscription,
 	}, a.createSubscription)
 	rest.Handle(s, rest.Op{
 		ID: "list-event-subscriptions", Method: http.MethodGet, Path: allSubscriptions, Scope: auth.EventsRead,
@@ -76,8 +76,9 @@ func (a *api) registerStates(s *rest.Server) {
 		Scope: auth.EventsWrite, Summary: "Reset a subscription",
 		Doc: "Clears failures and continues from `to`: `now`, a time, or the id of an event, which is then the " +
 			"first. An earlier `to` replays events, as far back as the stream keeps them. With `rotate_secret` the " +
-			"answer shows a new secret; for 24 hours webhooks are signed with the former one, too. A paused " +
-			"subscription stays paused.",
+			"answer shows a new secret; for 24 hours webhooks are signed with the former one, too; without `to`, the " +
+			"subscription then keeps its place and all that waits. A paused subscription stays paused.",
+		Fresh:    rest.FreshIf("rotate_secret"),
 		Request:  map[string]any{"to": "2026-01-31T09:30:00.000Z", "rotate_secret": false},
 		Response: exampleSubscription,
 	}, a.resetSubscription)
@@ -93,12 +94,13 @@ func (a *api) registerStates(s *rest.Server) {
 func (a *api) createSubscription(ctx context.Context,
 	in *struct {
 		Body rest.JSON[EventSubscriptionInput]
-	}) (rest.Record[EventSubscription], error) {
+	}) (rest.Record[NewEventSubscription], error) {
 	var draft subscription.Profile
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[EventSubscription]{}, err
+		return rest.Record[NewEventSubscription]{}, err
 	}
-	return recordOf(a.Subscriptions.Create(ctx, draft))
+	v, err := a.Subscriptions.Create(ctx, draft)
+	return rest.Record[NewEventSubscription]{JSON: v.JSON, Tag: v.Tag}, err
 }
 
 // recordOf makes a body from the result of a domain call.
@@ -109,12 +111,14 @@ func recordOf(v subscription.View, err error) (rest.Record[EventSubscription], e
 type listSubscriptionsInput struct {
 	Name  string `query:"name" maxLength:"256"`
 	State string `query:"state" enum:"active,paused,failing,disabled"`
+	rest.Search
 	rest.Paging
 }
 
 func (a *api) listSubscriptions(ctx context.Context,
 	in *listSubscriptionsInput) (rest.List[EventSubscription], error) {
-	page, err := a.Subscriptions.List(ctx, subscription.Filter{Name: in.Name, State: in.State}, in.Page())
+	filter := subscription.Filter{Name: in.Name, State: in.State, Keyword: in.Keyword}
+	page, err := a.Subscriptions.List(ctx, filter, in.Page())
 	list := rest.List[EventSubscription]{
 		Items: make([][]byte, len(page.Views)), Total: page.Total, More: page.More, Num: in.PageNum, Size: in.PageSize,
 		Next: page.Next,
@@ -162,14 +166,15 @@ func state(change func(context.Context, string) (subscription.View, error)) func
 type resetSubscriptionInput struct {
 	rest.ByID
 	Body struct {
-		To           string `json:"to,omitempty" maxLength:"64" doc:"now, a time, or an event's id; now if it is missing"`
-		RotateSecret bool   `json:"rotate_secret,omitempty"`
+		To           string `json:"to,omitempty" maxLength:"64" doc:"now, a time, or an event's id; now if it is missing, unless rotate_secret is true"`
+		RotateSecret bool   `json:"rotate_secret,omitempty" doc:"true makes a new secret; the former one signs, too, for 24 hours"`
 	}
 }
 
 func (a *api) resetSubscription(ctx context.Context,
-	in *resetSubscriptionInput) (rest.Record[EventSubscription], error) {
-	return recordOf(a.Subscriptions.Reset(ctx, in.ID, in.Body.To, in.Body.RotateSecret))
+	in *resetSubscriptionInput) (rest.Record[NewEventSubscription], error) {
+	v, err := a.Subscriptions.Reset(ctx, in.ID, in.Body.To, in.Body.RotateSecret)
+	return rest.Record[NewEventSubscription]{JSON: v.JSON, Tag: v.Tag}, err
 }
 
 func (a *api) testSubscription(ctx context.Context, in *rest.ByID) (delivery.TestResult, error) {
@@ -179,53 +184,64 @@ func (a *api) testSubscription(ctx context.Context, in *rest.ByID) (delivery.Tes
 // EventSubscription describes subscription.View for the OpenAPI document.
 type EventSubscription struct {
 	rest.Meta
-	Name       string   `json:"name" example:"HR sync"`
-	EventTypes []string `json:"event_types" example:"[\"user.*\",\"node.moved\"]"`
-	Filter     string   `json:"filter" doc:"CEL over the variable event; empty selects all"`
-	Delivery   struct {
-		Type           string            `json:"type" enum:"webhook,nats"`
-		URL            string            `json:"url,omitempty"`
-		Headers        map[string]string `json:"headers,omitempty" doc:"****** for each value"`
-		Secret         string            `json:"secret,omitempty" doc:"Signs webhooks, or is the NATS user's password; ****** except in the answer that creates it"`
-		PreviousSecret string            `json:"previous_secret,omitempty" doc:"****** if there is one"`
-		PreviousUntil  *time.Time        `json:"previous_until,omitempty" doc:"Until when webhooks are signed with the previous secret, too"`
-		Subject        string            `json:"subject,omitempty" doc:"For type nats: where the events are published"`
-		User           string            `json:"user,omitempty" doc:"For type nats: the NATS user that may read them; secret is its password"`
-	} `json:"delivery"`
-	Status    string `json:"status" enum:"1,0" doc:"1 while it is active"`
-	State     string `json:"state" enum:"active,paused,failing,disabled" doc:"failing: an event used up its tries; disabled: the receiver answered 410"`
-	Cursor    string `json:"cursor" doc:"The place in the feed up to which events are delivered, except those that wait"`
-	LastError string `json:"last_error"`
-	Counters  struct {
-		Delivered int64 `json:"delivered"`
+	Name       string               `json:"name" doc:"1…128 characters; unique" example:"HR sync"`
+	EventTypes []string             `json:"event_types" doc:"1…50 types or patterns, such as user.* and *.deleted" example:"[\"user.*\",\"node.moved\"]"`
+	Filter     string               `json:"filter" doc:"CEL over the variable event; empty selects all"`
+	Delivery   SubscriptionDelivery `json:"delivery" doc:"How events are sent"`
+	Status     string               `json:"status" enum:"1,0" doc:"1 while it is active"`
+	State      string               `json:"state" readOnly:"true" enum:"active,paused,failing,disabled" doc:"failing: an event used up its tries; disabled: the receiver answered 410"`
+	Cursor     string               `json:"cursor" readOnly:"true" doc:"The place in the feed up to which events are delivered, except those that wait"`
+	LastError  string               `json:"last_error" readOnly:"true" doc:"Why the last attempt failed; empty: it did not"`
+	Counters   struct {
+		Delivered int64 `json:"delivered" doc:"Events that the receiver took"`
 		Failed    int64 `json:"failed" doc:"Attempts that failed"`
 		Pending   int64 `json:"pending" doc:"Events that wait for another attempt, or for an earlier event of their record"`
 		Dropped   int64 `json:"dropped" doc:"Events over NATS that were dropped unread since the last reset, because the tenant has used up its share of the storage"`
-	} `json:"counters"`
+	} `json:"counters" readOnly:"true" doc:"Since it was created"`
+}
+
+// SubscriptionDelivery says how a subscription's events are sent.
+type SubscriptionDelivery struct {
+	Type           string            `json:"type" enum:"webhook,nats" doc:"webhook: a POST for each event (Standard Webhooks); nats: a subject of its own"`
+	URL            string            `json:"url,omitempty" doc:"For type webhook: http or https"`
+	Headers        map[string]string `json:"headers,omitempty" doc:"****** for each value"`
+	Secret         string            `json:"secret,omitempty" doc:"Signs webhooks, or is the NATS user's password; ****** if there is one"`
+	PreviousSecret string            `json:"previous_secret,omitempty" doc:"****** if there is one"`
+	PreviousUntil  *time.Time        `json:"previous_until,omitempty" doc:"Until when webhooks are signed with the previous secret, too"`
+	Subject        string            `json:"subject,omitempty" doc:"For type nats: where the events are published"`
+	User           string            `json:"user,omitempty" doc:"For type nats: the NATS user that may read them; secret is its password"`
+}
+
+// NewEventSubscription is a subscription that has just got a secret.
+type NewEventSubscription struct {
+	EventSubscription
+	Delivery NewSubscriptionDelivery `json:"delivery" doc:"How events are sent, with the new secret"`
+}
+
+// NewSubscriptionDelivery shows a new secret.
+type NewSubscriptionDelivery struct {
+	SubscriptionDelivery
+	Secret string `json:"secret,omitempty" format:"password" doc:"Signs webhooks, or is the NATS user's password; shown only in this answer"`
 }
 
 // EventSubscriptionInput is a subscription to create, or the members of one to change.
 type EventSubscriptionInput struct {
-	rest.MetaInput
-	Name       string   `json:"name" doc:"1…128 characters; unique" example:"HR sync"`
-	EventTypes []string `json:"event_types" doc:"1…50 types or patterns" example:"[\"user.*\",\"node.moved\"]"`
+	rest.MembersOf[EventSubscription]
+	Name       string   `json:"name" doc:"1…128 characters; unique"`
+	EventTypes []string `json:"event_types" doc:"1…50 types or patterns"`
 	Filter     string   `json:"filter,omitempty" doc:"CEL over the variable event, at most 4096 bytes"`
 	Delivery   struct {
 		Type           string             `json:"type" doc:"webhook or nats"`
 		URL            string             `json:"url,omitempty" doc:"http or https, at most 2048 bytes"`
-		Headers        map[string]*string `json:"headers,omitempty" doc:"At most 20; not those that the platform or the connection sets"`
-		Secret         string             `json:"secret,omitempty" doc:"whsec_ and the base64 of 24…64 bytes; generated if it is missing"`
-		PreviousSecret string             `json:"previous_secret,omitempty" readOnly:"true"`
-		PreviousUntil  *time.Time         `json:"previous_until,omitempty" readOnly:"true" nullable:"true"`
-		Subject        string             `json:"subject,omitempty" readOnly:"true"`
-		User           string             `json:"user,omitempty" readOnly:"true"`
-	} `json:"delivery"`
-	Status string `json:"status,omitempty" doc:"1 if it is missing. A change from 1 to 0 pauses it, one from 0 to 1 resumes it" enum:"1,0"`
-
-	State     string         `json:"state,omitempty" readOnly:"true"`
-	Cursor    string         `json:"cursor,omitempty" readOnly:"true"`
-	LastError string         `json:"last_error,omitempty" readOnly:"true"`
-	Counters  map[string]any `json:"counters,omitempty" readOnly:"true"`
+		Headers        map[string]*string `json:"headers,omitempty" writeOnly:"true" doc:"At most 20; not those that the platform or the connection sets"`
+		Secret         string             `json:"secret,omitempty" writeOnly:"true" doc:"whsec_ and the base64 of 24…64 bytes; generated if it is missing"`
+		PreviousSecret string             `json:"previous_secret,omitempty" readOnly:"true" doc:"Ignored"`
+		PreviousUntil  *time.Time         `json:"previous_until,omitempty" readOnly:"true" nullable:"true" doc:"Ignored"`
+		Subject        string             `json:"subject,omitempty" readOnly:"true" doc:"Ignored"`
+		User           string             `json:"user,omitempty" readOnly:"true" doc:"Ignored"`
+	} `json:"delivery" doc:"How events are sent"`
+	Status   string         `json:"status,omitempty" doc:"1 if it is missing. A change from 1 to 0 pauses it, one from 0 to 1 resumes it" enum:"1,0"`
+	Counters map[string]any `json:"counters,omitempty" readOnly:"true"`
 }
 
 var exampleSubscriptionInput = map[string]any{

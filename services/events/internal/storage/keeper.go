@@ -30,7 +30,7 @@ const (
 
 // Config is what a Keeper needs.
 type Config struct {
-	Share   int64 // bytes of each tenant in each of the two streams
+	Share   int64 // bytes of each tenant in each of the streams
 	Bus     *bus.Bus
 	Store   *docstore.Store
 	Feed    *feed.Feed
@@ -63,6 +63,12 @@ func (k *Keeper) Events(ctx context.Context) error {
 // Queues does the same for the queues of a tenant's subscriptions over NATS.
 func (k *Keeper) Queues(ctx context.Context) error {
 	return k.keep(ctx, &watch{Keeper: k, stream: bus.SubscriptionStream, drop: k.dropFromQueues,
+		queue: func(m bus.Stored) string { return m.Rest }})
+}
+
+// DeadLetters does the same for the tenants' events that a consumer could not handle.
+func (k *Keeper) DeadLetters(ctx context.Context) error {
+	return k.keep(ctx, &watch{Keeper: k, stream: bus.DeadLetterStream, drop: k.dropDeadLetters,
 		queue: func(m bus.Stored) string { return m.Rest }})
 }
 
@@ -257,6 +263,29 @@ func (k *Keeper) dropFromQueues(ctx context.Context, tenant string, u *usage,
 			return done, err
 		}
 		done[id] = place
+	}
+	return done, nil
+}
+
+// dropDeadLetters first takes out what operators have removed, as if that had been the oldest.
+func (k *Keeper) dropDeadLetters(ctx context.Context, tenant string, u *usage,
+	_ map[string]uint64) (map[string]uint64, error) {
+	there, err := k.Bus.ParkedEvents(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	for name := range u.queues {
+		u.shorten(name, there[name])
+	}
+	if u.bytes <= k.Share {
+		return nil, nil
+	}
+	done := map[string]uint64{}
+	for name, place := range u.excess(k.target()) {
+		if err := k.Bus.DropDeadLetters(ctx, tenant, name, place); err != nil {
+			return done, err
+		}
+		done[name] = place
 	}
 	return done, nil
 }

@@ -85,6 +85,18 @@ func (u *usage) forget(name string, before uint64) (messages int64) {
 	return messages
 }
 
+// shorten takes the oldest segments of a queue out until it has at most so many messages.
+func (u *usage) shorten(name string, atMost uint64) {
+	var messages uint64
+	segments := u.queues[name].segments
+	for i, s := range slices.Backward(segments) {
+		if messages += uint64(s.messages); messages > atMost { //nolint:gosec // not negative
+			u.forget(name, segments[i].last+1)
+			return
+		}
+	}
+}
+
 // excess returns up to which place each queue must be dropped so that at most so many bytes are left. The longest queue
 // comes first, and the oldest messages of each. u does not change.
 func (u *usage) excess(atMost int64) map[string]uint64 {

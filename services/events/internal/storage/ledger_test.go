@@ -35,6 +35,14 @@ func TestTheLongestQueueIsShortenedFirst(t *testing.T) {
 	require.EqualValues(t, 200, u.bytes)
 	require.EqualValues(t, 10, u.forget("a", place+1))
 	require.NotContains(t, u.queues, "a")
+
+	u.shorten("b", 10)
+	require.EqualValues(t, 100, u.bytes, "no more than there are")
+	u.shorten("b", 4)
+	require.EqualValues(t, 40, u.bytes)
+	require.EqualValues(t, 1, u.forget("b", 138), "the oldest are taken out")
+	u.shorten("b", 0)
+	require.Empty(t, u.queues)
 }
 
 // BenchmarkCount is the cost of counting an event.

@@ -58,8 +58,9 @@ func (s *Subscriptions) Resume(ctx context.Context, id string) (View, error) {
 }
 
 // Reset clears failures and continues from a place: "now", a time, or the id of an event, which is then the first. With
-// rotate, a new secret signs from now on, and for a day the former one, too. A paused subscription stays paused. The
-// error is apperr.NotFound, InvalidParameters, Unavailable or VersionMismatch.
+// rotate, a new secret signs from now on, and for a day the former one, too; without a place, all else then stays as it
+// is, so that no event is lost. A paused subscription stays paused. The error is apperr.NotFound, InvalidParameters,
+// Unavailable or VersionMismatch.
 func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (View, error) {
 	if _, err := subscriptions.Find(ctx, s.store, id); err != nil {
 		return View{}, err
@@ -87,6 +88,9 @@ func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (
 				sub.Delivery.PreviousUntil = tx.Now.Add(rotation)
 			}
 			sub.Delivery.Secret = secret.NewText(made)
+		}
+		if rotate && to == "" {
+			return fresh, nil
 		}
 		p.Generation++
 		p.Epoch, p.Place, p.Pending, p.LastError = epoch, place, 0, ""

@@ -3,11 +3,13 @@ package subscription
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
 // The states of a subscription. Only an active one is delivered to; the others keep their place in the stream.
@@ -66,11 +68,11 @@ const (
 
 var subscriptions = docstore.Define(docstore.Schema[Subscription]{
 	Name: "subscriptions", Noun: "subscription", Sortable: []string{byCreated, byName},
-	Indexes: []docstore.Index[Subscription]{
+	Indexes: slices.Concat([]docstore.Index[Subscription]{
 		docstore.Unique(docstore.ByText(byName, func(s *Subscription) string { return s.Name }), "name"),
 		docstore.ByText(byState, func(s *Subscription) string { return s.State }),
 		docstore.ByNumber(byCreated, func(s *Subscription) docstore.Value { return docstore.Moment(s.TimeCreated) }),
-	},
+	}, textindex.KeywordIndexes(func(s *Subscription) []string { return []string{s.Name} })),
 	Sealed: func(s *Subscription) []docstore.Sealed {
 		d := &s.Delivery
 		route := docstore.Route{"delivery.type": d.Type, "delivery.url": d.URL}

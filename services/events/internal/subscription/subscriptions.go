@@ -12,6 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/pkg/webhook"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
@@ -205,7 +206,7 @@ func (s *Subscriptions) views(ctx context.Context, r docstore.Reader, docs []Doc
 }
 
 // Filter selects subscriptions by equal members; empty members are ignored.
-type Filter struct{ Name, State string }
+type Filter struct{ Name, State, Keyword string }
 
 // Page is a page of a list.
 type Page struct {
@@ -224,6 +225,7 @@ func (s *Subscriptions) List(ctx context.Context, f Filter, p docstore.Paging) (
 	if f.State != "" {
 		all = append(all, docstore.Eq(byState, docstore.Text(f.State)))
 	}
+	all = append(all, textindex.HavingPart(f.Keyword))
 	page, err := subscriptions.List(ctx, s.store, docstore.And(all...), p)
 	if err != nil {
 		return Page{}, err

@@ -3,9 +3,11 @@ package connection
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
 )
 
@@ -46,13 +48,15 @@ const (
 
 var connections = docstore.Define(docstore.Schema[Connection]{
 	Name: "connections", Noun: "connection", Sortable: []string{byCreated},
-	Indexes: []docstore.Index[Connection]{
+	Indexes: slices.Concat([]docstore.Index[Connection]{
 		docstore.ByText(byProvider, func(c *Connection) string { return c.ProviderCode }),
 		docstore.ByText(byType, func(c *Connection) string { return c.Type }),
 		docstore.ByText(byStatus, func(c *Connection) string { return c.Status }),
 		docstore.Unique(docstore.ByText(byNative, (*Connection).native), "provider_code"),
 		docstore.ByNumber(byCreated, func(c *Connection) docstore.Value { return docstore.Moment(c.TimeCreated) }),
-	},
+	}, textindex.KeywordIndexes(func(c *Connection) []string {
+		return []string{c.DisplayName, c.Name, c.ProviderCode}
+	})),
 	Sealed: (*Connection).sealed,
 })
 
@@ -84,6 +88,12 @@ type Draft struct {
 	ProviderCode string `json:"provider_code"`
 	DisplayName  string `json:"display_name"`
 	ConfigFields Fields `json:"config_fields"`
+}
+
+// NewConnection is what a client sends about a new connection.
+type NewConnection struct {
+	Draft
+	Status string `json:"status"` // Enabled if empty
 }
 
 // check returns the provider and reports every fault of a draft. before is the connection that is replaced, nil for a

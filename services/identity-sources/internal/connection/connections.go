@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -36,12 +38,13 @@ func Collections() []*docstore.Def { return []*docstore.Def{connections.Def()} }
 // Doc is a connection as read or written.
 type Doc = docstore.Doc[Connection]
 
-// Filter selects connections by equal members; empty members are ignored.
-type Filter struct{ Type, ProviderCode, Status string }
+// Filter selects connections by equal members, and by a part of a name or of the provider's code; empty members are
+// ignored.
+type Filter struct{ Type, ProviderCode, Status, Keyword string }
 
 func (f Filter) where() docstore.Filter {
 	return docstore.And(docstore.EqOrAll(byType, f.Type), docstore.EqOrAll(byProvider, f.ProviderCode),
-		docstore.EqOrAll(byStatus, f.Status))
+		docstore.EqOrAll(byStatus, f.Status), textindex.HavingPart(f.Keyword))
 }
 
 // List returns the connections of the tenant, the oldest first. The first list of a tenant creates its native database
@@ -72,18 +75,20 @@ func (s *Connections) Get(ctx context.Context, id string) (Doc, error) {
 
 // Create adds a connection. The error is apperr.InvalidParameters with every fault, AlreadyExists (a second native
 // database) or InvalidState (MaxConnections).
-func (s *Connections) Create(ctx context.Context, d Draft) (Doc, error) {
+func (s *Connections) Create(ctx context.Context, n NewConnection) (Doc, error) {
 	if err := s.ensureNative(ctx); err != nil {
 		return Doc{}, err
 	}
-	p, err := d.check(nil)
+	p, err := n.check(nil)
 	if err != nil {
 		return Doc{}, err
 	}
-	return s.insert(ctx, d, p)
+	return s.insert(ctx, n.Draft, cmp.Or(n.Status, Enabled), p)
 }
 
-func (s *Connections) insert(ctx context.Context, d Draft, p *provider.Provider) (Doc, error) {
+func (s *Connections) insert(
+	ctx context.Context, d Draft, status string, p *provider.Provider,
+) (Doc, error) {
 	id, err := s.Store.NewID(ctx)
 	if err != nil {
 		return Doc{}, err
@@ -96,7 +101,7 @@ func (s *Connections) insert(ctx context.Context, d Draft, p *provider.Provider)
 		if n >= MaxConnections {
 			return Doc{}, apperr.New(apperr.InvalidState, "a tenant has at most %d connections", MaxConnections)
 		}
-		c := &Connection{Meta: docstore.Meta{ID: id}, DeveloperID: request.From(ctx).Actor, Status: Enabled}
+		c := &Connection{Meta: docstore.Meta{ID: id}, DeveloperID: request.From(ctx).Actor, Status: status}
 		c.apply(&d, p)
 		doc, err := connections.Insert(ctx, tx, c)
 		if err != nil {
@@ -117,7 +122,8 @@ func (s *Connections) ensureNative(ctx context.Context) error {
 	if !ok {
 		return errors.New("the catalogue has no native database")
 	}
-	_, err = s.insert(docstore.Aside(request.System(ctx, request.Tenant(ctx))), Draft{ConfigFields: Fields{}}, p)
+	ctx = docstore.Aside(request.System(ctx, request.Tenant(ctx)))
+	_, err = s.insert(ctx, Draft{ConfigFields: Fields{}}, Enabled, p)
 	return ignore(err, apperr.AlreadyExists) // another request was first
 }
 

@@ -33,9 +33,10 @@ func (a *api) registerConnections(s *rest.Server) {
 		ID: "create-connection", Method: http.MethodPost, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesWrite,
 		Summary: "Create a connection", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Doc: "`config_fields` must meet the provider's `config_schema`. Every answer has `******` in place of " +
-			"secrets.",
+			"secrets. With `status` 0 the connection is disabled from the start, so that it can be tested before " +
+			"anybody signs in through it.",
 		Request: exampleConnectionInput, Response: exampleConnection,
-	}, rest.Create[Connection, ConnectionInput](a.connections.Create))
+	}, rest.Create[Connection, NewConnectionInput](a.connections.Create))
 	rest.Handle(s, rest.Op{
 		ID: "get-connection", Method: http.MethodGet, Path: oneConnection, Scope: auth.IdentitySourcesRead,
 		Summary: "Get a connection", Response: exampleConnection,
@@ -84,11 +85,12 @@ type listConnectionsInput struct {
 	Type         string `query:"type" enum:"social,database,mfa,enterprise"`
 	ProviderCode string `query:"provider_code" maxLength:"64" example:"wechat_scan_qr"`
 	Status       string `query:"status" enum:"1,0"`
+	rest.Search
 }
 
 func (a *api) listConnections(ctx context.Context, in *listConnectionsInput) ([]rest.Raw[Connection], error) {
 	return rest.RawOf[Connection](a.connections.List(ctx, connection.Filter{
-		Type: in.Type, ProviderCode: in.ProviderCode, Status: in.Status,
+		Type: in.Type, ProviderCode: in.ProviderCode, Status: in.Status, Keyword: in.Keyword,
 	}))
 }
 
@@ -127,30 +129,36 @@ func (a *api) testConnection(ctx context.Context, in *rest.ByID) (probe.Result, 
 // Connection describes connection.Connection for the OpenAPI document.
 type Connection struct {
 	rest.Meta
-	ProviderID   string         `json:"provider_id" example:"1"`
-	ProviderCode string         `json:"provider_code" example:"wechat_scan_qr"`
-	DisplayName  string         `json:"display_name" example:"微信"`
+	ProviderID   string         `json:"provider_id" readOnly:"true" doc:"The id of the provider" example:"1"`
+	ProviderCode string         `json:"provider_code" doc:"Which provider, as list-providers has it" example:"wechat_scan_qr"`
+	DisplayName  string         `json:"display_name" doc:"Up to 128 characters" example:"微信"`
 	ConfigFields map[string]any `json:"config_fields" doc:"As the provider's config_schema says; ****** for secrets"`
-	DeveloperID  string         `json:"developer_id" doc:"The caller who created it"`
-	Name         string         `json:"name" doc:"The provider's" example:"WeChat"`
-	Type         string         `json:"type" doc:"The provider's" enum:"social,database,mfa,enterprise"`
-	Logo         string         `json:"logo" doc:"The provider's logo if the platform has one; otherwise empty, and list-providers has a monogram"`
+	DeveloperID  string         `json:"developer_id" readOnly:"true" doc:"The caller who created it"`
+	Name         string         `json:"name" readOnly:"true" doc:"The provider's" example:"WeChat"`
+	Type         string         `json:"type" readOnly:"true" doc:"The provider's" enum:"social,database,mfa,enterprise"`
+	Logo         string         `json:"logo" readOnly:"true" doc:"The provider's logo if the platform has one; otherwise empty, and list-providers has a monogram"`
 	Status       string         `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
 }
 
-// ConnectionInput is a connection to be created or replaced. Read-only members may be sent back and are ignored.
-type ConnectionInput struct {
-	rest.MetaInput
-	ProviderCode string         `json:"provider_code" example:"wechat_scan_qr"`
+// ConnectionMembers are what a connection is created or replaced with. Read-only members may be sent back and are
+// ignored.
+type ConnectionMembers struct {
+	rest.MembersOf[Connection]
+	ProviderCode string         `json:"provider_code"`
 	DisplayName  string         `json:"display_name,omitempty" doc:"Up to 128 characters; displayName of config_fields if absent"`
 	ConfigFields map[string]any `json:"config_fields" doc:"As the provider's config_schema says; ****** keeps a secret"`
+}
 
-	ProviderID  string `json:"provider_id,omitempty" readOnly:"true"`
-	DeveloperID string `json:"developer_id,omitempty" readOnly:"true"`
-	Name        string `json:"name,omitempty" readOnly:"true"`
-	Type        string `json:"type,omitempty" readOnly:"true"`
-	Logo        string `json:"logo,omitempty" readOnly:"true"`
-	Status      string `json:"status,omitempty" readOnly:"true"`
+// NewConnectionInput is a connection to be created.
+type NewConnectionInput struct {
+	ConnectionMembers
+	Status string `json:"status,omitempty" enum:"1,0" doc:"0: disabled from the start; 1 if absent"`
+}
+
+// ConnectionInput is what a connection is replaced with.
+type ConnectionInput struct {
+	ConnectionMembers
+	Status string `json:"status,omitempty" readOnly:"true" doc:"Changed by enable and disable"`
 }
 
 var exampleProvider = json.RawMessage(`{"provider_id":"1","provider_code":"wechat_scan_qr","name":"WeChat","type":"social",` +

@@ -55,11 +55,13 @@ type listMethodsInput struct {
 	Code   string `query:"code" maxLength:"64"`
 	Type   string `query:"type" enum:"password,sms,mail,otp,webauthn,social,enterprise"`
 	Status string `query:"status" enum:"1,0"`
+	rest.Search
 	rest.Paging
 }
 
 func (a *api) listMethods(ctx context.Context, in *listMethodsInput) (rest.List[AuthMethod], error) {
-	page, err := a.methods.List(ctx, method.Filter{Code: in.Code, Type: in.Type, Status: in.Status}, in.Page())
+	filter := method.Filter{Code: in.Code, Type: in.Type, Status: in.Status, Keyword: in.Keyword}
+	page, err := a.methods.List(ctx, filter, in.Page())
 	return rest.ListOf[AuthMethod](in.Paging, page, err)
 }
 
@@ -72,26 +74,21 @@ func (a *api) setMethodStatus(status string) func(context.Context, *rest.ByID) (
 // AuthMethod describes method.Method for the OpenAPI document.
 type AuthMethod struct {
 	rest.Meta
-	Code          string         `json:"code" example:"pwd"`
-	Name          string         `json:"name" example:"Password"`
-	Type          string         `json:"type" enum:"password,sms,mail,otp,webauthn,social,enterprise"`
+	Code          string         `json:"code" doc:"1…64 letters, digits or . _ -; unique" example:"pwd"`
+	Name          string         `json:"name" doc:"1…128 characters" example:"Password"`
+	Type          string         `json:"type" enum:"password,sms,mail,otp,webauthn,social,enterprise" doc:"What people do"`
 	ConnectionIDs []string       `json:"connection_ids" doc:"The connections that it uses"`
 	Factor        string         `json:"factor" enum:"1,2" doc:"1: may begin a login, 2: a second factor"`
-	Status        string         `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
+	Status        string         `json:"status" readOnly:"true" enum:"1,0" doc:"Changed by enable and disable"`
 	Policy        map[string]any `json:"policy" doc:"Any JSON object up to 16 KiB"`
 }
 
 // AuthMethodInput is an authentication method to be created, or the members of one to be changed.
 type AuthMethodInput struct {
-	rest.MetaInput
-	Code          string         `json:"code" doc:"1…64 letters, digits or . _ -; unique" example:"pwd"`
-	Name          string         `json:"name" doc:"1…128 characters" example:"Password"`
-	Type          string         `json:"type" enum:"password,sms,mail,otp,webauthn,social,enterprise"`
-	ConnectionIDs []string       `json:"connection_ids,omitempty" doc:"At most 50"`
-	Factor        string         `json:"factor,omitempty" enum:"1,2"`
-	Policy        map[string]any `json:"policy,omitempty"`
-
-	Status string `json:"status,omitempty" readOnly:"true"`
+	rest.MembersOf[AuthMethod]
+	Code string `json:"code"`
+	Name string `json:"name"`
+	Type string `json:"type" enum:"password,sms,mail,otp,webauthn,social,enterprise"`
 }
 
 var exampleMethodInput = map[string]any{"code": "pwd", "name": "Password", "type": "password"}

@@ -8,6 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/method"
 )
 
 const oneTemplate = "/v1/auth-templates/{id}"
@@ -49,21 +50,22 @@ func (a *api) registerTemplates(s *rest.Server) {
 
 type listTemplatesInput struct {
 	Code string `query:"code" maxLength:"64"`
+	rest.Search
 	rest.Paging
 }
 
 func (a *api) listTemplates(ctx context.Context, in *listTemplatesInput) (rest.List[AuthTemplate], error) {
-	page, err := a.templates.List(ctx, in.Code, in.Page())
+	page, err := a.templates.List(ctx, method.TemplateFilter{Code: in.Code, Keyword: in.Keyword}, in.Page())
 	return rest.ListOf[AuthTemplate](in.Paging, page, err)
 }
 
 // AuthTemplate describes method.Template for the OpenAPI document.
 type AuthTemplate struct {
 	rest.Meta
-	Code      string     `json:"code" example:"staff"`
-	Name      string     `json:"name" example:"Staff"`
-	Steps     []AuthStep `json:"steps"`
-	IsDefault string     `json:"is_default" enum:"1,0"`
+	Code      string     `json:"code" doc:"1…64 letters, digits or . _ -; unique" example:"staff"`
+	Name      string     `json:"name" doc:"1…128 characters" example:"Staff"`
+	Steps     []AuthStep `json:"steps" doc:"1…10 steps, at least one of them required"`
+	IsDefault string     `json:"is_default" readOnly:"true" enum:"1,0" doc:"1 for exactly one of the tenant"`
 }
 
 // AuthStep is one step of a login.
@@ -74,12 +76,10 @@ type AuthStep struct {
 
 // AuthTemplateInput is an authentication template to be created, or the members of one to be changed.
 type AuthTemplateInput struct {
-	rest.MetaInput
-	Code  string     `json:"code" doc:"1…64 letters, digits or . _ -; unique" example:"staff"`
-	Name  string     `json:"name" doc:"1…128 characters" example:"Staff"`
-	Steps []AuthStep `json:"steps" doc:"1…10 steps, at least one of them required"`
-
-	IsDefault string `json:"is_default,omitempty" readOnly:"true"`
+	rest.MembersOf[AuthTemplate]
+	Code  string     `json:"code"`
+	Name  string     `json:"name"`
+	Steps []AuthStep `json:"steps"`
 }
 
 var exampleTemplateInput = map[string]any{

@@ -66,7 +66,7 @@ const (
 var methods = docstore.Define(docstore.Schema[Method]{
 	Name: "auth_methods", Noun: "authentication method",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
-	Indexes: []docstore.Index[Method]{
+	Indexes: slices.Concat([]docstore.Index[Method]{
 		docstore.Unique(docstore.ByText(byCode, func(m *Method) string { return m.Code }), "code"),
 		docstore.ByText(byName, func(m *Method) string { return textindex.Key(m.Name) }),
 		docstore.ByText(byType, func(m *Method) string { return m.Type }),
@@ -74,7 +74,7 @@ var methods = docstore.Define(docstore.Schema[Method]{
 		docstore.ByList(byConnection, func(m *Method) []string { return m.ConnectionIDs }),
 		docstore.ByNumber(byTimeCreated, func(m *Method) docstore.Value { return docstore.Moment(m.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(m *Method) docstore.Value { return docstore.Moment(m.TimeModified) }),
-	},
+	}, textindex.KeywordIndexes(func(m *Method) []string { return []string{m.Name, m.Code} })),
 })
 
 // check sets defaults and reports every fault.
@@ -115,12 +115,12 @@ func Collections() []*docstore.Def { return []*docstore.Def{methods.Def(), templ
 type Doc = docstore.Doc[Method]
 
 // Filter selects methods by equal members; empty members are ignored.
-type Filter struct{ Code, Type, Status string }
+type Filter struct{ Code, Type, Status, Keyword string }
 
 // List returns a page of methods. The error is apperr.InvalidParameters (paging).
 func (s *Methods) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Method], error) {
 	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byType, f.Type),
-		docstore.EqOrAll(byStatus, f.Status))
+		docstore.EqOrAll(byStatus, f.Status), textindex.HavingPart(f.Keyword))
 	return methods.List(ctx, s.store, where, p)
 }
 

@@ -39,14 +39,14 @@ type Step struct {
 var templates = docstore.Define(docstore.Schema[Template]{
 	Name: "auth_templates", Noun: "authentication template",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
-	Indexes: []docstore.Index[Template]{
+	Indexes: slices.Concat([]docstore.Index[Template]{
 		docstore.Unique(docstore.ByText(byCode, func(t *Template) string { return t.Code }), "code"),
 		docstore.ByText(byName, func(t *Template) string { return textindex.Key(t.Name) }),
 		docstore.ByList(byMethod, (*Template).methods),
 		docstore.Unique(docstore.ByText(byDefault, (*Template).defaultKey), "is_default"),
 		docstore.ByNumber(byTimeCreated, func(t *Template) docstore.Value { return docstore.Moment(t.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(t *Template) docstore.Value { return docstore.Moment(t.TimeModified) }),
-	},
+	}, textindex.KeywordIndexes(func(t *Template) []string { return []string{t.Name, t.Code} })),
 })
 
 // defaultKey is the value of the default template in a unique index; other templates have none.
@@ -116,9 +116,13 @@ type Templates struct{ store *docstore.Store }
 // TemplateDoc is a template as read or written.
 type TemplateDoc = docstore.Doc[Template]
 
+// TemplateFilter selects templates. An empty member means any.
+type TemplateFilter struct{ Code, Keyword string }
+
 // List returns a page of templates. The error is apperr.InvalidParameters (paging).
-func (s *Templates) List(ctx context.Context, code string, p docstore.Paging) (docstore.Page[Template], error) {
-	return templates.List(ctx, s.store, docstore.EqOrAll(byCode, code), p)
+func (s *Templates) List(ctx context.Context, f TemplateFilter, p docstore.Paging) (docstore.Page[Template], error) {
+	where := docstore.And(docstore.EqOrAll(byCode, f.Code), textindex.HavingPart(f.Keyword))
+	return templates.List(ctx, s.store, where, p)
 }
 
 // Get returns a template. The error is apperr.NotFound.

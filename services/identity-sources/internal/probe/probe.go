@@ -27,16 +27,16 @@ const (
 
 // Result is the outcome of a test. It is OK if every step is.
 type Result struct {
-	OK    bool   `json:"ok"`
-	Steps []Step `json:"steps"`
+	OK    bool   `json:"ok" doc:"Whether all steps worked"`
+	Steps []Step `json:"steps" doc:"In the order in which they were tried; none after one that failed"`
 }
 
 // Step is one step of a test.
 type Step struct {
-	Name       string `json:"name"`
-	OK         bool   `json:"ok"`
-	Message    string `json:"message"`
-	DurationMS int64  `json:"duration_ms"`
+	Name       string `json:"name" doc:"What was tried"`
+	OK         bool   `json:"ok" doc:"Whether it worked"`
+	Message    string `json:"message" doc:"What was found"`
+	DurationMS int64  `json:"duration_ms" doc:"How long it took"`
 }
 
 // Config is a connection's config_fields with its secrets in plain text. It must reach no log, event or answer.

@@ -24,16 +24,16 @@ const NativeDatabase = "idp_native_db"
 
 // Provider is a kind of login provider.
 type Provider struct {
-	ProviderID    string `json:"provider_id"` // never changes; a new provider gets the next number
-	ProviderCode  string `json:"provider_code"`
-	Name          string `json:"name"`
-	Type          string `json:"type"`          // social, database, mfa or enterprise
-	Logo          string `json:"logo"`          // see OwnLogo
-	Documentation string `json:"documentation"` // the address of the provider's own documentation
+	ProviderID    string `json:"provider_id" doc:"Its id"` // never changes; a new provider gets the next number
+	ProviderCode  string `json:"provider_code" doc:"Its code"`
+	Name          string `json:"name" doc:"What people call it"`
+	Type          string `json:"type" doc:"What it is for: social, database, mfa or enterprise"`
+	Logo          string `json:"logo" doc:"A data URI of its initials: real logos are trademarks"`
+	Documentation string `json:"documentation" doc:"Where its own documentation is"`
 	// ConfigSchema is the JSON Schema (2020-12) of config_fields. Its writeOnly members are secrets. x-route of a
 	// secret names the members that say where it is sent and how it is protected on its way: if one of them changes,
 	// the secret must be given again.
-	ConfigSchema json.RawMessage `json:"config_schema"`
+	ConfigSchema json.RawMessage `json:"config_schema" doc:"JSON Schema (2020-12) of config_fields"`
 
 	Check   Check                      `json:"-"`
 	Shapes  map[string]Shape           `json:"-"`

@@ -64,7 +64,7 @@ func (a *api) deleteAssociation(ctx context.Context, in *rest.ByID) (rest.Delete
 type deleteAssociationsInput struct {
 	ID   string `query:"id" maxLength:"64" doc:"A tree association's id"`
 	Body *struct {
-		IDs []string `json:"ids" minItems:"1" maxItems:"1000" example:"[\"1048710\"]"`
+		IDs []string `json:"ids" minItems:"1" maxItems:"1000" doc:"1…1000 ids" example:"[\"1048710\"]"`
 	}
 }
 

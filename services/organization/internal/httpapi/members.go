@@ -157,7 +157,7 @@ type removeMembersInput struct {
 	ID   string `query:"id" maxLength:"64" doc:"A membership's id"`
 	Body *struct {
 		IDs     []string `json:"ids,omitempty" maxItems:"1000" doc:"Memberships' ids"`
-		NodeID  string   `json:"node_id,omitempty" example:"1048579"`
+		NodeID  string   `json:"node_id,omitempty" doc:"The node" example:"1048579"`
 		UserIDs []string `json:"user_ids,omitempty" maxItems:"1000" doc:"Users whose memberships in node_id end"`
 	}
 }

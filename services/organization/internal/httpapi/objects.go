@@ -61,13 +61,14 @@ func (a *api) createObject(ctx context.Context, in *createObjectInput) (rest.Rec
 	if err := in.Body.Into(&body); err != nil {
 		return rest.Record[CoreObject]{}, err
 	}
+	body.ManagedBy = nil // read-only
 	doc, err := a.trees.CreateObject(ctx, body.Object,
 		tree.Draft{Profile: body.Root.Profile, ParentID: body.Root.ParentID})
 	return rest.RecordOf[CoreObject](doc, err)
 }
 
-func (a *api) listObjects(ctx context.Context, _ *struct{}) ([]rest.Raw[CoreObject], error) {
-	return rest.RawOf[CoreObject](a.trees.Objects(ctx))
+func (a *api) listObjects(ctx context.Context, in *struct{ rest.Search }) ([]rest.Raw[CoreObject], error) {
+	return rest.RawOf[CoreObject](a.trees.Objects(ctx, in.Keyword))
 }
 
 type getObjectInput struct {
@@ -90,4 +91,4 @@ func (a *api) deleteObject(ctx context.Context, in *deleteObjectInput) (rest.Del
 
 var exampleObject = json.RawMessage(
 	`{"id":"1048577","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
-		`"name":"Acme","description":"","status":"1","seq":0,"sys_ext_props":{},"free_ext_props":{},"code":"company","root_node_id":"1048578","node_count":1}`)
+		`"name":"Acme","description":"","status":"1","seq":0,"sys_ext_props":{},"free_ext_props":{},"code":"company","root_node_id":"1048578","node_count":1,"managed_by":null}`)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 
@@ -198,7 +199,23 @@ func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 			return nil, errDynamicNode
 		}
 	}
+	for _, code := range codes(maps.Values(nodes), func(n *tree.Node) string { return n.ObjectCode }) {
+		if err := tree.CheckOwned(ctx, tx.Peek(), code, questions.OwnedMembers, "node_id"); err != nil {
+			return nil, err
+		}
+	}
 	return nodes, nil
+}
+
+// codes are the codes of the trees of nodes or memberships.
+func codes[T any](all iter.Seq[T], code func(T) string) []string {
+	var found []string
+	for one := range all {
+		if c := code(one); !slices.Contains(found, c) {
+			found = append(found, c)
+		}
+	}
+	return found
 }
 
 // checkHere refuses users who have left since the users service was asked, who are members already, or who have too

@@ -3,30 +3,32 @@ package member
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	settling "github.com/idplatform/idplatform/pkg/settle"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// change is the outcome of a questions.MembershipChange, stored for as long as it may be asked for. Either service may
-// die while the users service waits for the answer. So a change has an id: if it is asked for again, it is not made
-// again, and once Settle has answered that it was not made, it never will be.
+// change is the outcome of a change that another service asked for, stored for as long as it may be asked for.
 type change struct {
 	docstore.Meta        // the id is that of the change
-	UserID        string `json:"user_id"`
+	UserID        string `json:"user_id"` // "" if it is of several users
 	Applied       bool   `json:"applied"` // false: it must not be made any more
+	// Of a change that is not one of memberships: the tree, or the node.
+	ObjectCode string `json:"object_code,omitempty"`
+	NodeID     string `json:"node_id,omitempty"`
 }
 
-const changeKept = 24 * time.Hour
-
-var changes = docstore.Define(docstore.Schema[change]{
-	Name: "membership_changes", Noun: "change", Part: true,
-	Due: func(c *change) clock.Time { return c.TimeCreated.Add(changeKept) },
-})
+var changes = settling.Changes[change]{
+	Notes: docstore.Define(docstore.Schema[change]{
+		Name: "membership_changes", Noun: "change", Part: true,
+		Due: func(c *change) clock.Time { return c.TimeCreated.Add(settling.Kept) },
+	}),
+	Applied: func(c *change) bool { return c.Applied },
+}
 
 // Apply makes a change, once. The error is apperr.InvalidParameters (no such tree, node or membership) or InvalidState
 // (a dynamic node, or a change that was given up).
@@ -41,56 +43,38 @@ func (s *Members) Apply(ctx context.Context, c questions.MembershipChange) (ques
 	ctx = ofNodes(ctx, c.FromNodeID, c.ToNodeID)
 	return again(func() (questions.Memberships, error) {
 		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.Memberships, error) {
-			done, err := settled(ctx, tx, c.ID)
-			if err != nil {
+			if err := once(ctx, tx, c.ID, c.UserID, func() error { return apply(ctx, tx, c, ids) }); err != nil {
 				return questions.Memberships{}, err
-			}
-			if done != nil && !done.Applied {
-				return questions.Memberships{}, apperr.New(apperr.InvalidState, "the change was given up")
-			}
-			if done == nil {
-				if err := apply(ctx, tx, c, ids); err != nil {
-					return questions.Memberships{}, err
-				}
 			}
 			return memberships(ctx, tx, c.UserID)
 		})
 	})
 }
 
+// once makes a change of memberships that was not made yet. The error is apperr.InvalidState for one that was given up.
+func once(ctx context.Context, tx *docstore.Tx, id, userID string, apply func() error) error {
+	note := &change{Meta: docstore.Meta{ID: id}, UserID: userID, Applied: true}
+	return changes.Once(ctx, tx, id, note, apply)
+}
+
 // Settle reports whether a change was made. If it was not, it is refused from then on.
 func (s *Members) Settle(ctx context.Context, changeID string) (questions.ChangeOutcome, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.ChangeOutcome, error) {
-		done, err := settled(ctx, tx, changeID)
-		if err != nil {
-			return questions.ChangeOutcome{}, err
-		}
-		if done == nil {
-			_, err := changes.Insert(ctx, tx, &change{Meta: docstore.Meta{ID: changeID}})
+		done, err := changes.Settle(ctx, tx, changeID, &change{Meta: docstore.Meta{ID: changeID}})
+		if err != nil || done == nil {
 			return questions.ChangeOutcome{Memberships: questions.Memberships{Memberships: []json.RawMessage{}}}, err
 		}
-		has, err := memberships(ctx, tx, done.UserID)
-		return questions.ChangeOutcome{Applied: done.Applied, Memberships: has}, err
+		outcome := questions.ChangeOutcome{Applied: done.Applied}
+		if outcome.Memberships, err = memberships(ctx, tx, done.UserID); err != nil || done.NodeID == "" {
+			return outcome, err
+		}
+		outcome.Node, outcome.Sequence, err = tree.State(ctx, tx, done.NodeID)
+		return outcome, err
 	})
-}
-
-func settled(ctx context.Context, tx *docstore.Tx, id string) (*change, error) {
-	if id == "" {
-		return nil, apperr.Invalid("change_id", "must be given")
-	}
-	found, err := changes.LoadMany(ctx, tx, []string{id})
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return found[0], nil
 }
 
 // apply makes a change that was not made yet. The new membership has the profile of the old one.
 func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, ids []string) error {
-	if _, err := changes.Insert(ctx, tx, &change{Meta: docstore.Meta{ID: c.ID}, UserID: c.UserID,
-		Applied: true}); err != nil {
-		return err
-	}
 	if err := checkNodes(ctx, tx, c); err != nil {
 		return err
 	}
@@ -177,7 +161,5 @@ func DueChanges(ctx context.Context, s *docstore.Store, limit int) ([]docstore.R
 
 // Forget deletes an outcome that is no longer needed.
 func (s *Members) Forget(ctx context.Context, id string) error {
-	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		return changes.DeleteWhere(ctx, tx, docstore.ID(id), nil)
-	})
+	return changes.Forget(ctx, s.Store, id)
 }

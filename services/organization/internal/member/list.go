@@ -84,7 +84,7 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 		}
 		return Page{}, nil
 	}
-	l, err := newListing(s, q, found[q.NodeID])
+	l, err := newListing(ctx, s, q, found[q.NodeID])
 	if err != nil {
 		return Page{}, err
 	}
@@ -102,9 +102,9 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 	}
 	if len(listed) > q.Limit {
 		listed = listed[:q.Limit]
-		page.Next = q.token(listed[q.Limit-1][0].position)
+		page.Next = q.token(ctx, listed[q.Limit-1][0].position)
 	} else if l.stopped.Path != "" {
-		page.Next = q.token(l.stopped)
+		page.Next = q.token(ctx, l.stopped)
 	}
 	if page.Items, err = l.items(ctx, listed); err != nil {
 		return Page{}, err
@@ -134,7 +134,7 @@ type listing struct {
 	paths map[string]string     // paths that were read, by node
 }
 
-func newListing(s *Members, q query, node *tree.Node) (*listing, error) {
+func newListing(ctx context.Context, s *Members, q query, node *tree.Node) (*listing, error) {
 	l := &listing{Members: s, query: q, node: node, index: byOrder, nodes: map[string]*tree.Node{node.ID: node},
 		paths: map[string]string{}}
 	if q.Role != "" {
@@ -145,6 +145,6 @@ func newListing(s *Members, q query, node *tree.Node) (*listing, error) {
 	}
 	l.Offset = 0
 	var err error
-	l.after, err = q.position()
+	l.after, err = q.position(ctx)
 	return l, err
 }

@@ -1,41 +1,32 @@
 package member
 
 import (
-	"encoding/base64"
+	"context"
 	"encoding/json"
-	"fmt"
-	"hash/fnv"
+	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-func (q query) fingerprint() uint64 {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %t %q %q", q.NodeID, q.Recursive, q.Role, q.Keyword)
-	return h.Sum64()
+// list is all that tells a list of users from others.
+func (q query) list() []string {
+	return []string{"members", q.NodeID, strconv.FormatBool(q.Recursive), q.Role, q.Keyword}
 }
 
-type token struct {
-	Query uint64 `json:"q"`
-	position
+func (q query) token(ctx context.Context, at position) string {
+	b, _ := json.Marshal(at) // cannot fail
+	return docstore.PageToken(ctx, string(b), q.list()...)
 }
 
-func (q query) token(at position) string {
-	b, _ := json.Marshal(token{q.fingerprint(), at}) // cannot fail
-	return base64.RawURLEncoding.EncodeToString(b)
-}
-
-func (q query) position() (position, error) {
-	var t token
-	b, err := base64.RawURLEncoding.DecodeString(q.After)
-	if err == nil {
-		err = json.Unmarshal(b, &t)
+func (q query) position(ctx context.Context) (position, error) {
+	after, err := docstore.ReadPageToken(ctx, q.After, q.list()...)
+	if err != nil {
+		return position{}, err
 	}
-	if err != nil || t.Path == "" || t.Order == "" {
+	var at position
+	if json.Unmarshal([]byte(after), &at) != nil || at.Path == "" || at.Order == "" {
 		return position{}, apperr.Invalid("page_token", "is not a page token of this list")
 	}
-	if t.Query != q.fingerprint() {
-		return position{}, apperr.Invalid("page_token", "was made with another filter or sort")
-	}
-	return t.position, nil
+	return at, nil
 }

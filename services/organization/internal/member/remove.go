@@ -6,6 +6,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Remove ends one membership. The error is apperr.NotFound, InvalidState (dynamic) or VersionMismatch.
@@ -68,6 +69,11 @@ func endByHand(ctx context.Context, tx *docstore.Tx, ended []*Membership) error 
 			return errDynamic
 		}
 	}
+	for _, code := range codes(slices.Values(ended), func(m *Membership) string { return m.ObjectCode }) {
+		if err := tree.CheckOwned(ctx, tx.Peek(), code, questions.OwnedMembers, ""); err != nil {
+			return err
+		}
+	}
 	return end(ctx, tx, ended)
 }
 
@@ -127,18 +133,22 @@ func heirs(ctx context.Context, tx *docstore.Tx, ended []*Membership) (found []*
 	for _, m := range ended {
 		ends[m.ID] = true
 	}
+	var losers []docstore.Value
 	for _, m := range ended {
-		if m.IsPrimary != "1" {
-			continue
+		if m.IsPrimary == "1" {
+			losers = append(losers, docstore.Text(inTree(m.UserID, m.ObjectCode)))
 		}
-		all, err := members.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(inTree(m.UserID, m.ObjectCode))), "",
-			mostOfUser)
+	}
+	has := map[string]bool{}
+	for part := range slices.Chunk(losers, chunk) {
+		all, err := members.LoadWhere(ctx, tx, docstore.In(byUser, part...), "", len(part)*mostOfUser)
 		if err != nil {
 			return nil, err
 		}
-		oldest := slices.IndexFunc(all, func(m *Membership) bool { return !ends[m.ID] && !m.Dynamic })
-		if oldest >= 0 {
-			found = append(found, all[oldest])
+		for _, m := range all { // in the order of their ids: the oldest first
+			if who := inTree(m.UserID, m.ObjectCode); !has[who] && !ends[m.ID] && !m.Dynamic {
+				has[who], found = true, append(found, m)
+			}
 		}
 	}
 	return found, nil

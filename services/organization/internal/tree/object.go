@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -24,6 +26,8 @@ type Object struct {
 	Code       string `json:"code"`
 	RootNodeID string `json:"root_node_id"`
 	NodeCount  int64  `json:"node_count"` // including the root
+	// ManagedBy is the provisioning connection that owns names and members of the nodes; null: none does.
+	ManagedBy *questions.ManagedBy `json:"managed_by"`
 }
 
 // ObjectProfile holds the members that create and update may set.
@@ -42,10 +46,10 @@ type ObjectDoc = docstore.Doc[Object]
 var objects = docstore.Define(docstore.Schema[Object]{
 	Name: "core_objects", Noun: "core object",
 	Counts: func(o *Object) []*int64 { return []*int64{&o.NodeCount} },
-	Indexes: []docstore.Index[Object]{
+	Indexes: slices.Concat([]docstore.Index[Object]{
 		docstore.Unique(docstore.ByText(byCode, func(o *Object) string { return o.Code }), "code"),
 		docstore.ByNumber(bySeq, func(o *Object) docstore.Value { return docstore.Number(o.Seq) }),
-	},
+	}, textindex.KeywordIndexes(func(o *Object) []string { return []string{o.Name, o.Code} })),
 })
 
 // MaxObjects is how many core objects a tenant can have: they are listed in one array.
@@ -96,7 +100,7 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 		}
 		doc, err := objects.Insert(ctx, tx, &Object{
 			Meta: docstore.Meta{ID: ids[0]}, Code: draft.Code, ObjectProfile: draft.ObjectProfile, RootNodeID: ids[1],
-			NodeCount: 1,
+			NodeCount: 1, ManagedBy: draft.ManagedBy,
 		})
 		if err != nil {
 			return ObjectDoc{}, err
@@ -134,11 +138,11 @@ func ObjectByCode(ctx context.Context, r docstore.Reader, code string) (*Object,
 	return doc.Value()
 }
 
-// Objects returns all core objects, by seq.
-func (s *Trees) Objects(ctx context.Context) ([]ObjectDoc, error) {
+// Objects returns the core objects with a part of their name or code, by seq; an empty keyword selects all.
+func (s *Trees) Objects(ctx context.Context, keyword string) ([]ObjectDoc, error) {
 	// concurrent requests may have created a few more than MaxObjects
-	page, err := objects.Page(ctx, s.Store, docstore.Query{Sort: []docstore.Order{{Index: bySeq}},
-		Limit: 2 * MaxObjects})
+	page, err := objects.Page(ctx, s.Store, docstore.Query{Filter: textindex.HavingPart(keyword),
+		Sort: []docstore.Order{{Index: bySeq}}, Limit: 2 * MaxObjects})
 	return page.Docs, err
 }
 

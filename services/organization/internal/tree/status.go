@@ -10,26 +10,16 @@ import (
 // SetStatus enables or disables a node and, with recursive, all nodes below it, and returns the node. Each node that
 // changes has its event. The error is apperr.NotFound, InvalidParameters (MaxMoved) or VersionMismatch.
 func (s *Trees) SetStatus(ctx context.Context, id string, enabled, recursive bool) (Doc, error) {
-	status, action := "0", "disabled"
+	status := "0"
 	if enabled {
-		status, action = "1", "enabled"
-	}
-	set := func(tx *docstore.Tx, n *Node) (Doc, error) {
-		if n.Status != status {
-			n.Status, n.OperatorID = status, request.From(ctx).Actor
-		}
-		doc, err := nodes.Replace(ctx, tx, n)
-		if err != nil || !doc.Changed() {
-			return doc, err
-		}
-		return doc, emit(ctx, tx, action, &doc, nil)
+		status = "1"
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		n, err := nodes.Load(ctx, tx, id)
 		if err != nil {
 			return Doc{}, err
 		}
-		doc, err := set(tx, n)
+		doc, err := s.setStatus(ctx, tx, n, status)
 		if err != nil || !recursive {
 			return doc, err
 		}
@@ -37,9 +27,22 @@ func (s *Trees) SetStatus(ctx context.Context, id string, enabled, recursive boo
 			if below.ID == id {
 				return nil
 			}
-			_, err := set(tx, below)
+			_, err := s.setStatus(ctx, tx, below, status)
 			return err
 		})
 		return doc, err
 	})
+}
+
+// setStatus enables (1) or disables (0) a loaded node.
+func (s *Trees) setStatus(ctx context.Context, tx *docstore.Tx, n *Node, status string) (Doc, error) {
+	if n.Status != status {
+		n.Status, n.OperatorID = status, request.From(ctx).Actor
+	}
+	doc, err := nodes.Replace(ctx, tx, n)
+	if err != nil || !doc.Changed() {
+		return doc, err
+	}
+	action := map[string]string{"0": "disabled", "1": "enabled"}[status]
+	return doc, emit(ctx, tx, action, &doc, nil)
 }

@@ -187,11 +187,18 @@ func (s *simulation) resource(seq int64) {
 }
 
 func (s *simulation) rule(seq int64) {
+	id, _ := id(s, s.world.Rules)
+	r := s.anyRule()
+	r.ID, r.UnitID, r.Sequence = id, pick(s, s.world.Units), seq
+	put(s, s.world.Rules, id, r, (*engine.Change).PutRule)
+}
+
+// anyRule is a rule of no unit.
+func (s *simulation) anyRule() *engine.Rule {
 	w := s.world
-	id, _ := id(s, w.Rules)
-	r := &engine.Rule{ID: id, UnitID: pick(s, w.Units), ApplicationID: one(s, apps),
+	r := &engine.Rule{ApplicationID: one(s, apps),
 		Type:    one(s, []string{engine.Data, engine.Data, engine.Wildcard, engine.ResourceSet, engine.App}),
-		Actions: s.some(), Deny: s.IntN(4) == 0, Sequence: seq}
+		Actions: s.some(), Deny: s.IntN(4) == 0}
 	switch r.Type {
 	case engine.Data:
 		r.ResourceID = pick(s, w.Resources)
@@ -211,7 +218,7 @@ func (s *simulation) rule(seq int64) {
 		r.From = int64(s.IntN(100))
 		r.To = r.From + int64(s.IntN(50))
 	}
-	put(s, w.Rules, id, r, (*engine.Change).PutRule)
+	return r
 }
 
 // node adds a node, or moves one, but never below itself.

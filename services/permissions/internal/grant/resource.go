@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 )
 
@@ -56,7 +57,7 @@ const (
 var resources = docstore.Define(docstore.Schema[Resource]{
 	Name: "resources", Noun: "resource",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
-	Indexes: []docstore.Index[Resource]{
+	Indexes: slices.Concat([]docstore.Index[Resource]{
 		docstore.Unique(docstore.ByText(byPlace,
 			func(r *Resource) string { return place(r.ApplicationID, r.Type, r.Code) }), "code"),
 		docstore.Facet(docstore.ByText(byApplication, func(r *Resource) string { return r.ApplicationID }),
@@ -67,7 +68,7 @@ var resources = docstore.Define(docstore.Schema[Resource]{
 		docstore.ByText(byGlobal, func(r *Resource) string { return flagged(r.IsGlobal) }),
 		docstore.ByNumber(byTimeCreated, func(r *Resource) docstore.Value { return docstore.Moment(r.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(r *Resource) docstore.Value { return docstore.Moment(r.TimeModified) }),
-	},
+	}, textindex.KeywordIndexes(func(r *Resource) []string { return []string{r.Name, r.Code} })),
 })
 
 // place joins the parts of a unique key. At most one part can contain the separator, so that different parts make
@@ -160,19 +161,26 @@ func errOrMissing(err error, noun string) error {
 	return apperr.Missing(noun)
 }
 
-// ResourceFilter selects resources of an application. An empty member means any.
+// ResourceFilter selects resources. An empty member means any.
 type ResourceFilter struct {
-	ApplicationID, Type, Code string
-	IncludeGlobal             bool // also the global resources of other applications
+	ApplicationID, Type, Code, Keyword string
+	IDs                                []string
+	IncludeGlobal                      bool // also the global resources of other applications
+}
+
+// ofApplication selects the resources or sets of an application, perhaps with the global ones of others. An empty id
+// selects those of all applications.
+func ofApplication(id string, includeGlobal bool) docstore.Filter {
+	if id == "" || !includeGlobal {
+		return docstore.EqOrAll(byApplication, id)
+	}
+	return docstore.Or(docstore.Eq(byApplication, docstore.Text(id)), docstore.Eq(byGlobal, docstore.Text(On)))
 }
 
 // Resources returns a page of resources. apperr.InvalidParameters (paging).
 func (s *Grants) Resources(ctx context.Context, f ResourceFilter, p docstore.Paging) (docstore.Page[Resource], error) {
-	where := docstore.Eq(byApplication, docstore.Text(f.ApplicationID))
-	if f.IncludeGlobal {
-		where = docstore.Or(where, docstore.Eq(byGlobal, docstore.Text(On)))
-	}
-	where = docstore.And(where, docstore.EqOrAll(byType, f.Type), docstore.EqOrAll(byCode, f.Code))
+	where := docstore.And(ofApplication(f.ApplicationID, f.IncludeGlobal), docstore.IDOrAll(f.IDs...),
+		docstore.EqOrAll(byType, f.Type), docstore.EqOrAll(byCode, f.Code), textindex.HavingPart(f.Keyword))
 	return resources.List(ctx, s.Store, where, p)
 }
 

@@ -87,6 +87,27 @@ func (r *Rule) content() string {
 	return place(r.AuthUnitID, hex.EncodeToString(sum[:16]))
 }
 
+// Engine is the rule in the form of the engine, without ids.
+func (p *RuleProfile) Engine() *engine.Rule {
+	rule := &engine.Rule{
+		ApplicationID: p.ApplicationID, Type: p.Type, ResourceID: p.ResourceID, SetID: p.ResourceSetID,
+		Actions: p.Actions, Deny: p.Affect == Deny,
+	}
+	if p.Type == engine.Wildcard {
+		rule.Code = p.Code
+	}
+	if p.Condition != "" {
+		rule.Condition = &engine.Condition{Text: p.Condition}
+	}
+	if !p.ValidFrom.IsZero() {
+		rule.From = p.ValidFrom.Millis()
+	}
+	if !p.ValidTo.IsZero() {
+		rule.To = p.ValidTo.Millis()
+	}
+	return rule
+}
+
 // check notes faults that can be found without the store, and fills in defaults.
 func (p *RuleProfile) check(faults *apperr.Faults) {
 	checkID(faults, "application_id", p.ApplicationID)

@@ -189,8 +189,8 @@ type RuleFilter struct {
 	ApplicationID, Type, Code, Affect     string
 	AuthUnitID, ResourceID, ResourceSetID string
 
-	AllResources, AllActions string     // only for RulesReaching
-	Identity                 UnitFilter // only for Rules
+	AllResources, AllActions string         // only for RulesReaching
+	Identity                 IdentityFilter // only for Rules
 }
 
 func (f RuleFilter) where() docstore.Filter {
@@ -207,7 +207,7 @@ const maxUnits = 1000
 // Rules returns a page of rules of all units. apperr.InvalidParameters (paging, more than maxUnits identities).
 func (s *Grants) Rules(ctx context.Context, f RuleFilter, p docstore.Paging) (docstore.Page[Rule], error) {
 	where := f.where()
-	if f.Identity != (UnitFilter{}) {
+	if f.Identity != (IdentityFilter{}) {
 		page, err := units.Page(ctx, s.Store, docstore.Query{Filter: f.Identity.where(), Limit: maxUnits + 1})
 		if err != nil {
 			return docstore.Page[Rule]{}, err

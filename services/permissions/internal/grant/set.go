@@ -2,9 +2,11 @@ package grant
 
 import (
 	"context"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
 // Set is a resource set. Its JSON form is the API's, the events' and the store's.
@@ -27,7 +29,7 @@ var sets = docstore.Define(docstore.Schema[Set]{
 	Name: "resource_sets", Noun: "resource set",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
 	Counts:   func(s *Set) []*int64 { return []*int64{&s.MemberCount} },
-	Indexes: []docstore.Index[Set]{
+	Indexes: slices.Concat([]docstore.Index[Set]{
 		docstore.Unique(docstore.ByText(byPlace, func(s *Set) string { return place(s.ApplicationID, s.Code) }),
 			"code"),
 		docstore.Facet(docstore.ByText(byApplication, func(s *Set) string { return s.ApplicationID }), byTimeCreated,
@@ -37,7 +39,7 @@ var sets = docstore.Define(docstore.Schema[Set]{
 		docstore.ByText(byGlobal, func(s *Set) string { return flagged(s.IsGlobal) }),
 		docstore.ByNumber(byTimeCreated, func(s *Set) docstore.Value { return docstore.Moment(s.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(s *Set) docstore.Value { return docstore.Moment(s.TimeModified) }),
-	},
+	}, textindex.KeywordIndexes(func(s *Set) []string { return []string{s.Name, s.Code} })),
 })
 
 // SetDoc is a resource set as read or written.
@@ -73,19 +75,18 @@ func (s *Grants) Set(ctx context.Context, id string) (SetDoc, error) {
 	return sets.Find(ctx, s.Store, id)
 }
 
-// SetFilter selects resource sets of an application. Code "" means any.
+// SetFilter selects resource sets. An empty member means any.
 type SetFilter struct {
-	ApplicationID, Code string
-	IncludeGlobal       bool // also the global sets of other applications
+	ApplicationID, Code, Keyword string
+	IDs                          []string
+	IncludeGlobal                bool // also the global sets of other applications
 }
 
 // Sets returns a page of resource sets. apperr.InvalidParameters (paging).
 func (s *Grants) Sets(ctx context.Context, f SetFilter, p docstore.Paging) (docstore.Page[Set], error) {
-	where := docstore.Eq(byApplication, docstore.Text(f.ApplicationID))
-	if f.IncludeGlobal {
-		where = docstore.Or(where, docstore.Eq(byGlobal, docstore.Text(On)))
-	}
-	return sets.List(ctx, s.Store, docstore.And(where, docstore.EqOrAll(byCode, f.Code)), p)
+	where := docstore.And(ofApplication(f.ApplicationID, f.IncludeGlobal), docstore.IDOrAll(f.IDs...),
+		docstore.EqOrAll(byCode, f.Code), textindex.HavingPart(f.Keyword))
+	return sets.List(ctx, s.Store, where, p)
 }
 
 // UpdateSet replaces the profile of a resource set. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.

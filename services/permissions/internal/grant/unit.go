@@ -6,6 +6,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
 // Unit is an authorization unit: an identity that something is granted to. Its JSON form is the API's, the events' and
@@ -43,7 +44,7 @@ var units = docstore.Define(docstore.Schema[Unit]{
 	Name: "auth_units", Noun: "authorization unit",
 	Sortable: []string{byTimeCreated, byIdentityName, byIdentityID, byTimeModified},
 	Counts:   func(u *Unit) []*int64 { return []*int64{&u.RuleCount} },
-	Indexes: []docstore.Index[Unit]{
+	Indexes: slices.Concat([]docstore.Index[Unit]{
 		docstore.Unique(docstore.ByText(byIdentity, func(u *Unit) string { return place(u.Type, u.Identity.ID) }),
 			"identity_id"),
 		docstore.Facet(docstore.ByText(byIdentityType, func(u *Unit) string { return u.Type }), byTimeCreated,
@@ -52,8 +53,16 @@ var units = docstore.Define(docstore.Schema[Unit]{
 		docstore.ByText(byIdentityName, func(u *Unit) string { return u.Name }),
 		docstore.ByNumber(byTimeCreated, func(u *Unit) docstore.Value { return docstore.Moment(u.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(u *Unit) docstore.Value { return docstore.Moment(u.TimeModified) }),
-	},
+	}, textindex.KeywordIndexes(func(u *Unit) []string { return u.names() })),
 })
+
+// names are what people know a unit by. The id of a group is chosen by people, other ids are not.
+func (u *Unit) names() []string {
+	if u.Type == group {
+		return []string{u.Name, u.Identity.ID}
+	}
+	return []string{u.Name}
+}
 
 // UnitDoc is an authorization unit as read or written.
 type UnitDoc = docstore.Doc[Unit]
@@ -90,12 +99,23 @@ func (s *Grants) Unit(ctx context.Context, id string) (UnitDoc, error) {
 	return units.Find(ctx, s.Store, id)
 }
 
-// UnitFilter selects authorization units. An empty member means any.
-type UnitFilter struct{ IdentityID, IdentityType, IdentityName string }
+// IdentityFilter selects authorization units by their identities. An empty member means any.
+type IdentityFilter struct{ IdentityID, IdentityType, IdentityName string }
 
-func (f UnitFilter) where() docstore.Filter {
+func (f IdentityFilter) where() docstore.Filter {
 	return docstore.And(docstore.EqOrAll(byIdentityID, f.IdentityID), docstore.EqOrAll(byIdentityType, f.IdentityType),
 		docstore.EqOrAll(byIdentityName, f.IdentityName))
+}
+
+// UnitFilter selects authorization units. An empty member means any.
+type UnitFilter struct {
+	IdentityFilter
+	Keyword string
+	IDs     []string
+}
+
+func (f UnitFilter) where() docstore.Filter {
+	return docstore.And(f.IdentityFilter.where(), textindex.HavingPart(f.Keyword), docstore.IDOrAll(f.IDs...))
 }
 
 // Units returns a page of authorization units. apperr.InvalidParameters (paging).

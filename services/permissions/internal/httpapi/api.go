@@ -34,6 +34,7 @@ func Register(s *rest.Server, grants *grant.Grants, x *index.Index, clk clock.Cl
 	a.registerPrivileges(s.Tagged("Privileges", "The grants that reach identities."))
 	a.registerApplications(s.Tagged("Application authorizations", "Who may use which applications."))
 	a.registerChecks(s.Tagged("Checks", "Who may do what, and why."))
+	a.registerImpact(s.Tagged("Impact", "What changes would mean for access, before they are made."))
 	a.registerAuthZEN(s.Tagged("Access", "The Authorization API 1.0 of OpenID (AuthZEN): evaluations and searches."))
 }
 

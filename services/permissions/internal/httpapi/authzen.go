@@ -45,40 +45,40 @@ func authZEN(op rest.Op) rest.Op {
 
 // Entity is a subject or a resource.
 type Entity struct {
-	Type       string         `json:"type,omitempty" example:"user"`
-	ID         string         `json:"id,omitempty" example:"alice"`
-	Properties map[string]any `json:"properties,omitempty"`
+	Type       string         `json:"type,omitempty" doc:"AuthZEN 1.0: a type of identity, or of resource" example:"user"`
+	ID         string         `json:"id,omitempty" doc:"AuthZEN 1.0: the username or id of a subject; the code of a resource" example:"alice"`
+	Properties map[string]any `json:"properties,omitempty" doc:"AuthZEN 1.0: further members, which conditions see"`
 }
 
 // AccessAction is what the subject wants to do.
 type AccessAction struct {
-	Name       string         `json:"name,omitempty" example:"read"`
-	Properties map[string]any `json:"properties,omitempty"`
+	Name       string         `json:"name,omitempty" doc:"AuthZEN 1.0: the action" example:"read"`
+	Properties map[string]any `json:"properties,omitempty" doc:"AuthZEN 1.0: further members, which conditions see"`
 }
 
 // Evaluation asks whether a subject may do something with a resource.
 type Evaluation struct {
-	Subject  *Entity        `json:"subject,omitempty"`
-	Resource *Entity        `json:"resource,omitempty"`
-	Action   *AccessAction  `json:"action,omitempty"`
-	Context  map[string]any `json:"context,omitempty"`
+	Subject  *Entity        `json:"subject,omitempty" doc:"AuthZEN 1.0: who"`
+	Resource *Entity        `json:"resource,omitempty" doc:"AuthZEN 1.0: what"`
+	Action   *AccessAction  `json:"action,omitempty" doc:"AuthZEN 1.0: the action"`
+	Context  map[string]any `json:"context,omitempty" doc:"AuthZEN 1.0: values that conditions see"`
 }
 
 // Evaluations is a batch of evaluations.
 type Evaluations struct {
 	Evaluation
-	Evaluations []Evaluation       `json:"evaluations,omitempty" maxItems:"1000"`
-	Options     *EvaluationOptions `json:"options,omitempty"`
+	Evaluations []Evaluation       `json:"evaluations,omitempty" maxItems:"1000" doc:"AuthZEN 1.0: each takes what it lacks from the members beside"`
+	Options     *EvaluationOptions `json:"options,omitempty" doc:"AuthZEN 1.0: how far to go"`
 }
 
 // EvaluationOptions say at which decision a batch ends.
 type EvaluationOptions struct {
-	Semantic string `json:"evaluations_semantic,omitempty" enum:"execute_all,deny_on_first_deny,permit_on_first_permit"`
+	Semantic string `json:"evaluations_semantic,omitempty" enum:"execute_all,deny_on_first_deny,permit_on_first_permit" doc:"AuthZEN 1.0: all, or until the first denial, or until the first permission"`
 }
 
 // AccessDecision answers an evaluation.
 type AccessDecision struct {
-	Decision bool           `json:"decision"`
+	Decision bool           `json:"decision" doc:"AuthZEN 1.0: whether it may be done"`
 	Context  map[string]any `json:"context,omitempty" doc:"Why it is denied"`
 }
 
@@ -230,9 +230,9 @@ type evaluateManyInput struct {
 // AccessDecisions are the answers to evaluations, in their order. If there are none, decision is the answer to the
 // request itself.
 type AccessDecisions struct {
-	Decision    *bool            `json:"decision,omitempty"`
-	Context     map[string]any   `json:"context,omitempty"`
-	Evaluations []AccessDecision `json:"evaluations,omitempty"`
+	Decision    *bool            `json:"decision,omitempty" doc:"AuthZEN 1.0: of a request without evaluations"`
+	Context     map[string]any   `json:"context,omitempty" doc:"AuthZEN 1.0: why"`
+	Evaluations []AccessDecision `json:"evaluations,omitempty" doc:"AuthZEN 1.0: in the order of the request"`
 }
 
 func (a *api) evaluateMany(ctx context.Context, in *evaluateManyInput) (AccessDecisions, error) {

@@ -40,7 +40,7 @@ func (a *api) registerAuthZENSearches(s *rest.Server) {
 // Search is an evaluation without the part that is searched for, and the requested page.
 type Search struct {
 	Evaluation
-	Page *SearchPage `json:"page,omitempty"`
+	Page *SearchPage `json:"page,omitempty" doc:"AuthZEN 1.0: which page"`
 }
 
 // SearchPage is the requested page.
@@ -51,22 +51,22 @@ type SearchPage struct {
 
 // SearchResults are a page of what was found.
 type SearchResults struct {
-	Page    SearchedPage `json:"page"`
-	Results []Found      `json:"results"`
+	Page    SearchedPage `json:"page" doc:"AuthZEN 1.0: where the next page is"`
+	Results []Found      `json:"results" doc:"AuthZEN 1.0: what was found"`
 }
 
 // SearchedPage describes a page of results.
 type SearchedPage struct {
 	NextToken string `json:"next_token" doc:"Empty on the last page"`
-	Count     int    `json:"count"`
-	Total     int    `json:"total"`
+	Count     int    `json:"count" doc:"AuthZEN 1.0: results of this page"`
+	Total     int    `json:"total" doc:"AuthZEN 1.0: results of all pages"`
 }
 
 // Found is a subject or resource, with type and id, or an action, with name.
 type Found struct {
-	Type string `json:"type,omitempty"`
-	ID   string `json:"id,omitempty"`
-	Name string `json:"name,omitempty"`
+	Type string `json:"type,omitempty" doc:"AuthZEN 1.0: of a subject or resource"`
+	ID   string `json:"id,omitempty" doc:"AuthZEN 1.0: of a subject or resource"`
+	Name string `json:"name,omitempty" doc:"AuthZEN 1.0: of an action"`
 }
 
 type searchInput struct {
@@ -193,12 +193,12 @@ type authzenConfigurationInput struct {
 
 // AuthZENConfiguration is the metadata of the policy decision point (Authorization API 1.0 §9).
 type AuthZENConfiguration struct {
-	PolicyDecisionPoint       string `json:"policy_decision_point"`
-	AccessEvaluationEndpoint  string `json:"access_evaluation_endpoint"`
-	AccessEvaluationsEndpoint string `json:"access_evaluations_endpoint"`
-	SearchSubjectEndpoint     string `json:"search_subject_endpoint"`
-	SearchResourceEndpoint    string `json:"search_resource_endpoint"`
-	SearchActionEndpoint      string `json:"search_action_endpoint"`
+	PolicyDecisionPoint       string `json:"policy_decision_point" doc:"AuthZEN 1.0: its metadata"`
+	AccessEvaluationEndpoint  string `json:"access_evaluation_endpoint" doc:"AuthZEN 1.0: its metadata"`
+	AccessEvaluationsEndpoint string `json:"access_evaluations_endpoint" doc:"AuthZEN 1.0: its metadata"`
+	SearchSubjectEndpoint     string `json:"search_subject_endpoint" doc:"AuthZEN 1.0: its metadata"`
+	SearchResourceEndpoint    string `json:"search_resource_endpoint" doc:"AuthZEN 1.0: its metadata"`
+	SearchActionEndpoint      string `json:"search_action_endpoint" doc:"AuthZEN 1.0: its metadata"`
 }
 
 func (a *api) authzenConfiguration(_ context.Context, in *authzenConfigurationInput) (AuthZENConfiguration, error) {

@@ -62,12 +62,12 @@ func (a *api) registerChecks(s *rest.Server) {
 
 // Check asks whether an identity may do something.
 type Check struct {
-	IdentityID    string         `json:"identity_id" minLength:"1" maxLength:"64" example:"1048601"`
-	IdentityType  string         `json:"identity_type" enum:"user,node,core_object,application,group,everyone"`
-	ApplicationID string         `json:"application_id" minLength:"1" maxLength:"64" example:"2001"`
-	ObjectType    string         `json:"object_type" enum:"data,api,ui,app"`
-	ObjectCode    string         `json:"object_code,omitempty" maxLength:"256" example:"orders"`
-	ObjectID      string         `json:"object_id,omitempty" maxLength:"64"`
+	IdentityID    string         `json:"identity_id" minLength:"1" maxLength:"64" doc:"Who" example:"1048601"`
+	IdentityType  string         `json:"identity_type" enum:"user,node,core_object,application,group,everyone" doc:"What identity_id is the id of"`
+	ApplicationID string         `json:"application_id" minLength:"1" maxLength:"64" doc:"The application" example:"2001"`
+	ObjectType    string         `json:"object_type" enum:"data,api,ui,app" doc:"What the object is"`
+	ObjectCode    string         `json:"object_code,omitempty" maxLength:"256" doc:"Its code; or object_id, or uri and method" example:"orders"`
+	ObjectID      string         `json:"object_id,omitempty" maxLength:"64" doc:"Its id"`
 	URI           string         `json:"uri,omitempty" maxLength:"2048" doc:"Path of an api resource; it is normalised before it is matched, and a query or fragment cut off"`
 	Method        string         `json:"method,omitempty" maxLength:"64" doc:"The action, if uri is given"`
 	Action        string         `json:"action,omitempty" maxLength:"64" doc:"Not needed where object_type is app" example:"read"`
@@ -172,12 +172,12 @@ type checkBatchInput struct {
 
 // Checks is a batch of checks.
 type Checks struct {
-	Checks []Check `json:"checks" minItems:"1" maxItems:"1000"`
+	Checks []Check `json:"checks" minItems:"1" maxItems:"1000" doc:"1…1000"`
 }
 
 // Decisions are in the order of the checks.
 type Decisions struct {
-	Results []Decision `json:"results"`
+	Results []Decision `json:"results" doc:"In the order of the request"`
 }
 
 func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (rest.Raw[Decisions], error) {
@@ -252,36 +252,36 @@ func faultsOf(checks []asked) error {
 
 // Decision answers a check.
 type Decision struct {
-	Allowed    bool         `json:"allowed"`
+	Allowed    bool         `json:"allowed" doc:"Whether it may be done"`
 	Affect     string       `json:"affect" enum:"affect,deny," doc:"Effect of the rule that decided; empty if no rule did"`
-	RuleID     string       `json:"rule_id" example:"1048600"`
+	RuleID     string       `json:"rule_id" doc:"The rule that decides; empty: none" example:"1048600"`
 	Via        []Party      `json:"via" doc:"The way from the identity asked about to the one that has the rule"`
-	Reason     string       `json:"reason" enum:"granted,denied,not_granted,unknown_identity,unknown_object,unknown_action,identity_disabled,invalid_uri"`
+	Reason     string       `json:"reason" enum:"granted,denied,not_granted,unknown_identity,unknown_object,unknown_action,identity_disabled,invalid_uri" doc:"Why, in one word"`
 	Considered []Considered `json:"considered,omitempty" doc:"With explain: every rule about the object that reaches the identity"`
 	Nearest    *Miss        `json:"nearest_miss,omitempty" doc:"With explain, if it is not allowed: the smallest change that would allow it, or the rule that denies it"`
 }
 
 // Party is an identity with its name.
 type Party struct {
-	Type string `json:"type" example:"node"`
-	ID   string `json:"id" example:"1048601"`
-	Name string `json:"name" example:"Finance"`
+	Type string `json:"type" doc:"What it is" example:"node"`
+	ID   string `json:"id" doc:"Its id" example:"1048601"`
+	Name string `json:"name" doc:"How it is shown" example:"Finance"`
 }
 
 // Considered is a rule about the object that reaches the identity.
 type Considered struct {
-	RuleID  string  `json:"rule_id" example:"1048600"`
-	Affect  string  `json:"affect" enum:"affect,deny"`
-	Via     []Party `json:"via"`
-	Applies bool    `json:"applies"`
+	RuleID  string  `json:"rule_id" doc:"The rule" example:"1048600"`
+	Affect  string  `json:"affect" enum:"affect,deny" doc:"affect allows, deny goes before"`
+	Via     []Party `json:"via" doc:"How the identity has it, from itself to who was granted it"`
+	Applies bool    `json:"applies" doc:"Whether it counts; if not, reason says why"`
 	Why     string  `json:"why" doc:"Why the rule does not apply; for a deny also that its condition cannot be decided"`
 }
 
 // Miss is the smallest change that would allow it, or the rule that denies it.
 type Miss struct {
-	Kind     string `json:"kind" enum:"deny,context,membership,grant"`
-	Text     string `json:"text"`
-	RuleID   string `json:"rule_id,omitempty"`
+	Kind     string `json:"kind" enum:"deny,context,membership,grant" doc:"What is missing, or forbids"`
+	Text     string `json:"text" doc:"In words"`
+	RuleID   string `json:"rule_id,omitempty" doc:"The rule that forbids, or lacks a value"`
 	Identity Party  `json:"identity" doc:"Who has the rule, or who lacks the grant; for kind membership, the node or group to become a member of"`
 }
 

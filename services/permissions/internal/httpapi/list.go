@@ -17,13 +17,17 @@ type answerList[T any] struct {
 	query   []string                       // what the list was asked with
 }
 
-// pageOf returns the requested page of a list. apperr.InvalidParameters at page_sort or page_token.
+// pageOf returns the requested page of a list. apperr.InvalidParameters at page_num, page_sort or page_token.
 func pageOf[W, T any](ctx context.Context, p rest.Paging, l answerList[T]) (rest.List[W], error) {
 	list := rest.List[W]{Total: -1, Num: p.PageNum, Size: p.PageSize}
 	if p.PageSort != "" {
 		return list, apperr.Invalid("page_sort", "must not be given: this list has only one order")
 	}
-	from := min((p.PageNum-1)*p.PageSize, len(l.entries))
+	asked, err := p.Page().Query(docstore.Filter{}, "") // bounds the number, whose product would overflow
+	if err != nil {
+		return list, err
+	}
+	from := min(asked.Offset, len(l.entries))
 	if p.PageToken != "" {
 		after, err := docstore.ReadPageToken(ctx, p.PageToken, l.query...)
 		if err != nil {

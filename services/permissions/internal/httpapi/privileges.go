@@ -37,14 +37,14 @@ func (a *api) registerPrivileges(s *rest.Server) {
 // Privilege is a grant that reaches an identity.
 type Privilege struct {
 	Identity
-	ApplicationID string   `json:"application_id" example:"2001"`
-	ObjectType    string   `json:"object_type" enum:"data,api,ui,res,res_set,app"`
+	ApplicationID string   `json:"application_id" doc:"The application" example:"2001"`
+	ObjectType    string   `json:"object_type" enum:"data,api,ui,res,res_set,app" doc:"What the object is"`
 	ObjectID      string   `json:"object_id" doc:"Id of the resource, resource set or application; empty for type res" example:"1048578"`
 	ObjectCode    string   `json:"object_code" doc:"For type res a pattern; empty: all resources" example:"orders"`
-	ObjectName    string   `json:"object_name" example:"Orders"`
-	Actions       []string `json:"actions" example:"[\"read\"]"`
-	Affect        string   `json:"affect" enum:"affect,deny"`
-	RuleID        string   `json:"rule_id" example:"1048600"`
+	ObjectName    string   `json:"object_name" doc:"How it is shown" example:"Orders"`
+	Actions       []string `json:"actions" doc:"What may be done with it; * means all" example:"[\"read\"]"`
+	Affect        string   `json:"affect" enum:"affect,deny" doc:"affect allows, deny goes before"`
+	RuleID        string   `json:"rule_id" doc:"The rule that says so" example:"1048600"`
 	AuthUnitID    string   `json:"auth_unit_id" doc:"The unit that has the rule" example:"1048590"`
 	InheritedFrom string   `json:"inherited_from" doc:"Id of the unit that has the rule, if it is another identity's; else empty"`
 }
@@ -163,7 +163,7 @@ func (a *api) registerApplications(s *rest.Server) {
 
 // AuthorizedApplication is an application that an identity may use.
 type AuthorizedApplication struct {
-	ApplicationID string `json:"application_id" example:"2001"`
+	ApplicationID string `json:"application_id" doc:"The application" example:"2001"`
 }
 
 type listApplicationsInput struct {
@@ -200,8 +200,8 @@ func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (
 
 // ApplicationAuthorizations are applications and who may use them.
 type ApplicationAuthorizations struct {
-	ApplicationIDs []string   `json:"application_ids" minItems:"1" maxItems:"1000"`
-	Identities     []Identity `json:"identities" minItems:"1" maxItems:"1000"`
+	ApplicationIDs []string   `json:"application_ids" minItems:"1" maxItems:"1000" doc:"1…1000 applications"`
+	Identities     []Identity `json:"identities" minItems:"1" maxItems:"1000" doc:"1…1000 who may use them"`
 	Affect         string     `json:"affect,omitempty" enum:"affect,deny" doc:"Absent: affect"`
 }
 

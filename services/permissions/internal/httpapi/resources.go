@@ -24,6 +24,7 @@ func (a *api) registerResources(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-resources", Method: http.MethodGet, Path: "/v1/resources", Scope: auth.PermissionsRead,
 		Summary:    "List an application's resources",
+		Doc:        "Or those with given `ids`, whatever their application.",
 		Developing: true, Response: map[string]any{"items": []any{exampleResource}, "total": 1, "page_num": 1,
 			"page_size": 20},
 	}, a.listResources)
@@ -69,17 +70,37 @@ type OfApplication struct {
 	ApplicationID string `query:"application_id" required:"true" minLength:"1" maxLength:"64" doc:"The application's id" example:"2001"`
 }
 
+// OfApplicationOrIDs selects the records of an application, or records by their ids.
+type OfApplicationOrIDs struct {
+	ApplicationID string `query:"application_id" maxLength:"64" doc:"The application's id; needed unless there are ids" example:"2001"`
+	rest.Selection
+}
+
+// readIDs returns the ids; apperr.InvalidParameters if they are too many, or there is no application either.
+func (s OfApplicationOrIDs) readIDs() ([]string, error) {
+	var faults apperr.Faults
+	ids := s.ReadIDs(&faults)
+	faults.Check(s.ApplicationID != "" || s.IDs != "", "application_id", "is required unless there are ids")
+	return ids, faults.Err()
+}
+
 type listResourcesInput struct {
 	rest.Paging
-	OfApplication
+	OfApplicationOrIDs
+	rest.Search
 	Type          string    `query:"type" enum:"data,api,ui"`
 	Code          string    `query:"code" maxLength:"256"`
 	IncludeGlobal rest.Flag `query:"include_global" doc:"true adds the global resources of other applications"`
 }
 
 func (a *api) listResources(ctx context.Context, in *listResourcesInput) (rest.List[Resource], error) {
+	ids, err := in.readIDs()
+	if err != nil {
+		return rest.List[Resource]{}, err
+	}
 	page, err := a.grants.Resources(ctx, grant.ResourceFilter{
-		ApplicationID: in.ApplicationID, Type: in.Type, Code: in.Code, IncludeGlobal: in.IncludeGlobal.Or(false),
+		ApplicationID: in.ApplicationID, IDs: ids, Type: in.Type, Code: in.Code, Keyword: in.Keyword,
+		IncludeGlobal: in.IncludeGlobal.Or(false),
 	}, in.Page())
 	return rest.ListOf[Resource](in.Paging, page, err)
 }
@@ -95,17 +116,11 @@ func (a *api) getResource(ctx context.Context, in *getResourceInput) (rest.Recor
 
 // ResourceProfile is what can be changed of a resource; other members may be sent back as they are.
 type ResourceProfile struct {
-	rest.MetaInput
-	Name          string         `json:"name,omitempty"`
-	Description   string         `json:"description,omitempty"`
-	URI           string         `json:"uri,omitempty"`
-	Actions       []Action       `json:"actions,omitempty"`
-	SysExtProps   map[string]any `json:"sys_ext_props,omitempty"`
-	FreeExtProps  map[string]any `json:"free_ext_props,omitempty"`
-	ApplicationID string         `json:"application_id,omitempty" readOnly:"true"`
-	Type          string         `json:"type,omitempty" readOnly:"true"`
-	Code          string         `json:"code,omitempty" readOnly:"true"`
-	IsGlobal      string         `json:"is_global,omitempty" readOnly:"true"`
+	rest.MembersOf[Resource]
+	ApplicationID string `json:"application_id,omitempty" readOnly:"true"`
+	Type          string `json:"type,omitempty" readOnly:"true"`
+	Code          string `json:"code,omitempty" readOnly:"true"`
+	IsGlobal      string `json:"is_global,omitempty" readOnly:"true"`
 }
 
 type replaceResourceInput struct {
@@ -134,10 +149,10 @@ func (a *api) updateResource(ctx context.Context, in *updateResourceInput) (rest
 
 type deleteResourcesInput struct {
 	Body struct {
-		IDs           []string `json:"ids,omitempty" minItems:"1" maxItems:"1000" example:"[\"1048578\"]"`
-		ApplicationID string   `json:"application_id,omitempty"`
+		IDs           []string `json:"ids,omitempty" minItems:"1" maxItems:"1000" doc:"1…1000 ids" example:"[\"1048578\"]"`
+		ApplicationID string   `json:"application_id,omitempty" doc:"Or those of this application"`
 		Type          string   `json:"type,omitempty" enum:"data,api,ui" doc:"Absent: all types"`
-		Codes         []string `json:"codes,omitempty" minItems:"1" maxItems:"1000"`
+		Codes         []string `json:"codes,omitempty" minItems:"1" maxItems:"1000" doc:"… with these codes"`
 	}
 }
 

@@ -69,15 +69,15 @@ type grantRulesInput struct {
 
 // NewRules are rules for identities.
 type NewRules struct {
-	Identities []Identity      `json:"identities" minItems:"1" maxItems:"1000"`
-	Rules      []AuthRuleInput `json:"rules" minItems:"1" maxItems:"1000"`
+	Identities []Identity      `json:"identities" minItems:"1" maxItems:"1000" doc:"1…1000 who get the rules"`
+	Rules      []AuthRuleInput `json:"rules" minItems:"1" maxItems:"1000" doc:"1…1000, which each identity gets"`
 }
 
 // Identity is whom something is granted to.
 type Identity struct {
-	IdentityID   string `json:"identity_id" example:"1048601"`
-	IdentityType string `json:"identity_type" enum:"user,node,core_object,application,group,everyone"`
-	IdentityName string `json:"identity_name,omitempty" example:"Finance"`
+	IdentityID   string `json:"identity_id" doc:"The id; * of everyone" example:"1048601"`
+	IdentityType string `json:"identity_type" enum:"user,node,core_object,application,group,everyone" doc:"What it is the id of"`
+	IdentityName string `json:"identity_name,omitempty" doc:"How it is shown" example:"Finance"`
 }
 
 func (a *api) grantRules(ctx context.Context, in *grantRulesInput) (rest.Empty, error) {
@@ -93,11 +93,11 @@ func (a *api) grantRules(ctx context.Context, in *grantRulesInput) (rest.Empty, 
 
 type revokeRulesInput struct {
 	Body struct {
-		RuleIDs       []string `json:"rule_ids,omitempty" minItems:"1" maxItems:"1000" example:"[\"1048600\"]"`
-		AuthUnitID    string   `json:"auth_unit_id,omitempty"`
-		ApplicationID string   `json:"application_id,omitempty"`
-		Type          string   `json:"type,omitempty" enum:"res,res_set,data,ui,api,app"`
-		Codes         []string `json:"codes,omitempty" minItems:"1" maxItems:"1000"`
+		RuleIDs       []string `json:"rule_ids,omitempty" minItems:"1" maxItems:"1000" doc:"1…1000 ids" example:"[\"1048600\"]"`
+		AuthUnitID    string   `json:"auth_unit_id,omitempty" doc:"Or those of this unit …"`
+		ApplicationID string   `json:"application_id,omitempty" doc:"… about this application"`
+		Type          string   `json:"type,omitempty" enum:"res,res_set,data,ui,api,app" doc:"… of this type"`
+		Codes         []string `json:"codes,omitempty" minItems:"1" maxItems:"1000" doc:"… about the resources or sets with these codes"`
 	}
 }
 

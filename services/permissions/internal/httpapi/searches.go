@@ -11,11 +11,11 @@ import (
 
 // Object is what an identity may do something with.
 type Object struct {
-	ApplicationID string   `json:"application_id" example:"2001"`
-	Type          string   `json:"object_type" enum:"data,api,ui,app"`
-	ID            string   `json:"object_id" example:"1048578"`
-	Code          string   `json:"object_code" example:"orders"`
-	Name          string   `json:"object_name" example:"Orders"`
+	ApplicationID string   `json:"application_id" doc:"The application" example:"2001"`
+	Type          string   `json:"object_type" enum:"data,api,ui,app" doc:"What it is"`
+	ID            string   `json:"object_id" doc:"Its id" example:"1048578"`
+	Code          string   `json:"object_code" doc:"Its code" example:"orders"`
+	Name          string   `json:"object_name" doc:"How it is shown" example:"Orders"`
 	Actions       []string `json:"actions" doc:"What the identity may do with it, or the action asked for; empty for an application"`
 }
 

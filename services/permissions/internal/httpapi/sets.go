@@ -21,6 +21,7 @@ func (a *api) registerSets(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-resource-sets", Method: http.MethodGet, Path: "/v1/resource-sets", Scope: auth.PermissionsRead,
 		Summary:    "List an application's resource sets",
+		Doc:        "Or those with given `ids`, whatever their application.",
 		Developing: true, Response: map[string]any{"items": []any{exampleSet}, "total": 1, "page_num": 1,
 			"page_size": 20},
 	}, a.listSets)
@@ -64,14 +65,20 @@ func (a *api) createSet(ctx context.Context, in *createSetInput) (rest.Record[Re
 
 type listSetsInput struct {
 	rest.Paging
-	OfApplication
+	OfApplicationOrIDs
+	rest.Search
 	Code          string    `query:"code" maxLength:"256"`
 	IncludeGlobal rest.Flag `query:"include_global" doc:"true adds the global resource sets of other applications"`
 }
 
 func (a *api) listSets(ctx context.Context, in *listSetsInput) (rest.List[ResourceSet], error) {
+	ids, err := in.readIDs()
+	if err != nil {
+		return rest.List[ResourceSet]{}, err
+	}
 	page, err := a.grants.Sets(ctx, grant.SetFilter{
-		ApplicationID: in.ApplicationID, Code: in.Code, IncludeGlobal: in.IncludeGlobal.Or(false),
+		ApplicationID: in.ApplicationID, IDs: ids, Code: in.Code, Keyword: in.Keyword,
+		IncludeGlobal: in.IncludeGlobal.Or(false),
 	}, in.Page())
 	return rest.ListOf[ResourceSet](in.Paging, page, err)
 }

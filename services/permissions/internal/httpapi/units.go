@@ -39,6 +39,7 @@ func (a *api) registerUnits(s *rest.Server) {
 	}, rest.Update[AuthUnit, AuthUnitInput](a.grants.UpdateUnit))
 	rest.Handle(s, rest.Op{
 		ID: "delete-auth-unit", Method: http.MethodDelete, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsWrite,
+		Fresh:    rest.FreshAlways,
 		Summary:  "Delete an authorization unit",
 		Doc:      "Its rules and, if it is a group, its members are deleted, too.",
 		Response: map[string]any{"id": "1048590"},
@@ -72,28 +73,37 @@ type IdentityFilter struct {
 	IdentityName string `query:"identity_name" maxLength:"256"`
 }
 
-func (f IdentityFilter) filter() grant.UnitFilter { return grant.UnitFilter(f) }
+func (f IdentityFilter) filter() grant.IdentityFilter {
+	return grant.IdentityFilter{IdentityID: f.IdentityID, IdentityType: f.IdentityType, IdentityName: f.IdentityName}
+}
 
 type listUnitsInput struct {
 	rest.Paging
 	IdentityFilter
+	rest.Search
+	rest.Selection
 }
 
 func (a *api) listUnits(ctx context.Context, in *listUnitsInput) (rest.List[AuthUnit], error) {
-	page, err := a.grants.Units(ctx, in.filter(), in.Page())
+	var faults apperr.Faults
+	filter := grant.UnitFilter{IdentityFilter: in.filter(), Keyword: in.Keyword, IDs: in.ReadIDs(&faults)}
+	if err := faults.Err(); err != nil {
+		return rest.List[AuthUnit]{}, err
+	}
+	page, err := a.grants.Units(ctx, filter, in.Page())
 	return rest.ListOf[AuthUnit](in.Paging, page, err)
 }
 
 type groupMembersInput struct {
 	rest.ByID
 	Body struct {
-		UserIDs []string `json:"user_ids" minItems:"1" maxItems:"1000" example:"[\"1048601\"]"`
+		UserIDs []string `json:"user_ids" minItems:"1" maxItems:"1000" doc:"1…1000 ids of users" example:"[\"1048601\"]"`
 	}
 }
 
 // GroupMembers are the members that were added.
 type GroupMembers struct {
-	Items []rest.Raw[GroupMember] `json:"items"`
+	Items []rest.Raw[GroupMember] `json:"items" doc:"In the order of the request"`
 }
 
 func (a *api) addGroupMembers(ctx context.Context, in *groupMembersInput) (GroupMembers, error) {

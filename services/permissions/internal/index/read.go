@@ -191,23 +191,8 @@ func readRule(c grant.Change) (func(*engine.Change), error) {
 	if err != nil {
 		return nil, err
 	}
-	rule := &engine.Rule{
-		ID: c.ID, UnitID: r.AuthUnitID, ApplicationID: r.ApplicationID, Type: r.Type, ResourceID: r.ResourceID,
-		SetID:   r.ResourceSetID,
-		Actions: r.Actions, Deny: r.Affect == grant.Deny, Sequence: c.Sequence,
-	}
-	if r.Type == engine.Wildcard {
-		rule.Code = r.Code
-	}
-	if r.Condition != "" {
-		rule.Condition = &engine.Condition{Text: r.Condition}
-	}
-	if !r.ValidFrom.IsZero() {
-		rule.From = r.ValidFrom.Millis()
-	}
-	if !r.ValidTo.IsZero() {
-		rule.To = r.ValidTo.Millis()
-	}
+	rule := r.Engine()
+	rule.ID, rule.UnitID, rule.Sequence = c.ID, r.AuthUnitID, c.Sequence
 	return func(to *engine.Change) { to.PutRule(rule) }, nil
 }
 
@@ -279,7 +264,9 @@ func readNode(raw json.RawMessage, e bus.Event) (func(*engine.Change), error) {
 }
 
 func putNode(n questions.Node) func(*engine.Change) {
-	node := engine.TreeNode(n)
+	node := engine.TreeNode{
+		ID: n.ID, Name: n.Name, ParentID: n.ParentID, ObjectCode: n.ObjectCode, Sequence: n.Sequence,
+	}
 	return func(to *engine.Change) { to.PutNode(&node) }
 }
 

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -222,16 +221,59 @@ func (s *Credentials) Delete(ctx context.Context, id string) (docstore.Deleted, 
 	})
 }
 
-// DeleteOf deletes a user's credentials in the transaction that deletes the user.
-func DeleteOf(ctx context.Context, tx *docstore.Tx, userID string) error {
-	n, err := strconv.ParseInt(userID, 10, 64)
-	if err != nil {
-		return fmt.Errorf("user id: %w", err)
+// DeleteOf deletes the credentials of users in the transaction that deletes the users.
+func DeleteOf(ctx context.Context, tx *docstore.Tx, userIDs ...string) error {
+	var numbers []docstore.Value
+	for _, id := range userIDs {
+		if n, err := strconv.ParseInt(id, 10, 64); err == nil { // otherwise it is nobody's
+			numbers = append(numbers, docstore.Number(n))
+		}
 	}
-	return credentials.DeleteWhere(ctx, tx, docstore.Eq(byUserID, docstore.Number(n)), func(doc Doc) error {
+	if len(numbers) == 0 {
+		return nil
+	}
+	return credentials.DeleteWhere(ctx, tx, docstore.In(byUserID, numbers...), func(doc Doc) error {
 		return emit(ctx, tx, "deleted", &doc)
 	})
 }
+
+// Bind stores the credential by which a user signs in at a connection, in place of an earlier one of the same
+// connection. The error, when the transaction ends, is apperr.AlreadyExists if it is another user's.
+func Bind(ctx context.Context, tx *docstore.Tx, id, userID string, draft questions.UserCredential) error {
+	number, err := strconv.ParseInt(userID, 10, 64)
+	if err != nil {
+		return apperr.Invalid("credential", "is of no user")
+	}
+	theirs, err := credentials.LoadWhere(ctx, tx, docstore.And(docstore.Eq(byUserID, docstore.Number(number)),
+		docstore.Eq(byIDPConfigID, docstore.Number(draft.IDPConfigID))), "", maxBound)
+	if err != nil {
+		return err
+	}
+	c := &Credential{UserID: number, Status: "1"}
+	for _, one := range theirs {
+		if one.ProviderCode == draft.ProviderCode {
+			c = one
+		}
+	}
+	made := c.ID == ""
+	c.ProviderCode, c.IDPConfigID, c.ID1 = draft.ProviderCode, draft.IDPConfigID, draft.ID1
+	if made {
+		c.ID = id
+		doc, err := credentials.Insert(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+		return emit(ctx, tx, "created", &doc)
+	}
+	doc, err := credentials.Replace(ctx, tx, c)
+	if err != nil || !doc.Changed() {
+		return err
+	}
+	return emit(ctx, tx, "updated", &doc)
+}
+
+// maxBound is how many credentials of one user at one connection Bind looks at.
+const maxBound = 100
 
 // CountOf counts the credentials of a connection. It answers a question of the identity-sources service.
 func (s *Credentials) CountOf(ctx context.Context, connectionID int64) (int64, error) {

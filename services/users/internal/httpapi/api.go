@@ -27,5 +27,6 @@ func Register(s *rest.Server, users *user.Users, credentials *credential.Credent
 	a.registerNames(s.Tagged("Login names", "Whether a login name is valid and available, and whether a user exists."))
 	a.registerAvatars(s.Tagged("Avatars", "The pictures of users."))
 	a.registerCredentials(s.Tagged("Stored credentials", "Social identities that are bound to users."))
+	a.registerTenants(s.Tagged("Tenants", "The separate organizations that the platform serves."))
 	a.registerTransfer(s.Tagged("Transfers", "Users in bulk, in and out, as streams."))
 }

@@ -18,12 +18,14 @@ func (a *api) registerPasswords(s *rest.Server) {
 		Doc: "The user must change it at the next sign-in. Without `new_password` one is generated, and only then " +
 			"does the answer contain it. Resets to a given password that change nothing, such as dry runs, are " +
 			"limited like wrong passwords: 429.",
+		Fresh:   rest.FreshAlways,
 		Request: map[string]any{}, Response: map[string]any{"password": "kR7-vm2Q-xW9e-Zt4p"},
 	}, a.resetPassword)
 	rest.Handle(s, rest.Op{
 		ID: "reset-passwords", Method: http.MethodPost, Path: "/v1/batch/users-reset-password",
 		Scope: auth.UsersSecrets, Summary: "Reset users' passwords",
 		Doc: "All or nothing. Hashing 1000 passwords takes a while.", Timeout: 5 * time.Minute,
+		Fresh:    rest.FreshAlways,
 		Request:  exampleIDs,
 		Response: map[string]any{"items": []any{map[string]any{"id": "1048577", "password": "kR7-vm2Q-xW9e-Zt4p"}}},
 	}, a.resetPasswords)
@@ -70,8 +72,8 @@ func (a *api) resetPasswords(ctx context.Context, in *idsInput) (user.PasswordRe
 type changePasswordInput struct {
 	rest.ByID
 	Body struct {
-		OldPassword string `json:"old_password" writeOnly:"true" maxLength:"1024"`
-		NewPassword string `json:"new_password" writeOnly:"true"`
+		OldPassword string `json:"old_password" writeOnly:"true" maxLength:"1024" doc:"The password as it is"`
+		NewPassword string `json:"new_password" writeOnly:"true" doc:"8…256 characters"`
 	}
 }
 
@@ -82,7 +84,7 @@ func (a *api) changePassword(ctx context.Context, in *changePasswordInput) (rest
 type loginInput struct {
 	Body struct {
 		LoginName string `json:"login_name" maxLength:"256" doc:"Username, email or mobile" example:"li.wei"`
-		Password  string `json:"password" writeOnly:"true" maxLength:"1024"`
+		Password  string `json:"password" writeOnly:"true" maxLength:"1024" doc:"As the person typed it"`
 	}
 }
 

@@ -75,12 +75,24 @@ func (a *api) registerStates(s *rest.Server) {
 		Request:  map[string]any{"object_code": "company", "from_node_id": "31", "to_node_id": "32"},
 		Response: map[string]any{"memberships": []any{}},
 	}, a.changeOrganization)
+	rest.Handle(s, rest.Op{
+		ID: "change-organization-of-users", Method: http.MethodPost, Path: "/v1/batch/users-change-organization",
+		Scope: auth.UsersWrite, Summary: "Move users to another tree node",
+		AlsoScopes: []auth.Scope{auth.OrganizationWrite},
+		Doc: "All or nothing; otherwise as `change-organization`. Each user has an event " +
+			"`user.organization_changed`.",
+		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Request: map[string]any{
+			"ids": []string{"1048577"}, "object_code": "company", "from_node_id": "31", "to_node_id": "32",
+		},
+		Response: exampleIDs,
+	}, a.changeOrganizations)
 }
 
 var exampleIDs = map[string]any{"ids": []string{"1048577"}}
 
 type lockBody struct {
-	Reason string     `json:"reason,omitempty" example:"on leave"`
+	Reason string     `json:"reason,omitempty" doc:"Up to 256 characters, kept as lock_reason" example:"on leave"`
 	Until  *time.Time `json:"until,omitempty" nullable:"true" doc:"When the lock ends by itself"`
 }
 
@@ -106,9 +118,9 @@ func (a *api) lockUser(ctx context.Context, in *lockInput) (rest.Record[User], e
 
 type lockUsersInput struct {
 	Body struct {
-		IDs    []string   `json:"ids" minItems:"1" maxItems:"1000"`
-		Reason string     `json:"reason,omitempty"`
-		Until  *time.Time `json:"until,omitempty" nullable:"true"`
+		IDs    []string   `json:"ids" minItems:"1" maxItems:"1000" doc:"1…1000 ids"`
+		Reason string     `json:"reason,omitempty" doc:"Up to 256 characters, kept as lock_reason"`
+		Until  *time.Time `json:"until,omitempty" nullable:"true" doc:"When the locks end by themselves; absent: they do not"`
 	}
 }
 
@@ -122,7 +134,7 @@ func (a *api) unlockUsers(ctx context.Context, in *idsInput) (user.Batch, error)
 
 type resignBody struct {
 	EffectiveTime *time.Time `json:"effective_time,omitempty" nullable:"true" doc:"Absent: at once"`
-	Reason        string     `json:"reason,omitempty"`
+	Reason        string     `json:"reason,omitempty" doc:"Up to 256 characters"`
 	SuccessorID   string     `json:"successor_id,omitempty" doc:"The user who takes over"`
 }
 
@@ -144,8 +156,8 @@ func (a *api) resignUser(ctx context.Context, in *resignInput) (rest.Record[User
 type realNameInput struct {
 	rest.ByID
 	Body struct {
-		RealName string `json:"real_name" example:"李伟"`
-		IDNumber string `json:"id_number" writeOnly:"true" example:"11010519491231002X"`
+		RealName string `json:"real_name" doc:"As in the document" example:"李伟"`
+		IDNumber string `json:"id_number" writeOnly:"true" doc:"Of the document; only a keyed hash of it is kept" example:"11010519491231002X"`
 		IDType   string `json:"id_type,omitempty" doc:"cn_resident_id unless given" example:"cn_resident_id"`
 	}
 }
@@ -159,10 +171,26 @@ func (a *api) verifyRealName(ctx context.Context, in *realNameInput) (rest.Recor
 type organizationInput struct {
 	rest.ByID
 	Body struct {
-		ObjectCode string `json:"object_code" minLength:"1" maxLength:"256" example:"company"`
-		FromNodeID string `json:"from_node_id,omitempty" maxLength:"64"`
-		ToNodeID   string `json:"to_node_id" minLength:"1" maxLength:"64"`
+		ObjectCode string `json:"object_code" minLength:"1" maxLength:"256" doc:"The tree" example:"company"`
+		FromNodeID string `json:"from_node_id,omitempty" maxLength:"64" doc:"The node to leave"`
+		ToNodeID   string `json:"to_node_id" minLength:"1" maxLength:"64" doc:"The node to join"`
 	}
+}
+
+type organizationsInput struct {
+	Body struct {
+		IDs        []string `json:"ids" minItems:"1" maxItems:"1000" doc:"1…1000 ids"`
+		ObjectCode string   `json:"object_code" minLength:"1" maxLength:"256" doc:"The tree" example:"company"`
+		FromNodeID string   `json:"from_node_id,omitempty" maxLength:"64" doc:"The node to leave"`
+		ToNodeID   string   `json:"to_node_id" minLength:"1" maxLength:"64" doc:"The node to join"`
+	}
+}
+
+func (a *api) changeOrganizations(ctx context.Context, in *organizationsInput) (user.Batch, error) {
+	return a.users.ChangeOrganizations(ctx, questions.MembershipsChange{
+		UserIDs: in.Body.IDs, ObjectCode: in.Body.ObjectCode, FromNodeID: in.Body.FromNodeID,
+		ToNodeID: in.Body.ToNodeID,
+	})
 }
 
 func (a *api) changeOrganization(ctx context.Context, in *organizationInput) (questions.Memberships, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -36,7 +35,7 @@ func (a *api) registerUsers(s *rest.Server) {
 		ID: "update-user", Method: http.MethodPatch, Path: "/v1/users/{id}", Scope: auth.UsersWrite,
 		Summary: "Change a user",
 		Doc:     "JSON merge patch (RFC 7396). Password, lock and real-name members have operations of their own.",
-		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.ManagedElsewhere},
 		Request: map[string]any{"display_name": "李 伟", "email": nil}, Response: exampleUser,
 	}, rest.Update[User, UserInput](a.users.Update))
 	rest.Handle(s, rest.Op{
@@ -81,7 +80,7 @@ type UserFilter struct {
 	ModifiedTo   string    `query:"time_modified_to" maxLength:"64" doc:"Changed before this time"`
 	Status       string    `query:"status" enum:"1,0,resigned"`
 	Locked       rest.Flag `query:"locked" doc:"Locked now, or not"`
-	IDs          string    `query:"ids" maxLength:"8192" doc:"Comma list of up to 200 ids"`
+	rest.Selection
 }
 
 func (f UserFilter) read() (user.Filter, error) {
@@ -94,11 +93,7 @@ func (f UserFilter) read() (user.Filter, error) {
 		locked := f.Locked.Or(false)
 		filter.Locked = &locked
 	}
-	if f.IDs != "" {
-		filter.IDs = strings.Split(f.IDs, ",")
-		faults.Check(len(filter.IDs) <= 200, "ids", "must have at most 200 ids")
-		slices.Sort(filter.IDs) // the order in which ids are given must not make a different filter
-	}
+	filter.IDs = f.ReadIDs(&faults)
 	return filter, faults.Err()
 }
 
@@ -136,4 +131,4 @@ var exampleUser = json.RawMessage(
 	`{"id":"1048577","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
 		`"username":"li.wei","display_name":"李伟","email":"li.wei@acme.test","mobile":"+8613800000000","employee_number":"A-17","gender":"","locale":"zh-CN","zoneinfo":"Asia/Shanghai",` +
 		`"status":"1","email_verified":false,"mobile_verified":false,"must_change_password":false,"sys_ext_props":{},"free_ext_props":{},"locked":false,"lock_reason":"","locked_until":null,` +
-		`"real_name_status":"none","real_name":"","id_number_masked":"","avatar_url":"","password_set":false,"time_password_changed":null,"time_last_login":null,"time_resigned":null}`)
+		`"real_name_status":"none","real_name":"","id_number_masked":"","avatar_url":"","password_set":false,"time_password_changed":null,"time_last_login":null,"time_resigned":null,"managed_by":null}`)

@@ -13,69 +13,49 @@ import (
 type User struct {
 	rest.Meta
 	Profile
-	Locked              bool       `json:"locked" doc:"Changed by lock and unlock" example:"false"`
-	LockReason          string     `json:"lock_reason" example:""`
-	LockedUntil         *time.Time `json:"locked_until" nullable:"true" doc:"When the lock ends by itself; null: it does not"`
-	RealNameStatus      string     `json:"real_name_status" enum:"none,pending,verified,rejected" doc:"Changed by real-name verification"`
-	RealName            string     `json:"real_name" example:""`
-	IDNumberMasked      string     `json:"id_number_masked" example:""`
-	AvatarURL           string     `json:"avatar_url" readOnly:"true" example:"/v1/users/1048577/avatar"`
-	PasswordSet         bool       `json:"password_set" readOnly:"true" example:"true"`
-	TimePasswordChanged *time.Time `json:"time_password_changed" readOnly:"true" nullable:"true"`
-	TimeLastLogin       *time.Time `json:"time_last_login" readOnly:"true" nullable:"true"`
-	TimeResigned        *time.Time `json:"time_resigned" readOnly:"true" nullable:"true" doc:"In the future while the resignation is only scheduled"`
+	Locked              bool                   `json:"locked" doc:"Changed by lock and unlock" example:"false"`
+	LockReason          string                 `json:"lock_reason" doc:"Why, as the caller said" example:""`
+	LockedUntil         *time.Time             `json:"locked_until" nullable:"true" doc:"When the lock ends by itself; null: it does not"`
+	RealNameStatus      string                 `json:"real_name_status" enum:"none,pending,verified,rejected" doc:"Changed by real-name verification"`
+	RealName            string                 `json:"real_name" doc:"Verified, or waiting for it; empty: none" example:""`
+	IDNumberMasked      string                 `json:"id_number_masked" doc:"The number of the document; all but the first and last character are *" example:""`
+	AvatarURL           string                 `json:"avatar_url" readOnly:"true" doc:"Where the picture is; empty: none" example:"/v1/users/1048577/avatar"`
+	PasswordSet         bool                   `json:"password_set" readOnly:"true" doc:"Whether the user can sign in by password" example:"true"`
+	TimePasswordChanged *time.Time             `json:"time_password_changed" readOnly:"true" nullable:"true" doc:"When the password was set last; null: never"`
+	TimeLastLogin       *time.Time             `json:"time_last_login" readOnly:"true" nullable:"true" doc:"null: never"`
+	TimeResigned        *time.Time             `json:"time_resigned" readOnly:"true" nullable:"true" doc:"In the future while the resignation is only scheduled"`
+	ManagedBy           rest.OrNull[ManagedBy] `json:"managed_by" readOnly:"true" doc:"The provisioning connection that owns members of the user, which change only through SCIM; null: none"`
+}
+
+// ManagedBy says what a provisioning connection owns of a record.
+type ManagedBy struct {
+	ConnectionID string   `json:"connection_id" doc:"The provisioning connection" example:"1048577"`
+	Members      []string `json:"members" doc:"What only its client changes" example:"[\"username\",\"status\"]"`
 }
 
 // Profile holds what create and change can set. The domain checks lengths and forms, so that all faults have the same
 // wording.
 type Profile struct {
 	Username           string         `json:"username" doc:"1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width" example:"li.wei"`
-	DisplayName        string         `json:"display_name" example:"李伟"`
+	DisplayName        string         `json:"display_name" doc:"Up to 256 characters; how the person is shown" example:"李伟"`
 	Email              string         `json:"email" doc:"RFC 5321 address; unique when not empty" example:"li.wei@acme.test"`
 	Mobile             string         `json:"mobile" doc:"E.164 number; unique when not empty" example:"+8613800000000"`
-	EmployeeNumber     string         `json:"employee_number" example:"A-17"`
-	Gender             string         `json:"gender" example:""`
+	EmployeeNumber     string         `json:"employee_number" doc:"Up to 64 characters" example:"A-17"`
+	Gender             string         `json:"gender" doc:"Up to 64 characters" example:""`
 	Locale             string         `json:"locale" doc:"BCP 47 tag" example:"zh-CN"`
 	Zoneinfo           string         `json:"zoneinfo" doc:"IANA time zone" example:"Asia/Shanghai"`
 	Status             string         `json:"status" doc:"1 active, 0 disabled, resigned (by resignation only)" enum:"1,0,resigned" example:"1"`
-	EmailVerified      bool           `json:"email_verified" example:"false"`
-	MobileVerified     bool           `json:"mobile_verified" example:"false"`
-	MustChangePassword bool           `json:"must_change_password" example:"false"`
+	EmailVerified      bool           `json:"email_verified" doc:"Whether the person has shown to own the address" example:"false"`
+	MobileVerified     bool           `json:"mobile_verified" doc:"Whether the person has shown to own the number" example:"false"`
+	MustChangePassword bool           `json:"must_change_password" doc:"Whether the next sign-in asks for a new password" example:"false"`
 	SysExtProps        map[string]any `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 	FreeExtProps       map[string]any `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 }
 
-// UserInput is a user to create, or the members of one to change. Read-only members may be sent back and are ignored;
-// those of locks and real names must be unchanged.
+// UserInput is a user to create, or the members of one to change. Members of locks and real names must be unchanged.
 type UserInput struct {
-	rest.MetaInput
-
-	Username           string         `json:"username" doc:"1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~" example:"li.wei"`
-	DisplayName        string         `json:"display_name,omitempty" example:"李伟"`
-	Email              string         `json:"email,omitempty" example:"li.wei@acme.test"`
-	Mobile             string         `json:"mobile,omitempty" example:"+8613800000000"`
-	EmployeeNumber     string         `json:"employee_number,omitempty" example:"A-17"`
-	Gender             string         `json:"gender,omitempty"`
-	Locale             string         `json:"locale,omitempty" example:"zh-CN"`
-	Zoneinfo           string         `json:"zoneinfo,omitempty" example:"Asia/Shanghai"`
-	Status             string         `json:"status,omitempty" enum:"1,0,resigned"`
-	EmailVerified      bool           `json:"email_verified,omitempty"`
-	MobileVerified     bool           `json:"mobile_verified,omitempty"`
-	MustChangePassword bool           `json:"must_change_password,omitempty"`
-	SysExtProps        map[string]any `json:"sys_ext_props,omitempty"`
-	FreeExtProps       map[string]any `json:"free_ext_props,omitempty"`
-
-	Locked              bool       `json:"locked,omitempty"`
-	LockReason          string     `json:"lock_reason,omitempty"`
-	LockedUntil         *time.Time `json:"locked_until,omitempty"`
-	RealNameStatus      string     `json:"real_name_status,omitempty" enum:"none,pending,verified,rejected"`
-	RealName            string     `json:"real_name,omitempty"`
-	IDNumberMasked      string     `json:"id_number_masked,omitempty"`
-	AvatarURL           string     `json:"avatar_url,omitempty" readOnly:"true"`
-	PasswordSet         bool       `json:"password_set,omitempty" readOnly:"true"`
-	TimePasswordChanged *time.Time `json:"time_password_changed,omitempty" readOnly:"true"`
-	TimeLastLogin       *time.Time `json:"time_last_login,omitempty" readOnly:"true"`
-	TimeResigned        *time.Time `json:"time_resigned,omitempty" readOnly:"true"`
+	rest.MembersOf[User]
+	Username string `json:"username"`
 }
 
 // NewUser is a user to create.
@@ -93,21 +73,15 @@ type Credential struct {
 	ID1          string `json:"id1" doc:"The provider's unique marker of the user" example:"o6_bmjrPTlm6_2sgVt7hMZOPfL2M"`
 	ID2          string `json:"id2" doc:"Second marker" example:""`
 	Metadata     string `json:"metadata" doc:"Further markers" example:""`
-	Status       string `json:"status" enum:"1,0" example:"1"`
-	Username     string `json:"username" example:"li.wei"`
-	DisplayName  string `json:"display_name" example:"李伟"`
+	Status       string `json:"status" enum:"1,0" doc:"1: people can sign in by it" example:"1"`
+	Username     string `json:"username" doc:"What the provider calls the person" example:"li.wei"`
+	DisplayName  string `json:"display_name" doc:"How the provider shows the person" example:"李伟"`
 }
 
 // CredentialInput is a credential to create, or the members of one to change.
 type CredentialInput struct {
-	rest.MetaInput
-	UserID       int64  `json:"user_id" example:"1048577"`
-	ProviderCode string `json:"provider_code" example:"wechat_scan_qr"`
-	IDPConfigID  int64  `json:"idp_config_id,omitempty"`
-	ID1          string `json:"id1" example:"o6_bmjrPTlm6_2sgVt7hMZOPfL2M"`
-	ID2          string `json:"id2,omitempty"`
-	Metadata     string `json:"metadata,omitempty"`
-	Status       string `json:"status,omitempty" enum:"1,0"`
-	Username     string `json:"username,omitempty"`
-	DisplayName  string `json:"display_name,omitempty"`
+	rest.MembersOf[Credential]
+	UserID       int64  `json:"user_id"`
+	ProviderCode string `json:"provider_code"`
+	ID1          string `json:"id1"`
 }

@@ -19,9 +19,11 @@ type account struct {
 	FailedLogins []clock.Time `json:"failed_logins"`
 	// times of resets that changed nothing, but compared a given password with the former ones
 	ResetTries []clock.Time `json:"reset_tries,omitempty"`
-	Reason     string       `json:"resign_reason"` // reason of a scheduled resignation
-	Successor  string       `json:"successor_id"`
-	IDNumber   string       `json:"id_number"` // keyed hash
+	// the id of the last change of the password that a user made while signing in
+	LastChange string `json:"last_change,omitempty"`
+	Reason     string `json:"resign_reason"` // reason of a scheduled resignation
+	Successor  string `json:"successor_id"`
+	IDNumber   string `json:"id_number"` // keyed hash
 }
 
 var accounts = docstore.Define(docstore.Schema[account]{

@@ -10,9 +10,9 @@ import (
 
 // LoginName is the answer to a check of a login name.
 type LoginName struct {
-	Valid     bool     `json:"valid"`
-	Available bool     `json:"available"`
-	Reasons   []string `json:"reasons"`
+	Valid     bool     `json:"valid" doc:"Whether its form is right"`
+	Available bool     `json:"available" doc:"Whether nobody has it, or only user_id"`
+	Reasons   []string `json:"reasons" doc:"Why not"`
 }
 
 // CheckLoginName checks whether a name can be a username, email or mobile, and whether nobody has it but userID, which
@@ -46,26 +46,24 @@ type Identity struct {
 
 // Existence is the answer to an existence check.
 type Existence struct {
-	Exists bool   `json:"exists"`
-	UserID string `json:"user_id,omitempty"`
+	Exists bool   `json:"exists" doc:"Whether there is such a user"`
+	UserID string `json:"user_id,omitempty" doc:"Its id; empty: none"`
 }
 
 // Exists looks for a user. The error is apperr.InvalidParameters if no member is given.
 func (s *Users) Exists(ctx context.Context, who Identity) (Existence, error) {
+	if err := who.given(); err != nil {
+		return Existence{}, err
+	}
 	var all []docstore.Filter
 	if who.ID != "" {
 		all = append(all, docstore.ID(who.ID))
 	}
-	for _, login := range []string{who.Username, who.Email, who.Mobile} {
-		if login != "" {
-			all = append(all, docstore.Eq(byLogin, docstore.Text(textindex.Key(login))))
-		}
+	for _, login := range who.logins() {
+		all = append(all, docstore.Eq(byLogin, docstore.Text(login)))
 	}
 	if who.EmployeeNumber != "" {
 		all = append(all, docstore.Eq(byEmployeeNumber, docstore.Text(textindex.Key(who.EmployeeNumber))))
-	}
-	if len(all) == 0 {
-		return Existence{}, apperr.Invalid("", "must have one or more of id, username, email, mobile, employee_number")
 	}
 	// The index of login names does not tell which kind a name is, so the record is checked, too.
 	page, err := users.Page(ctx, s.Store, docstore.Query{Filter: docstore.And(all...), Limit: 200})
@@ -82,6 +80,24 @@ func (s *Users) Exists(ctx context.Context, who Identity) (Existence, error) {
 		}
 	}
 	return Existence{}, nil
+}
+
+// given refuses an identity without a member.
+func (who Identity) given() error {
+	if who == (Identity{}) {
+		return apperr.Invalid("", "must have one or more of id, username, email, mobile, employee_number")
+	}
+	return nil
+}
+
+// logins are the given login names, as compared.
+func (who Identity) logins() (keys []string) {
+	for _, login := range []string{who.Username, who.Email, who.Mobile} {
+		if login != "" {
+			keys = append(keys, textindex.Key(login))
+		}
+	}
+	return keys
 }
 
 func (who Identity) is(u *User) bool {

@@ -272,7 +272,7 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 		return b.update(ctx, owner, r)
 	}
 	draft := r.User
-	draft.ID = id
+	draft.ID, draft.ManagedBy = id, nil
 	b.own(&draft)
 	_, err := Add(ctx, b.tx, id, draft, r.hash)
 	return Imported{Status: Created, ID: id}, err
@@ -295,7 +295,8 @@ func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, err
 		proposal.Status = u.Status
 	}
 	if _, err := change(ctx, b.tx, u, proposal); err != nil {
-		if kind := apperr.KindOf(err); kind == apperr.InvalidParameters || kind == apperr.InvalidState {
+		switch apperr.KindOf(err) {
+		case apperr.InvalidParameters, apperr.InvalidState, apperr.ManagedElsewhere:
 			return failed(err), nil
 		}
 		return Imported{}, err

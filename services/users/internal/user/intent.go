@@ -15,10 +15,11 @@ import (
 // recorded the outcome; the transaction that deletes it sends the event of the change. Its id is the change's.
 type intent struct {
 	docstore.Meta
-	UserID     string `json:"user_id"`
-	ObjectCode string `json:"object_code"`
-	FromNodeID string `json:"from_node_id"`
-	ToNodeID   string `json:"to_node_id"`
+	UserID     string   `json:"user_id"`
+	UserIDs    []string `json:"user_ids,omitempty"` // instead, if it is of several users
+	ObjectCode string   `json:"object_code"`
+	FromNodeID string   `json:"from_node_id"`
+	ToNodeID   string   `json:"to_node_id"`
 
 	// From the request, for the event.
 	RequestID     string `json:"request_id"`
@@ -36,46 +37,62 @@ var intents = docstore.Define(docstore.Schema[intent]{
 // changeTakes is how long a request with an intent is left alone.
 const changeTakes = 10 * time.Second
 
-func newIntent(change questions.MembershipChange, asked request.Info, now clock.Time) *intent {
-	return &intent{
-		Meta: docstore.Meta{ID: change.ID}, UserID: change.UserID,
-		ObjectCode: change.ObjectCode, FromNodeID: change.FromNodeID, ToNodeID: change.ToNodeID,
-		RequestID: asked.ID, Actor: asked.Actor, PayloadOrigin: asked.PayloadOrigin,
-		TimeDue: now.Add(changeTakes),
+// users are the ids of the users whom the change is of.
+func (i *intent) users() []string {
+	if len(i.UserIDs) > 0 {
+		return i.UserIDs
 	}
+	return []string{i.UserID}
 }
 
-// fulfil ends an intent whose change was made, and sends the event. It does nothing if another replica has done so.
-func (s *Users) fulfil(ctx context.Context, id string, answer questions.Memberships) (questions.Memberships, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.Memberships, error) {
+// note stores the intent of a request.
+func (i intent) note(ctx context.Context, tx *docstore.Tx) error {
+	asked := request.From(ctx)
+	i.RequestID, i.Actor, i.PayloadOrigin = asked.ID, asked.Actor, asked.PayloadOrigin
+	i.TimeDue = tx.Now.Add(changeTakes)
+	_, err := intents.Insert(ctx, tx, &i)
+	return err
+}
+
+// fulfil ends an intent whose change was made, and sends an event for each user. It does nothing if another replica has
+// done so.
+func fulfil[R any](ctx context.Context, s *Users, id string, answer R) (R, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (none R, _ error) {
 		i, err := intents.Load(ctx, tx, id)
 		if apperr.IsNotFound(err) {
 			return answer, nil
 		}
 		if err != nil {
-			return questions.Memberships{}, err
+			return none, err
 		}
 		if _, err := intents.Delete(ctx, tx, i); err != nil {
-			return questions.Memberships{}, err
+			return none, err
 		}
 		// LoadMany ignores If-Match, which the request has checked before the change
-		found, err := users.LoadMany(ctx, tx, []string{i.UserID})
+		found, err := users.LoadMany(ctx, tx, i.users())
 		if err != nil {
-			return questions.Memberships{}, err
+			return none, err
 		}
-		if len(found) == 0 { // deleted meanwhile: user.deleted ends the new membership, too
-			return answer, nil
+		for _, u := range found { // not those deleted meanwhile: user.deleted ends the new membership, too
+			if err := i.tell(ctx, tx, u); err != nil {
+				return none, err
+			}
 		}
-		if err := settleStored(ctx, tx, found[0]); err != nil {
-			return questions.Memberships{}, err
-		}
-		doc, err := users.Revise(ctx, tx, found[0])
-		if err != nil {
-			return questions.Memberships{}, err
-		}
-		return answer, emit(ctx, tx, "organization_changed", &doc, map[string]any{
-			"object_code": i.ObjectCode, "from_node_id": i.FromNodeID, "to_node_id": i.ToNodeID,
-		})
+		return answer, nil
+	})
+}
+
+// tell sends the event about one of the users.
+func (i *intent) tell(ctx context.Context, tx *docstore.Tx, u *User) error {
+	if err := settleStored(ctx, tx, u); err != nil {
+		return err
+	}
+	doc, err := users.Revise(ctx, tx, u)
+	if err != nil {
+		return err
+	}
+	return emit(ctx, tx, "organization_changed", &doc, map[string]any{
+		"object_code": i.ObjectCode, "from_node_id": i.FromNodeID, "to_node_id": i.ToNodeID,
 	})
 }
 
@@ -111,6 +128,6 @@ func (s *Users) FinishOrganizationChange(ctx context.Context, id string) error {
 	if !outcome.Applied {
 		return s.dropIntent(ctx, id)
 	}
-	_, err = s.fulfil(ctx, id, outcome.Memberships)
+	_, err = fulfil(ctx, s, id, outcome.Memberships)
 	return err
 }

@@ -63,10 +63,7 @@ func (s *Users) where(f Filter) (docstore.Filter, error) {
 	if f.Locked != nil {
 		all = append(all, lockedNow(*f.Locked, now))
 	}
-	if len(f.IDs) > 0 {
-		all = append(all, docstore.ID(f.IDs...))
-	}
-	return docstore.And(all...), nil
+	return docstore.And(append(all, docstore.IDOrAll(f.IDs...))...), nil
 }
 
 // inStatus selects by the status at now: a scheduled resignation counts from its time on, whether or not Settle has

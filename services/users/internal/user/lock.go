@@ -37,7 +37,7 @@ func (s *Users) UnlockMany(ctx context.Context, ids []string) (Batch, error) {
 
 // Batch is the answer to an operation on many users.
 type Batch struct {
-	IDs []string `json:"ids"`
+	IDs []string `json:"ids" doc:"Of the users that were changed"`
 }
 
 func (s *Users) checkLock(reason string, until clock.Time) error {
@@ -82,6 +82,9 @@ func (s *Users) transition(ctx context.Context, id string, do step) (Doc, error)
 
 func (s *Users) transitions(ctx context.Context, ids []string, do step) (Batch, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Batch, error) {
+		if err := readAhead(ctx, tx, ids); err != nil {
+			return Batch{}, err
+		}
 		var faults apperr.Faults
 		for i, id := range ids {
 			u, err := s.load(ctx, tx, id)

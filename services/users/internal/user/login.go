@@ -8,15 +8,16 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Verification is the answer to a login. It has a Reason if it is not Verified, and the other members if it is.
 type Verification struct {
-	Verified           bool   `json:"verified"`
-	Reason             string `json:"reason,omitempty"`
-	UserID             string `json:"user_id,omitempty"`
-	MustChangePassword *bool  `json:"must_change_password,omitempty"`
-	MFARequired        *bool  `json:"mfa_required,omitempty"`
+	Verified           bool   `json:"verified" doc:"Whether the password is right and the user may sign in"`
+	Reason             string `json:"reason,omitempty" doc:"Why not: invalid_credentials, or, if the password was right, locked, disabled or resigned"`
+	UserID             string `json:"user_id,omitempty" doc:"Whose it is"`
+	MustChangePassword *bool  `json:"must_change_password,omitempty" doc:"Whether a new password is due first"`
+	MFARequired        *bool  `json:"mfa_required,omitempty" doc:"Whether a second factor is due"`
 }
 
 // The reasons of a refusal.
@@ -44,25 +45,37 @@ func refusal(u *User) string {
 // It gives the true reason only if the password is right, and takes as long for an unknown name. A wrong password is
 // counted in a dry run, too.
 func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Verification, error) {
-	refused := Verification{Reason: invalidCredentials}
+	login, err := s.SignIn(ctx, loginName, secret)
+	return login.Verification, err
+}
+
+// Login is a Verification and, if it is Verified, the user's record with this login.
+type Login struct {
+	Verification
+	Doc Doc
+}
+
+// SignIn is VerifyLogin for those who need the record too.
+func (s *Users) SignIn(ctx context.Context, loginName, secret string) (Login, error) {
+	refused := Login{Verification: Verification{Reason: invalidCredentials}}
 	doc, err := s.byLogin(ctx, s.Store, loginName)
 	if apperr.IsNotFound(err) {
 		return refused, s.refuseNobody(ctx, secret)
 	}
 	if err != nil {
-		return Verification{}, err
+		return Login{}, err
 	}
 	u, err := doc.Value()
 	if err != nil {
-		return Verification{}, err
+		return Login{}, err
 	}
 	a, err := findAccount(ctx, s.Store, u.ID)
 	if err != nil {
-		return Verification{}, err
+		return Login{}, err
 	}
 	ok, rehash, err := s.verify(ctx, a.Password, secret)
 	if err != nil {
-		return Verification{}, err
+		return Login{}, err
 	}
 	if !ok || s.exhausted(u, a, s.Store.Now()) {
 		_, err := s.countFailure(docstore.Guarding(ctx), doc.ID)
@@ -71,10 +84,10 @@ func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Veri
 	hash := ""
 	if rehash {
 		if hash, err = s.Hasher.Hash(ctx, secret); err != nil {
-			return Verification{}, err
+			return Login{}, err
 		}
 	}
-	v, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Verification, error) {
+	v, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Login, error) {
 		return s.signIn(ctx, tx, doc.ID, a.Password, hash)
 	})
 	if err == nil && v.Reason == invalidCredentials { // as after a wrong password, so that nobody can tell them apart
@@ -85,24 +98,24 @@ func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Veri
 
 // signIn notes a login with the right password, if the user may sign in. Otherwise it returns the reason, unless there
 // were too many wrong passwords: the right one must not be found by continuing to guess while the user is locked.
-func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehashed string) (Verification, error) {
+func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehashed string) (Login, error) {
 	u, err := s.load(ctx, tx, id)
 	if apperr.IsNotFound(err) {
-		return Verification{Reason: invalidCredentials}, nil
+		return Login{Verification: Verification{Reason: invalidCredentials}}, nil
 	}
 	if err != nil {
-		return Verification{}, err
+		return Login{}, err
 	}
 	a, err := findAccount(ctx, tx, id)
 	if err != nil {
-		return Verification{}, err
+		return Login{}, err
 	}
 	// the password was changed since it was read, or there were too many guesses
 	if a.Password != verified || s.exhausted(u, a, tx.Now) {
-		return Verification{Reason: invalidCredentials}, nil
+		return Login{Verification: Verification{Reason: invalidCredentials}}, nil
 	}
 	if reason := refusal(u); reason != "" {
-		return Verification{Reason: reason}, nil
+		return Login{Verification: Verification{Reason: reason}}, nil
 	}
 	if len(a.FailedLogins) > 0 || rehashed != "" {
 		if err := editAccount(ctx, tx, id, func(a *account) error {
@@ -112,15 +125,18 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehas
 			}
 			return nil
 		}); err != nil {
-			return Verification{}, err
+			return Login{}, err
 		}
 	}
 	u.TimeLastLogin = tx.Now
-	if _, err := touch(ctx, tx, u, "login_verified"); err != nil {
-		return Verification{}, err
+	now, err := touch(ctx, tx, u, "login_verified")
+	if err != nil {
+		return Login{}, err
 	}
 	mfa := false // this service stores no second factors
-	return Verification{Verified: true, UserID: id, MustChangePassword: &u.MustChangePassword, MFARequired: &mfa}, nil
+	return Login{
+		Verification{Verified: true, UserID: id, MustChangePassword: &u.MustChangePassword, MFARequired: &mfa}, now,
+	}, nil
 }
 
 // exhausted reports whether a user is locked and has had as many wrong passwords as lock a user. The right password is
@@ -159,7 +175,7 @@ func (s *Users) countFailure(ctx context.Context, id string) (reason string, err
 		if err := emit(ctx, tx, "login_failed", &doc, nil); err != nil || !tooMany {
 			return reason, err
 		}
-		u.lock("too many failed logins", tx.Now.Add(s.Lockout.For))
+		u.lock(questions.LockedByFailures, tx.Now.Add(s.Lockout.For))
 		_, err = replace(ctx, tx, u, "locked", nil)
 		return reason, err
 	})

@@ -7,7 +7,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -23,41 +22,106 @@ func (s *Users) ChangeOrganization(ctx context.Context, change questions.Members
 		return questions.Memberships{}, err
 	}
 	change.DryRun = docstore.IsDryRun(ctx)
-	// Everything that can be refused here is refused before the question, because the other service's change is not
-	// undone.
-	if err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+	return handOver(ctx, s, intent{
+		Meta: docstore.Meta{ID: change.ID}, UserID: change.UserID,
+		ObjectCode: change.ObjectCode, FromNodeID: change.FromNodeID, ToNodeID: change.ToNodeID,
+	}, func(tx *docstore.Tx) error {
 		u, err := s.load(ctx, tx, change.UserID)
-		if err != nil {
+		if err == nil && u.Status == Resigned {
+			err = errResigned
+		}
+		return err
+	}, func(ctx context.Context) (questions.Memberships, error) {
+		return questions.ChangeMembership.Ask(ctx, s.Bus, change)
+	}, func(has questions.Memberships) questions.Memberships { return has })
+}
+
+// ChangeOrganizations is ChangeOrganization for several users: all or none. A user who is unknown, has resigned, is
+// given twice or is not in the old node is a fault at ids[n]. It sets the change's ID and DryRun.
+func (s *Users) ChangeOrganizations(ctx context.Context, change questions.MembershipsChange) (Batch, error) {
+	var faults apperr.Faults
+	given := map[string]bool{}
+	for i, id := range change.UserIDs {
+		faults.Check(!given[id], apperr.Item("ids", i), "is given twice")
+		given[id] = true
+	}
+	if err := faults.Err(); err != nil {
+		return Batch{}, err
+	}
+	var err error
+	if change.ID, err = s.Store.NewID(ctx); err != nil {
+		return Batch{}, err
+	}
+	change.DryRun = docstore.IsDryRun(ctx)
+	moved := Batch{change.UserIDs}
+	return handOver(ctx, s, intent{
+		Meta: docstore.Meta{ID: change.ID}, UserIDs: change.UserIDs,
+		ObjectCode: change.ObjectCode, FromNodeID: change.FromNodeID, ToNodeID: change.ToNodeID,
+	}, func(tx *docstore.Tx) error {
+		return checkMovable(ctx, tx, change.UserIDs)
+	}, func(ctx context.Context) (Batch, error) {
+		_, err := questions.ChangeMemberships.Ask(ctx, s.Bus, change)
+		return moved, err
+	}, func(questions.Memberships) Batch { return moved })
+}
+
+// checkMovable reports a fault for each of the users who cannot be moved.
+func checkMovable(ctx context.Context, tx *docstore.Tx, ids []string) error {
+	found, err := users.LoadMany(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	known := map[string]*User{}
+	for _, u := range found {
+		if err := settleStored(ctx, tx, u); err != nil {
 			return err
 		}
-		if u.Status == Resigned {
-			return errResigned
-		}
-		_, err = intents.Insert(ctx, tx, newIntent(change, request.From(ctx), tx.Now))
-		return err
-	}); err != nil {
-		return questions.Memberships{}, err
+		known[u.ID] = u
 	}
-	if change.DryRun {
-		return questions.ChangeMembership.Ask(ctx, s.Bus, change)
+	var faults apperr.Faults
+	for i, id := range ids {
+		u := known[id]
+		faults.Check(u != nil, apperr.Item("ids", i), "is not a user")
+		faults.Check(u == nil || u.Status != Resigned, apperr.Item("ids", i), "is a user who has resigned")
+	}
+	return faults.Err()
+}
+
+// handOver lets the organization service make the change of an intent. check refuses what this service can refuse:
+// before the question, because the other service's change is not undone. settled is the answer to a change that was
+// found to be made without an answer to ask.
+func handOver[R any](
+	ctx context.Context, s *Users, i intent, check func(*docstore.Tx) error,
+	ask func(context.Context) (R, error), settled func(questions.Memberships) R,
+) (none R, _ error) {
+	if err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+		if err := check(tx); err != nil {
+			return err
+		}
+		return i.note(ctx, tx)
+	}); err != nil {
+		return none, err
+	}
+	if docstore.IsDryRun(ctx) {
+		return ask(ctx)
 	}
 	// From here on the work continues even if the client gives up, because the other service may have made the change.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
 	defer cancel()
-	answer, err := questions.ChangeMembership.Ask(ctx, s.Bus, change)
+	answer, err := ask(ctx)
 	if unclear(err) && !bus.Unheard(err) {
-		outcome, unsettled := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: change.ID})
+		outcome, unsettled := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: i.ID})
 		if unsettled != nil {
-			return questions.Memberships{}, apperr.Unknown(errors.Join(err, unsettled)) // the intent stays
+			return none, apperr.Unknown(errors.Join(err, unsettled)) // the intent stays
 		}
 		if outcome.Applied {
-			answer, err = outcome.Memberships, nil
+			answer, err = settled(outcome.Memberships), nil
 		}
 	}
 	if err != nil {
-		return questions.Memberships{}, errors.Join(err, s.dropIntent(ctx, change.ID))
+		return none, errors.Join(err, s.dropIntent(ctx, i.ID))
 	}
-	if answer, err = s.fulfil(ctx, change.ID, answer); unclear(err) {
+	if answer, err = fulfil(ctx, s, i.ID, answer); unclear(err) {
 		err = apperr.Unknown(err)
 	}
 	return answer, err

@@ -47,18 +47,18 @@ func (s *Users) ResetPassword(ctx context.Context, id, newPassword string) (Pass
 
 // PasswordReset is the answer to a reset. It has a Password only if that was generated.
 type PasswordReset struct {
-	Password string `json:"password,omitempty"`
+	Password string `json:"password,omitempty" format:"password" doc:"The new password if it was made up; shown once"`
 }
 
 // PasswordResets is the answer to a batch reset.
 type PasswordResets struct {
-	Items []UserPassword `json:"items"`
+	Items []UserPassword `json:"items" doc:"In the order of the request"`
 }
 
 // UserPassword is a user's new password.
 type UserPassword struct {
-	ID       string `json:"id"`
-	Password string `json:"password"`
+	ID       string `json:"id" doc:"The id of the user"`
+	Password string `json:"password" format:"password" doc:"The new password; shown once"`
 }
 
 // ResetPasswords generates new passwords for all users or none. An unknown user, or one that is given twice, is a fault
@@ -101,6 +101,9 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 		return PasswordResets{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (PasswordResets, error) {
+		if err := readAhead(ctx, tx, ids); err != nil {
+			return PasswordResets{}, err
+		}
 		for i, id := range ids {
 			u, err := s.load(ctx, tx, id)
 			if err == nil {
@@ -243,9 +246,13 @@ func (s *Users) setPassword(ctx context.Context, tx *docstore.Tx, u *User, hash 
 	}); err != nil {
 		return err
 	}
-	u.PasswordSet, u.MustChangePassword, u.TimePasswordChanged = true, mustChange, tx.Now
-	_, err := touch(ctx, tx, u, "password_changed")
+	_, err := passwordSet(ctx, tx, u, mustChange)
 	return err
+}
+
+func passwordSet(ctx context.Context, tx *docstore.Tx, u *User, mustChange bool) (Doc, error) {
+	u.PasswordSet, u.MustChangePassword, u.TimePasswordChanged = true, mustChange, tx.Now
+	return touch(ctx, tx, u, "password_changed")
 }
 
 func checkPassword(faults *apperr.Faults, location, newPassword, username string) {

@@ -40,6 +40,7 @@ type User struct {
 	TimePasswordChanged clock.Time `json:"time_password_changed"`
 	TimeLastLogin       clock.Time `json:"time_last_login"`
 	TimeResigned        clock.Time `json:"time_resigned"` // in the future if the resignation is scheduled
+	ManagedBy           *ManagedBy `json:"managed_by"`    // null: nobody owns members of it
 }
 
 // Profile holds the members that create and update may set.

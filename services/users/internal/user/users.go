@@ -10,6 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/textindex"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users/internal/password"
 	"github.com/idplatform/idplatform/services/users/internal/realname"
 )
@@ -24,8 +25,12 @@ type Deps struct {
 	HashKey  []byte            // for keyed hashes of id numbers; must never change
 	Lockout  Lockout
 
-	// OnDelete deletes what belongs to a user elsewhere in this service, in the transaction that deletes the user.
-	OnDelete func(ctx context.Context, tx *docstore.Tx, id string) error
+	// OnDelete deletes what belongs to users elsewhere in this service, in the transaction that deletes the users.
+	OnDelete func(ctx context.Context, tx *docstore.Tx, ids ...string) error
+
+	// Bind stores the credential by which a user signs in at a connection of the identity-sources service, in place of
+	// an earlier one of the same connection.
+	Bind func(ctx context.Context, tx *docstore.Tx, id, userID string, c questions.UserCredential) error
 }
 
 // Lockout says how many wrong passwords within which time lock a user, and for how long. The times of that many are
@@ -49,7 +54,7 @@ func New(d Deps) *Users {
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return append(avatars.Defs(), users.Def(), accounts.Def(), intents.Def())
+	return append(avatars.Defs(), users.Def(), accounts.Def(), intents.Def(), changes.Notes.Def())
 }
 
 // Doc is a user as read or written.
@@ -65,6 +70,7 @@ func (s *Users) Create(ctx context.Context, draft User, newPassword string) (Doc
 		draft.RealNameStatus = RealNameNone
 	}
 	draft.Protected.differs(Protected{RealNameStatus: RealNameNone}, &faults)
+	draft.ManagedBy = nil // read-only
 	if newPassword != "" {
 		checkPassword(&faults, "password", newPassword, draft.Username)
 	}
@@ -87,10 +93,11 @@ func (s *Users) Create(ctx context.Context, draft User, newPassword string) (Doc
 	})
 }
 
-// Add inserts a checked draft with a new id, in a transaction that may add others, too. It takes only Profile from the
-// draft.
+// Add inserts a checked draft with a new id, in a transaction that may add others, too. It takes only Profile and
+// ManagedBy from the draft.
 func Add(ctx context.Context, tx *docstore.Tx, id string, draft User, hash string) (Doc, error) {
-	u := User{Meta: docstore.Meta{ID: id}, Profile: draft.Profile, Protected: Protected{RealNameStatus: RealNameNone}}
+	u := User{Meta: docstore.Meta{ID: id}, Profile: draft.Profile, Protected: Protected{RealNameStatus: RealNameNone},
+		ManagedBy: draft.ManagedBy}
 	if hash != "" {
 		u.PasswordSet, u.TimePasswordChanged = true, tx.Now
 		if _, err := accounts.Insert(ctx, tx, &account{Meta: docstore.Meta{ID: id}, Password: hash}); err != nil {
@@ -126,8 +133,18 @@ func (s *Users) Update(ctx context.Context, id string, edit func(*User) error) (
 	})
 }
 
-// change sets u's profile to the proposal's.
+// change sets u's profile to the proposal's. The error is apperr.ManagedElsewhere if that changes an owned member.
 func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (Doc, error) {
+	proposal.normalize()
+	proposal.ManagedBy = u.ManagedBy // read-only
+	if err := checkOwned(u.ManagedBy, &u.Profile, &proposal.Profile); err != nil {
+		return Doc{}, err
+	}
+	return changeOwned(ctx, tx, u, proposal)
+}
+
+// changeOwned is change for the owner of the members.
+func changeOwned(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (Doc, error) {
 	var faults apperr.Faults
 	proposal.normalize()
 	proposal.Protected.differs(u.Protected, &faults)
@@ -152,7 +169,7 @@ func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (Doc, 
 	if proposal.Mobile != u.Mobile && u.MobileVerified {
 		proposal.MobileVerified = false
 	}
-	u.Profile = proposal.Profile
+	u.Profile, u.ManagedBy = proposal.Profile, proposal.ManagedBy
 	return replace(ctx, tx, u, "updated", nil)
 }
 
@@ -162,15 +179,24 @@ var errResigned = apperr.New(apperr.InvalidState, "the user has resigned")
 // error is apperr.NotFound or VersionMismatch.
 func (s *Users) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		return docstore.Deleted{ID: id}, s.remove(ctx, tx, id)
+		if err := s.OnDelete(ctx, tx, id); err != nil {
+			return docstore.Deleted{}, err
+		}
+		return docstore.Deleted{ID: id}, remove(ctx, tx, id)
 	})
 }
 
 // DeleteMany deletes those of the users that exist, all or nothing.
 func (s *Users) DeleteMany(ctx context.Context, ids []string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		if err := s.OnDelete(ctx, tx, ids...); err != nil {
+			return err
+		}
+		if err := readAhead(ctx, tx, ids); err != nil {
+			return err
+		}
 		for _, id := range ids {
-			if err := s.remove(ctx, tx, id); err != nil && !apperr.IsNotFound(err) {
+			if err := remove(ctx, tx, id); err != nil && !apperr.IsNotFound(err) {
 				return err
 			}
 		}
@@ -178,7 +204,15 @@ func (s *Users) DeleteMany(ctx context.Context, ids []string) error {
 	})
 }
 
-func (s *Users) remove(ctx context.Context, tx *docstore.Tx, id string) error {
+// readAhead reads users that a transaction changes one by one, with their accounts.
+func readAhead(ctx context.Context, tx *docstore.Tx, ids []string) error {
+	if err := users.ReadAhead(ctx, tx, ids...); err != nil {
+		return err
+	}
+	return accounts.ReadAhead(ctx, tx, ids...)
+}
+
+func remove(ctx context.Context, tx *docstore.Tx, id string) error {
 	u, err := users.Load(ctx, tx, id)
 	if err != nil {
 		return err
@@ -187,13 +221,16 @@ func (s *Users) remove(ctx context.Context, tx *docstore.Tx, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := accounts.DeleteWhere(ctx, tx, docstore.ID(id), nil); err != nil {
+	had, err := accounts.LoadMany(ctx, tx, []string{id})
+	if err != nil {
 		return err
+	}
+	for _, a := range had {
+		if _, err := accounts.Delete(ctx, tx, a); err != nil {
+			return err
+		}
 	}
 	if err := dropAvatar(ctx, tx, u); err != nil {
-		return err
-	}
-	if err := s.OnDelete(ctx, tx, id); err != nil {
 		return err
 	}
 	return emit(ctx, tx, "deleted", &doc, nil)
@@ -252,6 +289,19 @@ func touch(ctx context.Context, tx *docstore.Tx, u *User, action string) (Doc, e
 
 func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc, extra map[string]any) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "user", Source: "/users"}, action, doc, extra)
+}
+
+// byMember finds the user of whom a member, which is a login name, has a value. The error is apperr.NotFound.
+func (s *Users) byMember(ctx context.Context, value string, member func(*User) string) (Doc, error) {
+	doc, err := s.byLogin(ctx, s.Store, value)
+	if err != nil {
+		return Doc{}, err
+	}
+	u, err := doc.Value()
+	if err == nil && textindex.Key(member(u)) != textindex.Key(value) {
+		err = apperr.Missing("user")
+	}
+	return doc, err
 }
 
 // byLogin finds the user with a login name. The error is apperr.NotFound.

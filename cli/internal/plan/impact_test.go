@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	idp "github.com/idplatform/idplatform/sdk/go"
+)
+
+// TestImpact looks at the words for each answer, and for none.
+func TestImpact(t *testing.T) {
+	t.Parallel()
+	live := &Live{names: map[string]map[string]string{application: {"1": "crm", "2": "报销"}}}
+	items := []idp.ChangedDecision{
+		{IdentityType: "user", IdentityID: "7", IdentityName: "李伟", ApplicationID: "1", ObjectType: "data",
+			ObjectCode: "invoice", Action: "read", Change: "gained"},
+		{IdentityType: "application", IdentityID: "2", ApplicationID: "1", ObjectType: "app", Change: "lost",
+			Conditional: true},
+	}
+	many := make([]idp.ChangedDecision, 100)
+	for i := range many {
+		many[i] = idp.ChangedDecision{IdentityType: "user", IdentityID: fmt.Sprint(i), ApplicationID: "3",
+			ObjectType: "app", Change: "lost"}
+	}
+	var twenty bytes.Buffer
+	for i := range 20 {
+		fmt.Fprintf(&twenty, "    loses  %-2d  3  use\n", i)
+	}
+	for name, c := range map[string]struct {
+		impact Impact
+		want   string
+	}{
+		"some": {Impact{AccessImpact: &idp.AccessImpact{
+			Gained: 1, Lost: 1, IdentitiesGaining: 1, IdentitiesLosing: 1, Items: items, Complete: true,
+			ByType: map[string]idp.IdentitiesReached{"user": {Gaining: 1}, "application": {Losing: 1}},
+		}}, `access: 1 person gains, 1 application loses
+    gains  李伟              crm:data:invoice  read
+    loses  application 报销  crm               use   by a condition
+`},
+		"many": {Impact{AccessImpact: &idp.AccessImpact{
+			Lost: 332, IdentitiesLosing: 12, Items: many, More: true, Undecided: 3,
+			ByType: map[string]idp.IdentitiesReached{"user": {Losing: 10}, "application": {Losing: 2}},
+		}}, "access: at least: nobody gains, 10 people and 2 applications lose\n" + twenty.String() + `    and 312 more
+    3 further decisions depend on the context of a check
+    not everything was compared: there is too much
+`},
+		"none": {Impact{AccessImpact: &idp.AccessImpact{Complete: true}},
+			"access: nobody gains or loses any\n"},
+		"unknown": {Impact{Unknown: "it needs the scope permissions:read", NotTried: []string{"Rule a: b"}},
+			`access: nobody knows who gains or loses: it needs the scope permissions:read
+    not compared: Rule a: b
+`},
+		"not tried": {Impact{NotTried: []string{"1", "2", "3", "4", "5", "6", "7"}},
+			`access: nothing can be compared yet
+    not compared: 1
+    not compared: 2
+    not compared: 3
+    not compared: 4
+    not compared: 5
+    not compared: 2 more
+`},
+	} {
+		var out bytes.Buffer
+		(&page{View: View{Width: usualWidth}, w: &out}).impact(&c.impact, live)
+		assert.Equal(t, "\n"+c.want+"\n", out.String(), name)
+	}
+}

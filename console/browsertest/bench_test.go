@@ -1,0 +1,98 @@
+package browsertest
+
+import (
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// lines of the benchmarks: a machine at a desk, and a slow one on a slow line.
+var machines = []struct {
+	name string
+	slow bool
+}{{"fast", false}, {"slow", true}}
+
+// slowDown makes the processor four times slower, and the line 1.6 Mbit/s with 150 ms of delay.
+func (b *browser) slowDown() {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 4})
+	require.NoError(b.t, err)
+	const bytes = 1_600_000 / 8
+	_, err = chromedp.Call(b.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+		MatchedNetworkConditions: []*network.Conditions{
+			{Latency: 150, DownloadThroughput: bytes, UploadThroughput: bytes},
+		},
+	})
+	require.NoError(b.t, err)
+}
+
+// BenchmarkFirstPaint opens the first screen with an empty cache: lcp-ms is when its largest part is there.
+func BenchmarkFirstPaint(bench *testing.B) {
+	for _, m := range machines {
+		bench.Run(m.name, func(bench *testing.B) {
+			sample(bench)
+			var sum float64
+			for range bench.N {
+				b := signedIn(bench, sharedTenant)
+				if m.slow {
+					b.slowDown()
+				}
+				b.load("/console/default/start")
+				b.see("200 users")
+				sum += eval[float64](b, `new Promise((done) => new PerformanceObserver((list) =>
+					done(list.getEntries().at(-1).startTime)).observe(
+						{type: 'largest-contentful-paint', buffered: true}))`)
+			}
+			bench.ReportMetric(sum/float64(bench.N), "lcp-ms")
+		})
+	}
+}
+
+// BenchmarkInteraction opens and closes records: event-ms is from the key to the next paint, the worst of ten.
+func BenchmarkInteraction(bench *testing.B) {
+	for _, m := range machines {
+		bench.Run(m.name, func(bench *testing.B) {
+			b := sample(bench)
+			b.open("users")
+			b.rest()
+			if m.slow {
+				b.slowDown()
+			}
+			eval[bool](b, `(window.longest = 0, new PerformanceObserver((list) => { for (const e of list.getEntries())
+				longest = Math.max(longest, e.duration); }).observe({type: 'event', durationThreshold: 16}), true)`)
+			for range bench.N {
+				for _, key := range []string{"j", "j", "\r", "j", "k", "\x1b", "/"} {
+					b.press(key)
+				}
+				b.press("li")
+				b.press("\x1b")
+				b.press("\x1b")
+				b.rest()
+			}
+			bench.ReportMetric(eval[float64](b, "longest"), "event-ms")
+		})
+	}
+}
+
+// BenchmarkScreens opens every look with a warm cache: ready-ms is when nothing is loaded any more.
+func BenchmarkScreens(bench *testing.B) {
+	for _, look := range looks {
+		if look.js != "" {
+			continue
+		}
+		bench.Run(look.name, func(bench *testing.B) {
+			b := sample(bench)
+			var sum float64
+			for range bench.N {
+				b.load(look.path)
+				b.waitFor("document.querySelector('main :is(h1, h2)') && " +
+					"!document.querySelector('[aria-busy=true], .skeleton')")
+				sum += eval[float64](b, "performance.now()")
+			}
+			bench.ReportMetric(sum/float64(bench.N), "ready-ms")
+		})
+	}
+}

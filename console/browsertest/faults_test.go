@@ -1,0 +1,228 @@
+package browsertest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestListFaults: a list that cannot be loaded says why, and goes on as soon as it can.
+func TestListFaults(t *testing.T) {
+	t.Parallel()
+	b := sample(t)
+	for _, c := range []struct {
+		name string
+		f    fault
+		see  string
+	}{
+		{"400", fault{status: 400}, "Something in the request is not valid"},
+		{"403", fault{status: 403}, "Not allowed"},
+		{"404", fault{status: 404}, "There is no such record"},
+		{"409", fault{status: 409, code: "invalid_state"}, "Not possible in this state"},
+		{"413", fault{status: 413}, "Too large"},
+		{"415", fault{status: 415}, "This kind of file is not taken"},
+		{"422", fault{status: 422}, "The request was sent before with other content"},
+		{"500", fault{status: 500}, "Something went wrong in the platform"},
+		{"502 twice", fault{status: 502}, "It is not known whether the change was made"},
+		{"500 of a proxy", fault{status: 500, plain: true}, "Something went wrong in the platform"},
+		{"503 without a time", fault{status: 503}, "A part of the platform is away"},
+		{"cut", fault{cut: true}, "The platform cannot be reached"},
+	} {
+		c.f.call = "GET /v1/users"
+		mend := b.proxy.fail(c.f)
+		b.open("users")
+		b.waitFor(fmt.Sprintf("shows(%q) /* %s */", c.see, c.name))
+		assert.False(t, eval[bool](b, "!!document.querySelector('.blank')"), "%s: failed is not empty", c.name)
+		if c.f.status != 0 && !c.f.plain {
+			b.see("made by the test", "request-of-the-test")
+		}
+		b.picture("fault-" + c.name)
+		mend()
+		b.click("Try again")
+		b.see("200 records")
+		b.gone(c.see)
+	}
+	b.clean()
+}
+
+// TestWaiting: 429 and 503 with a time count down, and the call is made again without anybody's doing.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	b := sample(t)
+	for _, status := range []int{429, 503} {
+		b.proxy.fail(fault{call: "GET /v1/users", status: status, retryAfter: 2, times: 1})
+		b.open("users")
+		b.see("Trying again in")
+		b.see("200 records")
+		b.gone("Trying again in")
+	}
+	b.proxy.fail(fault{call: "GET /v1/users", status: 502, times: 1})
+	b.proxy.forget()
+	b.open("users")
+	b.see("The connection was lost on the way", "200 records")
+	require.Len(t, b.proxy.sent("GET /v1/users"), 2)
+	b.clean()
+}
+
+// TestSlow: what is slow shows a skeleton, and old rows stay while new ones load.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	b := sample(t)
+	hold := make(chan struct{})
+	mend := b.proxy.fail(fault{call: "GET /v1/users", hold: hold})
+	b.load("/console/default/users")
+	b.waitFor("document.querySelectorAll('.list .skeleton').length > 5")
+	b.picture("slow")
+	mend()
+	close(hold)
+	b.see("200 records")
+	b.waitFor("!document.querySelector('.skeleton')")
+
+	hold = make(chan struct{})
+	mend = b.proxy.fail(fault{call: "GET /v1/users", hold: hold})
+	b.fill("Search", "li we")
+	b.waitFor("document.querySelector('.list table.busy') && document.querySelectorAll('.list a.open').length > 10")
+	mend()
+	close(hold)
+	b.see("1 record")
+	b.clean()
+}
+
+// TestPanelFault: a panel that fails fails alone, and a screen whose code does not come can be asked for again.
+func TestPanelFault(t *testing.T) {
+	t.Parallel()
+	b := sample(t)
+	b.open("users?q=li%20we")
+	mend := b.proxy.fail(fault{call: "GET /v1/users/*", status: 500})
+	b.click("Li Wei")
+	b.waitFor("document.querySelector('.panel [role=alert]')")
+	b.see("Something went wrong in the platform", "1 record")
+	b.picture("panel-fault")
+	mend()
+	b.clickIn(".panel", "Try again")
+	b.waitFor("document.querySelector('.panel h2')?.textContent === 'Li Wei'")
+
+	mend = b.proxy.fail(fault{call: "GET /v1/audit-logs", status: 503})
+	b.click("Audit")
+	b.see("A part of the platform is away")
+	b.click("Overview")
+	b.waitFor("input('E-mail').value.includes('li.wei')")
+	mend()
+
+	mend = b.proxy.fail(fault{call: "GET /console/~/assets/*", status: 500, plain: true})
+	b.clickIn("nav", "Explorer")
+	b.see("The screen could not be loaded")
+	mend()
+	b.click("Try again")
+	b.see("Fill in the gaps")
+}
+
+// TestSaveFaults: whatever a save meets, nothing that was typed is lost.
+func TestSaveFaults(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "save-faults")
+	user := b.liWei()
+	save := "PATCH /v1/users/" + user["id"].(string)
+	b.open("users?open=" + user["id"].(string))
+	b.see("Identity")
+	b.fill("Mobile", "+15550001111")
+	at := []map[string]any{{"location": "body.mobile", "message": "is not a number of this world"}}
+	for _, c := range []struct {
+		f   fault
+		see string
+	}{
+		{fault{status: 400, errors: at}, "is not a number of this world"},
+		{fault{status: 409, errors: at}, "A unique value is taken"},
+		{fault{status: 403}, "Not allowed"},
+		{fault{status: 404}, "There is no such record"},
+		{fault{status: 413}, "Too large"},
+		{fault{status: 415}, "This kind of file is not taken"},
+		{fault{status: 422}, "The request was sent before with other content"},
+		{fault{status: 429, retryAfter: 3}, "Too many requests"},
+		{fault{status: 500}, "Something went wrong in the platform"},
+		{fault{status: 502}, "the change was not made"},
+		{fault{status: 503, retryAfter: 3}, "A part of the platform is away"},
+		{fault{status: 500, plain: true}, "Something went wrong in the platform"},
+	} {
+		c.f.call = save
+		mend := b.proxy.fail(c.f)
+		b.click("Save")
+		b.see(c.see)
+		mend()
+		require.Equal(t, "+15550001111", eval[string](b, "input('Mobile').value"), c.see)
+		b.see("1 change")
+		if len(c.f.errors) > 0 {
+			b.waitFor("document.activeElement === input('Mobile') && document.activeElement.ariaInvalid === 'true'")
+		}
+	}
+	b.proxy.fail(fault{call: save, cut: true, times: 1}) // made, but its answer is lost
+	b.click("Save")
+	b.see("Li Wei was saved")
+	b.clean()
+}
+
+// TestSessionEnds: 401 signs in over the page, and goes on with what was typed. The first asks for a renewal alone.
+func TestSessionEnds(t *testing.T) {
+	play(t, "session", func(b *browser) {
+		user := b.liWei()
+		b.open("users?open=" + user["id"].(string))
+		b.see("Identity")
+		b.fill("Mobile", "+15550002222")
+		b.proxy.fail(fault{call: "PATCH /v1/users/*", status: 401, times: 2})
+		b.click("Save")
+		b.see("Your session has ended", "Nothing that you have typed is lost")
+		b.picture("session-ended-" + b.tenant)
+		b.press(kb.Escape)
+		b.see("Your session has ended")
+		b.fill("Client id", clientID)
+		b.fill("Client secret", clientSecret)
+		b.clickIn("dialog", "Sign in")
+		b.see("Li Wei was saved", "No changes")
+		require.Equal(b.t, "+15550002222", eval[string](b, "input('Mobile').value"))
+	})
+}
+
+// TestCreateFaults: a create whose outcome is not known is sent again with the same key, and made once.
+func TestCreateFaults(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "create-faults")
+	b.open("users")
+	b.see("No users yet")
+	b.clickIn(".actions", "New user")
+	b.fill("Username", "once")
+	b.proxy.fail(fault{call: "POST /v1/users", status: 502, times: 1})
+	b.press(kb.Enter)
+	b.see("The connection was lost on the way", "once was created")
+	sent := b.proxy.sent("POST /v1/users")
+	require.Len(t, sent, 2)
+	require.NotEmpty(t, sent[0].key)
+	require.Equal(t, sent[0].key, sent[1].key)
+
+	b.open("users")
+	b.clickIn(".actions", "New user")
+	b.fill("Username", "cut")
+	b.proxy.fail(fault{call: "POST /v1/users", cut: true, times: 1})
+	b.press(kb.Enter)
+	b.see("The platform cannot be reached")
+	require.Equal(t, "cut", eval[string](b, "input('Username').value"))
+	b.clickIn("dialog", "Create")
+	b.see("cut was created") // with the same key, so not "a unique value is taken"
+	b.clean()
+}
+
+// TestStreamFaults: a live tail that breaks goes on after the event that it saw last.
+func TestStreamFaults(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "stream-faults")
+	mend := b.proxy.fail(fault{call: "GET /v1/events", status: 503, retryAfter: 1})
+	b.open("events")
+	b.waitFor("document.querySelector('.screen-head').textContent.match(/again|wait/i)")
+	mend()
+	b.see("Listening for events", "Live")
+	b.call(t, b.tenant, "POST", "/v1/users", map[string]string{"username": "eve"})
+	b.see("user.created")
+	b.clean()
+}

@@ -1,0 +1,221 @@
+package browsertest
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/png"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestApplications(t *testing.T) {
+	play(t, "apps", func(b *browser) {
+		b.open("apps")
+		b.see("No applications yet")
+		b.clickIn(".actions", "New application")
+		b.click("Own application")
+		b.fill("Name *", "Harbour master")
+		b.choose("Category", "Backend service")
+		b.click("Create")
+		b.see("The secret of Harbour master", "It is shown once")
+		b.click("I have stored it")
+		b.waitFor("document.querySelector('.panel h2')?.textContent === 'Harbour master'")
+		b.fill("Description", "Counts ships")
+		b.click("Save")
+		b.see("Harbour master was saved")
+		b.undo()
+		b.see("Undone")
+		b.click("Protocols")
+		b.see("OpenID Connect")
+		b.click("Secrets")
+		b.see("Rotate…")
+		b.click("More actions")
+		b.click("Disable…")
+		b.see("Disable Harbour master?", "What it reaches")
+		b.clickIn("dialog", "Disable")
+		b.see("Harbour master is disabled")
+		b.undo()
+		b.waitFor("document.querySelector('.panel-head').textContent.includes('Enabled')")
+		b.find("harb")
+		b.see("1 record")
+		b.click("More actions")
+		b.click("Delete…")
+		b.fill("Type Harbour master to confirm", "Harbour master")
+		b.clickIn("dialog", "Delete")
+		b.see("Harbour master was deleted")
+	})
+}
+
+func TestGrants(t *testing.T) {
+	play(t, "grants", func(b *browser) {
+		b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "nina", "display_name": "Nina Krag"})
+		b.call(b.t, b.tenant, "POST", "/v1/applications", map[string]string{"name": "Ledger", "category": "4"})
+		b.open("grants")
+		b.see("Nothing is granted yet")
+		b.click("Resources")
+		b.see("Ledger has no resources")
+		b.clickIn(".corner", "New resource")
+		b.fill("Code", "invoices")
+		b.fill("Name", "Invoices")
+		b.fill("Actions", "read, write")
+		b.clickIn("dialog", "Create")
+		b.see("invoices is created")
+		b.clickIn(".panel", "Close")
+
+		b.click("Rules")
+		b.clickIn(".actions", "Grant")
+		b.pick("Who", "nina", "Nina Krag")
+		b.pick("Application", "ledger", "Ledger")
+		b.pick("Resource", "inv", "invoices")
+		b.fill("Actions", "read")
+		b.see("Nina Krag may read on invoices of Ledger")
+		b.clickIn("dialog", "Grant")
+		b.see("Granted")
+		b.undo()
+		b.see("Nothing matches")
+		b.click("Clear search and filters")
+		b.see("Nothing is granted yet")
+		b.clickIn(".actions", "Grant")
+		b.pick("Who", "nina", "Nina Krag")
+		b.pick("Application", "ledger", "Ledger")
+		b.pick("Resource", "inv", "invoices")
+		b.fill("Actions", "read")
+		b.clickIn("dialog", "Grant")
+		b.see("Allows")
+
+		b.hand.use(b, "document.querySelector('.list a.open')")
+		b.choose("Effect", "Denies")
+		b.click("Save")
+		b.see("Saved", "Nina Krag must not read")
+		b.undo()
+		b.see("Undone")
+		b.click("Take the rule away")
+		b.clickIn("dialog", "Take the rule away")
+		b.see("Nothing is granted yet")
+	})
+}
+
+// TestExplorer: no, because; the smallest change; yes, because.
+func TestExplorer(t *testing.T) {
+	play(t, "explorer", func(b *browser) {
+		b.open("start")
+		makeSample(b)
+		b.screen("Explorer")
+		b.see("Fill in the gaps")
+		b.pick("somebody", "li.wei", "Li Wei")
+		b.pick("to something", "invo", "invoices")
+		b.pick("do something", "write", "write")
+		b.see("No", "Li Wei may not write invoices in Sample books.", "The nearest way to a yes")
+		b.click("Preview the membership")
+		b.see("Tried: it would work")
+		b.clickIn("dialog", "Add the member")
+		b.see("Li Wei may write invoices in Sample books.", "is a member of")
+		b.undo()
+		b.see("Undone", "Li Wei may not write invoices")
+		b.click("Who can?")
+		b.see("found")
+		b.click("What can somebody do?")
+		b.see("invoices")
+	})
+}
+
+// TestLogo: a picture is shown before it is sent, and what is none is refused here and by the platform.
+func TestLogo(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "logo")
+	app := b.call(t, b.tenant, "POST", "/v1/applications", map[string]any{
+		"name": "Harbour", "category": "4", "protocol_type": "oidc"})
+	b.open("apps?open=" + app["id"].(string))
+	b.see("up to 2 MiB")
+	give := func(name, kind, content string) {
+		eval[bool](b, fmt.Sprintf(`(async () => {
+			const files = new DataTransfer();
+			files.items.add(new File([%s], %q, {type: %q}));
+			const box = input('Picture');
+			box.files = files.files;
+			return box.dispatchEvent(new Event('change', {bubbles: true}));
+		})()`, content, name, kind))
+	}
+	const script = "'<svg xmlns=\"http://www.w3.org/2000/svg\"><script>document.title = \"owned\"</script></svg>'"
+	const drawn = `await (async () => { const c = new OffscreenCanvas(%d, 8); c.getContext('2d').fillRect(0, 0, 8, 8);
+		return c.convertToBlob(); })()`
+	give("logo.svg", "image/svg+xml", script)
+	b.see("This is not a PNG, JPEG, WebP or GIF.")
+	give("logo.png", "image/png", script)
+	b.see("This file cannot be read as a picture.")
+	give("logo.png", "image/png", "new Uint8Array((2 << 20) + 1)")
+	b.see("2 MiB are the most")
+	give("logo.png", "image/png", fmt.Sprintf(drawn, 4097))
+	b.see("4,097 × 8 pixels")
+	b.proxy.fail(fault{call: "PUT /v1/applications/*", status: 415, times: 1})
+	give("logo.png", "image/png", fmt.Sprintf(drawn, 8))
+	b.waitFor("document.querySelector('.apps-logo img')?.src.startsWith('blob:')")
+	b.click("Upload the logo")
+	b.waitFor("document.querySelector('.apps-logo .error')")
+	b.click("Upload the logo")
+	b.see("Harbour has a new logo")
+	b.waitFor("document.querySelector('.apps-logo img')?.naturalWidth === 8")
+	b.click("Remove the logo")
+	b.clickIn("dialog", "Remove the logo")
+	b.see("Harbour has no logo any more")
+	b.waitFor("document.querySelector('.apps-logo .avatar')?.textContent === 'H'")
+	require.NotEqual(t, "owned", eval[string](b, "document.title"))
+	b.clean()
+}
+
+// TestPictures: people and applications of another tenant than the administrator's own have their pictures in lists.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "pictures")
+	app := b.call(t, b.tenant, "POST", "/v1/applications", map[string]any{"name": "Harbour", "category": "4"})
+	user := b.call(t, b.tenant, "POST", "/v1/users", map[string]any{"username": "wei"})
+	var drawn bytes.Buffer
+	require.NoError(t, png.Encode(&drawn, image.NewRGBA(image.Rect(0, 0, 8, 8))))
+	for screen, path := range map[string]string{
+		"apps":  "/v1/applications/" + app["id"].(string) + "/logo",
+		"users": "/v1/users/" + user["id"].(string) + "/avatar",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, b.platform.url+path,
+			bytes.NewReader(drawn.Bytes()))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+b.token)
+		r.Header.Set("X-Tenant-Id", b.tenant)
+		r.Header.Set("Content-Type", "image/png")
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+		b.open(screen)
+		b.waitFor("document.querySelector('.list .avatar img')?.naturalWidth > 0")
+	}
+	b.clean()
+}
+
+// TestCallsOfGrants: names of a page of rules for many people are asked for together.
+func TestCallsOfGrants(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "grants-calls")
+	type body = map[string]any
+	app := b.call(b.t, b.tenant, "POST", "/v1/applications", body{"name": "Ledger", "category": "4"})["id"]
+	b.call(b.t, b.tenant, "POST", "/v1/resources", body{
+		"application_id": app, "type": "data", "code": "invoices", "actions": []body{{"code": "read"}},
+	})
+	var people []body
+	for n := range 15 {
+		person := b.call(b.t, b.tenant, "POST", "/v1/users",
+			body{"username": fmt.Sprintf("u%d", n), "display_name": fmt.Sprintf("Person %d", n)})
+		people = append(people, body{"identity_id": person["id"], "identity_type": "user", "identity_name": "old"})
+	}
+	b.call(b.t, b.tenant, "POST", "/v1/batch/auth-unit-rules", body{"identities": people, "rules": []body{
+		{"application_id": app, "type": "data", "code": "invoices", "actions": []string{"read"}},
+	}})
+	b.proxy.forget()
+	b.open("grants")
+	b.see("Person 0", "Person 14", "Ledger") // as they are called now
+	calls := b.proxy.sent("GET /v1/*")
+	require.LessOrEqual(t, len(calls), 5, "rules, units, people, their applications, those to filter by: %v", calls)
+	b.clean()
+}

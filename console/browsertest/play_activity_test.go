@@ -1,0 +1,123 @@
+package browsertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEvents(t *testing.T) {
+	play(t, "events", func(b *browser) {
+		b.open("events")
+		b.see("Listening for events", "Live")
+		id := b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "eve"})["id"].(string)
+		b.see("user.created")
+		b.click("Pause")
+		b.call(b.t, b.tenant, "PATCH", "/v1/users/"+id, map[string]string{"display_name": "Eve"})
+		b.click("Show 1 new event")
+		b.see("user.updated")
+		b.click("user.updated")
+		b.see("Before", "After", "display_name")
+		b.click("Only this type")
+		b.see("1 event")
+		b.click("Clear filters")
+	})
+}
+
+func TestAudit(t *testing.T) {
+	play(t, "audit", func(b *browser) {
+		id := b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "olga"})["id"].(string)
+		b.call(b.t, b.tenant, "PATCH", "/v1/users/"+id, map[string]string{"display_name": "Olga"})
+		b.recorded(id, 2)
+		b.open("audit")
+		b.see("user.updated")
+		b.click("user.updated")
+		b.see("display_name", "client:"+clientID)
+		b.click("Undo…")
+		b.see("Undo this change?", "will be written back")
+		b.click("Write back 1 member")
+		b.see("The change was undone")
+		b.recorded(id, 3)
+		b.click("History of the record")
+		b.see("created")
+		b.click("Change")
+		b.click("Only this record")
+		b.see("3 entries")
+	})
+}
+
+// TestAuditBegins: what is written after the page was asked for, and before its stream is there, appears as well.
+func TestAuditBegins(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "audit-begins")
+	hold := make(chan struct{})
+	mend := b.proxy.fail(fault{call: "GET /v1/audit-logs", stream: true, hold: hold})
+	b.open("audit")
+	b.see("Nothing is recorded yet")
+	id := b.call(t, b.tenant, "POST", "/v1/users", map[string]string{"username": "olga"})["id"].(string)
+	b.recorded(id, 1)
+	mend()
+	close(hold)
+	b.see("user.created", "1 entry")
+	b.clean()
+}
+
+// recorded waits until the audit log has entries of a record. It is written behind all changes, those of other tests
+// among them: 20,000 nodes take a busy machine a while.
+func (b *browser) recorded(id string, entries int) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		page := b.call(b.t, b.tenant, "GET", "/v1/audit-logs?record="+id, nil)
+		items, _ := page["items"].([]any)
+		return len(items) >= entries
+	}, 3*time.Minute, 100*time.Millisecond)
+}
+
+func TestSubscriptions(t *testing.T) {
+	play(t, "subscriptions", func(b *browser) {
+		b.open("subscriptions")
+		b.see("No subscriptions yet")
+		b.clickIn(".actions", "New subscription")
+		b.fill("Name", "Ledger")
+		b.click("Create")
+		b.waitFor("document.activeElement.ariaInvalid === 'true'")
+		b.click("NATS")
+		b.fill("Event types", "user.*")
+		b.click("Create")
+		b.see("Store the secret now")
+		b.click("I have stored it")
+		b.waitFor("document.querySelector('.panel h2')?.textContent === 'Ledger'")
+		b.click("Test delivery")
+		b.see("The test event was published")
+		b.click("More actions")
+		b.click("Pause")
+		b.see("Ledger is paused")
+		b.waitFor("document.querySelector('.panel-head').textContent.includes('Paused')")
+		b.undo()
+		b.waitFor("document.querySelector('.panel-head').textContent.includes('Active')")
+		b.fill("Name", "Ledger 2")
+		b.click("Save")
+		b.see("Ledger 2 was saved")
+		b.undo()
+		b.waitFor("document.querySelector('.panel h2')?.textContent === 'Ledger'")
+		b.click("More actions")
+		b.click("Rotate the secret…")
+		b.see("Events that wait stay, until the receiver comes with the new one.")
+		b.clickIn("dialog", "Rotate")
+		b.see("Store the secret now")
+		b.click("I have stored it")
+		b.click("More actions")
+		b.click("Reset…")
+		b.see("Where should Ledger go on?")
+		b.clickIn("dialog", "Reset")
+		b.see("Ledger was reset")
+		b.find("Ledger")
+		b.see("1 record")
+		b.click("More actions")
+		b.click("Delete…")
+		b.fill("Type Ledger to confirm", "Ledger")
+		b.clickIn("dialog", "Delete")
+		b.see("Ledger was deleted")
+	})
+}

@@ -1,0 +1,210 @@
+package browsertest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// TestNewcomer goes the way of the first five minutes: from the printed link to an answer with its reason.
+func TestNewcomer(t *testing.T) {
+	t.Parallel()
+	for name, h := range map[string]hand{"mouse": mouse{}, "keyboard": keyboard{}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := openBrowser(t, "newcomer-"+name)
+			b.hand = h
+			link, err := b.link()
+			require.NoError(t, err)
+			b.load(link[len(b.platform.url):])
+			b.see("Who exists, who belongs where")
+			require.Equal(t, "/console/default/start", eval[string](b, "location.pathname + location.hash"))
+			b.otherTenant(b.tenant)
+			b.see("Make the sample company")
+			makeSample(b)
+			b.click("Ask")
+			b.click("May Li Wei read invoices?")
+			b.see("Yes", "Li Wei may read invoices in Sample books.", "is a member of", "which has this rule:")
+			b.screen("Start")
+			b.click("Remove it")
+			b.see("Remove the sample company?")
+			b.clickIn("dialog", "Remove it")
+			b.see("The sample company is gone")
+			b.clean()
+		})
+	}
+}
+
+// otherTenant opens another tenant by the button above the navigation.
+func (b *browser) otherTenant(name string) {
+	b.t.Helper()
+	b.hand.use(b, "document.querySelector('button.brand')")
+	b.fill("Name of the tenant", name)
+	b.press(kb.Enter)
+	b.waitFor("location.pathname.startsWith('/console/" + name + "/')")
+}
+
+func TestUsers(t *testing.T) {
+	play(t, "users", func(b *browser) {
+		b.open("start")
+		b.screen("Users")
+		b.see("No users yet")
+		b.click("New user")
+		b.click("Create")
+		b.waitFor("document.activeElement === input('Username') && document.activeElement.ariaInvalid === 'true'")
+		b.fill("Username", "ada")
+		b.fill("Display name", "Ada Lovelace")
+		b.fill("E-mail", "ada@example.org")
+		b.click("Create")
+		b.see("Ada Lovelace was created")
+		b.waitFor("document.querySelector('.panel h2')?.textContent === 'Ada Lovelace'")
+
+		b.fill("E-mail", "no address")
+		b.press("s", chromedp.KeyModifiers(kb.ModifierCtrl))
+		b.waitFor("document.activeElement.ariaInvalid === 'true'")
+		b.fill("E-mail", "countess@example.org")
+		b.fill("Employee number", "1815")
+		b.see("2 changes")
+		b.press(kb.Escape)
+		b.see("Leave without saving?")
+		b.click("Stay")
+		b.click("Save")
+		b.see("Ada Lovelace was saved", "No changes")
+		b.click("Audit")
+		b.see("countess@example.org", "console/users")
+		b.undo()
+		b.see("Undone")
+		b.click("Overview")
+		b.waitFor("input('E-mail').value === 'ada@example.org'")
+
+		b.clickIn(".panel", "Close")
+		b.waitFor("!document.querySelector('.panel')")
+		b.back()
+		b.waitFor("document.querySelector('.panel h2')")
+		b.click("More actions")
+		b.click("Lock")
+		b.fill("Reason", "travels")
+		b.clickIn("dialog", "Lock")
+		b.see("Ada Lovelace is locked", "travels")
+		b.undo()
+		b.gone("travels")
+
+		b.find("ada")
+		b.see("1 record")
+		b.find("nobody")
+		b.see("Nothing matches")
+		b.click("Clear search and filters")
+		b.see("1 record")
+
+		b.click("More actions")
+		b.click("Delete…")
+		b.see("Delete Ada Lovelace?")
+		b.fill("Type ada to confirm", "ada")
+		b.clickIn("dialog", "Delete")
+		b.see("Ada Lovelace was deleted", "No users yet")
+	})
+}
+
+// find types into the search of a list.
+func (b *browser) find(words string) {
+	b.t.Helper()
+	if _, ok := b.hand.(keyboard); ok {
+		for eval[bool](b, "document.activeElement.matches('input, textarea, select')") {
+			b.press(kb.Tab) // where "/" is a letter
+		}
+		b.press("/")
+		b.waitFor("document.activeElement.closest('[role=search]')")
+	} else {
+		b.hand.reach(b, "document.querySelector('[role=search] input')")
+	}
+	b.press("a", chromedp.KeyModifiers(kb.ModifierCtrl))
+	b.press(words)
+	b.waitFor("new URLSearchParams(location.search).get('q') === '" + words + "'")
+	b.rest()
+}
+
+func TestUsersTogether(t *testing.T) {
+	play(t, "together", func(b *browser) {
+		b.call(b.t, b.tenant, "POST", "/v1/users/import", lines(300))
+		b.open("users")
+		b.see("300 records")
+		for range 3 {
+			b.press("j")
+		}
+		b.press("x")
+		b.press("j")
+		b.press("x")
+		b.see("2 selected")
+		b.clickIn(".bulk", "Lock…")
+		b.see("The platform would do it for all 2")
+		b.clickIn("dialog", "Lock 2 users")
+		b.see("2 users changed")
+		b.click("Locked")
+		b.clickIn("[popover]", "Locked")
+		b.see("2 records")
+		require.Equal(b.t, "true", b.query("locked"))
+		b.click("Clear search and filters")
+		b.see("300 records")
+		b.click("Sort by Username")
+		b.waitFor("document.querySelector('.list a.open')?.textContent.endsWith('Person 000')")
+		b.waitFor("document.querySelector('.list').scrollTo(0, 1e6) ?? shows('Person 299')")
+	})
+}
+
+// TestUsersConflict: somebody else changes the record while its form is open.
+func TestUsersConflict(t *testing.T) {
+	play(t, "conflict", func(b *browser) {
+		user := b.liWei()
+		b.open("users")
+		b.click("Li Wei")
+		b.see("Identity")
+		b.fill("Mobile", "+15550001111")
+		b.fill("Display name", "May L.")
+		b.call(b.t, b.tenant, "PATCH", "/v1/users/"+user["id"].(string), map[string]string{"mobile": "+15559998888"})
+		b.click("Save")
+		b.see("Somebody else changed this record", "+15559998888")
+		b.picture("conflict-" + b.tenant)
+		b.click("+15559998888")
+		b.click("Use these")
+		b.see("1 change")
+		b.click("Save")
+		b.see("May L. was saved")
+		b.waitFor("input('Mobile').value === '+15559998888'")
+	})
+}
+
+// liWei makes a user, as somebody else than the person at the console.
+func (b *browser) liWei() map[string]any {
+	b.t.Helper()
+	return b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "li", "display_name": "Li Wei"})
+}
+
+// lines are users as an import takes them: Person 000, Person 001 …
+func lines(n int) string {
+	const line = `{"username":"person.%03d","display_name":"Person %03d","email":"person.%03d@example.org"}` + "\n"
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, line, i, i, i)
+	}
+	return text.String()
+}
+
+// TestFocusOfRecords: who opens a record by a key goes on in its panel, and comes back to its row.
+func TestFocusOfRecords(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "focus")
+	b.liWei()
+	b.open("users")
+	b.see("1 record")
+	b.press("j")
+	b.waitFor("document.activeElement.matches('.item-row a.open')")
+	b.press("\r")
+	b.waitFor("document.activeElement.matches('.panel h2')")
+	b.press("\x1b")
+	b.waitFor("!document.querySelector('.panel') && document.activeElement.matches('.item-row a.open')")
+	b.clean()
+}

@@ -1,0 +1,65 @@
+package browsertest
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestConnections(t *testing.T) {
+	play(t, "connections", func(b *browser) {
+		b.open("connections")
+		b.see("1 record") // every tenant begins with the platform’s own database
+		b.clickIn(".actions", "New connection")
+		b.see("Choose a provider")
+		b.click("LDAP")
+		b.fill("Server *", "ldap://127.0.0.1:1")
+		b.fill("Base DN *", "dc=example,dc=org")
+		b.click("Save, still disabled")
+		b.see("LDAP is saved and disabled")
+		b.clickIn(".panel-body", "Test")
+		b.see("A step failed")
+		b.clickIn(".panel-body", "Enable")
+		b.see("LDAP is enabled")
+		b.undo()
+		b.waitFor("document.querySelector('.panel-head').textContent.includes('Disabled')")
+		b.click("Overview")
+		b.fill("Base DN *", "dc=example,dc=net")
+		b.click("Save")
+		b.see("LDAP was saved")
+		b.undo()
+		b.waitFor("input('Base DN *').value === 'dc=example,dc=org'")
+		b.find("ldap")
+		b.see("1 record")
+		b.click("More actions")
+		b.click("Delete…")
+		b.fill("Type LDAP to confirm", "LDAP")
+		b.clickIn("dialog", "Delete")
+		b.see("LDAP was deleted")
+	})
+}
+
+func TestSettings(t *testing.T) {
+	play(t, "settings", func(b *browser) {
+		b.open("start")
+		b.screen("Settings")
+		b.see("platform:admin")
+		b.click("This browser")
+		b.choose("Theme", "Dark")
+		b.waitFor("document.documentElement.dataset.theme === 'dark'")
+		b.click("Platform")
+		b.see("Version")
+		b.click("Signing keys")
+		b.waitFor("location.pathname.endsWith('/settings/keys')")
+	})
+}
+
+// TestTenantNames: a tenant may be named like a path of the console.
+func TestTenantNames(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, sharedTenant)
+	for _, name := range []string{"sign-in", "api"} {
+		b.load("/console/=" + name + "/users")
+		b.see("No users yet")
+		b.waitFor(fmt.Sprintf("document.querySelector('nav a[href=\"/console/=%s/tree\"]')", name))
+	}
+}

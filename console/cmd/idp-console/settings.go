@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/idplatform/idplatform/console"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+)
+
+type settings struct {
+	Listen         string        `mapstructure:"listen" doc:"Address of the console"`
+	AdminListen    string        `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: none"`
+	Gateway        string        `mapstructure:"gateway" doc:"The gateway's base URL, where calls go: http://gateway:8080"`
+	GatewaySecret  secret.String `mapstructure:"gateway_secret" doc:"The same as the gateway's: proves to it whose the client's address is"`
+	TrustedProxies []string      `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of load balancers whose X-Forwarded-* headers are trusted, where the console has a host of its own"`
+	DrainTimeout   time.Duration `mapstructure:"drain_timeout" doc:"At stop: how long running requests may take"`
+	Outbound       outSettings   `mapstructure:"outbound"`
+	Log            logSettings   `mapstructure:"log"`
+	console.Config `mapstructure:",squash"`
+}
+
+type outSettings struct {
+	AllowPrivate bool `mapstructure:"allow_private" doc:"Allow requests to private and loopback addresses: where the issuer is there"`
+}
+
+type logSettings struct {
+	Level  slog.Level       `mapstructure:"level" doc:"debug, info, warn or error"`
+	Format telemetry.Format `mapstructure:"format" doc:"json or text"`
+}
+
+func defaults() settings {
+	return settings{
+		Listen: "127.0.0.1:8089", AdminListen: "127.0.0.1:9089", Gateway: "http://127.0.0.1:8080",
+		DrainTimeout: 20 * time.Second, Log: logSettings{Level: slog.LevelInfo, Format: telemetry.JSON},
+		Config: console.DefaultConfig(),
+	}
+}
+
+// Validate is called by config.Load, after Validate of the embedded Config.
+func (s settings) Validate() error {
+	_, err := s.gatewayURL()
+	return err
+}
+
+func (s settings) gatewayURL() (*url.URL, error) {
+	u, err := url.Parse(s.Gateway)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		u.Path != "" && u.Path != "/" {
+		return nil, errors.New("gateway must be http(s)://host[:port]")
+	}
+	return u, nil
+}

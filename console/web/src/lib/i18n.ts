@@ -1,0 +1,70 @@
+// Texts in the languages of the console. A key that one language lacks is a fault that tsc finds.
+import {signal, effect} from '@preact/signals';
+import {stored, store} from './storage';
+
+export type Lang = 'en' | 'zh' | 'pseudo';
+type Entry = string | {one: string; other: string};
+/** Texts are entries with what they say in English and in Chinese. */
+export type Texts = Record<string, [en: Entry, zh: Entry]>;
+type Values = Record<string, string | number>;
+
+// pseudo shows texts that are not translated: everything else has accents.
+const known: Lang[] = ['en', 'zh', 'pseudo'];
+
+function initial(): Lang {
+  const chosen = stored('lang') as Lang | null;
+  if (chosen && known.includes(chosen)) return chosen;
+  return navigator.languages?.some((l) => l.toLowerCase().startsWith('zh')) ? 'zh' : 'en';
+}
+
+export const lang = signal<Lang>(initial());
+
+effect(() => {
+  document.documentElement.lang = locale();
+});
+
+export function setLang(l: Lang): void {
+  store('lang', l);
+  lang.value = l;
+}
+
+/** The locale for Intl. */
+export function locale(): string {
+  return lang.value === 'zh' ? 'zh-Hans-CN' : 'en-GB';
+}
+
+/**
+ * texts returns the lookup of a part of the console: const t = texts({save: ['Save', '保存']}); t('save').
+ * {name} in a text is replaced by a value; a text with {one, other} is chosen by the value n.
+ */
+export function texts<T extends Texts>(entries: T) {
+  return (key: keyof T & string, values: Values = {}): string => {
+    const entry = entries[key]![lang.value === 'zh' ? 1 : 0];
+    let text: string;
+    if (typeof entry === 'string') text = entry;
+    else text = new Intl.PluralRules(locale()).select(Number(values.n)) === 'one' ? entry.one : entry.other;
+    text = text.replace(/\{(\w+)\}/g, (whole, name: string) => {
+      const value = values[name];
+      if (value === undefined) return whole;
+      return typeof value === 'number' ? new Intl.NumberFormat(locale()).format(value) : value;
+    });
+    return lang.value === 'pseudo' ? pseudo(text) : text;
+  };
+}
+
+const accents: Record<string, string> = {
+  a: 'á',
+  e: 'é',
+  i: 'í',
+  o: 'ó',
+  u: 'ú',
+  A: 'Á',
+  E: 'É',
+  I: 'Í',
+  O: 'Ó',
+  U: 'Ú',
+};
+
+function pseudo(text: string): string {
+  return `[${text.replace(/[aeiouAEIOU]/g, (c) => accents[c]!)}~]`;
+}

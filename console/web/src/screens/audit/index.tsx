@@ -1,0 +1,246 @@
+// Audit: who changed what, and what was refused; new entries appear as they are written.
+import '../../ui/kit';
+import {useEffect, useMemo} from 'preact/hooks';
+import {exportAuditLogs, getAuditLog, listEventTypes, type AuditEntry} from '@idplatform/sdk';
+import {call, asProblem} from '../../lib/api';
+import {saveFile} from '../../lib/csv';
+import {dateTime} from '../../lib/format';
+import {useLate, useLoad} from '../../lib/load';
+import {href, param, setQuery} from '../../lib/router';
+import {Blank, Button, Failed, Status, problemTitle} from '../../ui/basics';
+import {toast} from '../../ui/dialog';
+import type {Column} from '../../ui/list';
+import {ChoiceChip, Connection, TextChip, TimeChip} from '../../ui/live';
+import {LiveTable} from '../../ui/live-table';
+import {Actor, clock, nameOf} from '../../ui/origin';
+import {PanelLoad} from '../../ui/record';
+import {Log, type Filters} from './log';
+import {EntryPanel} from './panel';
+import {t} from './text';
+
+const names = ['actor', 'entity', 'record', 'action', 'outcome', 'from', 'to'] as const;
+
+function filters(): Filters {
+  return {
+    actor: param('actor') || undefined,
+    entity: param('entity') || undefined,
+    record: param('record') || undefined,
+    action: param('action') || undefined,
+    outcome: (param('outcome') || undefined) as 'done' | undefined,
+    time_from: param('from') || undefined,
+    time_to: param('to') || undefined,
+  };
+}
+
+/** entryName is what people call the record of an entry, as far as the entry tells. */
+function entryName(e: AuditEntry): string {
+  return nameOf(Object.fromEntries((e.changes ?? []).map((c) => [c.member, c.after ?? c.before])));
+}
+
+/** members that a change has changed; a record that comes or goes changes all of them. */
+function members(e: AuditEntry): string[] {
+  return ['created', 'deleted'].includes(e.action) ? [] : (e.changes ?? []).map((c) => c.member);
+}
+
+export function Outcome({entry: e}: {entry: AuditEntry}) {
+  return e.outcome === 'denied' ? (
+    <Status tone="bad">
+      {t('denied')}
+      {e.count > 1 && <span class="num faint">{t('times', {n: e.count})}</span>}
+    </Status>
+  ) : (
+    <Status tone="good">{t('done')}</Status>
+  );
+}
+
+function columns(): Column<AuditEntry>[] {
+  return [
+    {
+      key: 'what',
+      header: t('what'),
+      width: '26%',
+      cell: (e) => (
+        <span class="row">
+          <span class="mono clip">
+            {e.entity}.{e.action}
+          </span>
+        </span>
+      ),
+    },
+    {
+      key: 'record',
+      header: t('record'),
+      cell: (e) => {
+        const name = entryName(e);
+        return (
+          <span class="row">
+            {name && <span class="clip">{name}</span>}
+            {!name && <span class="mono num clip">{e.record}</span>}
+          </span>
+        );
+      },
+    },
+    {
+      key: 'changed',
+      header: t('changed'),
+      priority: 3,
+      cell: (e) => <span class="muted">{e.outcome === 'denied' ? e.reason : members(e).join(', ')}</span>,
+    },
+    {key: 'actor', header: t('actor'), priority: 2, cell: (e) => <Actor actor={e.actor} />},
+    {
+      key: 'from',
+      header: t('origin'),
+      priority: 3,
+      width: '116px',
+      cell: (e) => <span class="mono muted">{e.outcome === 'denied' ? e.address : e.origin}</span>,
+    },
+    {key: 'outcome', header: t('outcome'), priority: 2, width: '92px', cell: (e) => <Outcome entry={e} />},
+    {
+      key: 'time',
+      header: t('time'),
+      width: '124px',
+      cell: (e) => (
+        <time class="num muted" dateTime={e.time} title={dateTime(e.time)}>
+          {clock(e.time)}
+        </time>
+      ),
+    },
+  ];
+}
+
+export default function Audit() {
+  const query = filters(),
+    key = JSON.stringify(query),
+    open = param('open');
+  const log = useMemo(() => new Log(query), [key]);
+  useEffect(() => () => log.stop(), [log]);
+  const rows = log.rows.value,
+    error = log.error.value,
+    busy = log.busy.value;
+  const late = useLate(busy && rows.length === 0);
+  const filtered = names.some((n) => param(n));
+  const clear = () => void setQuery(Object.fromEntries(names.map((n) => [n, null])), {replace: true});
+  const types = useLoad('types', (signal) => call(listEventTypes({signal}))).state.value.value ?? [];
+  const entities = [...new Set(types.map((x) => x.type.split('.')[0]!))].sort();
+  const actions = [
+    ...new Set(
+      types.filter((x) => !query.entity || x.type.startsWith(query.entity + '.')).map((x) => x.type.split('.')[1]!),
+    ),
+  ].sort();
+  const total = log.total.value;
+  const found = rows.find((r) => r.id === open);
+  return (
+    <>
+      <section class="screen" aria-label={t('audit')}>
+        <header class="screen-head">
+          <h1>
+            {t('audit')}
+            {total !== undefined && total > 0 && (
+              <span class="count num" role="status">
+                {t(log.more.value ? 'atLeast' : 'total', {n: total})}
+              </span>
+            )}
+          </h1>
+          {log.state.value.is !== 'off' && !error && <Connection state={log.state.value} retry={() => log.retry()} />}
+          <div class="actions">
+            <Button icon="download" disabled={!rows.length} onClick={() => void save(query)}>
+              {t('export')}
+            </Button>
+          </div>
+        </header>
+        <div class="tools">
+          <div class="chips">
+            <ChoiceChip
+              name="outcome"
+              label={t('outcome')}
+              any={t('any')}
+              options={[
+                {value: 'done', label: t('done')},
+                {value: 'denied', label: t('denied')},
+              ]}
+            />
+            <TextChip name="entity" label={t('entity')} options={entities} />
+            <TextChip name="action" label={t('action')} options={actions} />
+            <TextChip name="record" label={t('recordId')} />
+            <TextChip name="actor" label={t('actor')} hint={t('actorHint')} />
+            <TimeChip label={t('time')} />
+          </div>
+          {filtered && (
+            <Button kind="ghost" small onClick={clear}>
+              {t('clearFilters')}
+            </Button>
+          )}
+        </div>
+        {error && (
+          <div class="tools">
+            <div class="grow">
+              <Failed error={error} again={() => log.again()} />
+            </div>
+          </div>
+        )}
+        <LiveTable<AuditEntry>
+          label={t('audit')}
+          columns={columns()}
+          rows={rows}
+          rowId={(e) => e.id}
+          total={total}
+          tone={(e) => (e.outcome === 'denied' ? 'denied' : undefined)}
+          skeleton={late}
+          onEnd={() => {
+            if (rows.length && !error) void log.load();
+          }}
+          foot={
+            rows.length > 0 &&
+            (log.done.value
+              ? t('end')
+              : !error && (
+                  <>
+                    <span class="spin" aria-hidden="true" />
+                    {t('loadingMore')}
+                  </>
+                ))
+          }
+          blank={
+            !busy &&
+            !error &&
+            (filtered ? (
+              <Blank icon="search" title={t('noMatch')} action={<Button onClick={clear}>{t('clearFilters')}</Button>}>
+                {t('noMatchText')}
+              </Blank>
+            ) : (
+              <Blank
+                icon="audit"
+                title={t('emptyTitle')}
+                action={
+                  <a class="btn" href={href('start')}>
+                    {t('toStart')}
+                  </a>
+                }
+              >
+                {t('emptyText')}
+              </Blank>
+            ))
+          }
+        />
+      </section>
+      {open &&
+        (found ? (
+          <EntryPanel key={open} entry={found} />
+        ) : (
+          <PanelLoad key={open} id={open} load={(signal) => call(getAuditLog({path: {id: open}, signal}))}>
+            {(entry) => <EntryPanel entry={entry} />}
+          </PanelLoad>
+        ))}
+    </>
+  );
+}
+
+/** save downloads the selected entries as they are exported: a line of JSON for each. */
+async function save(query: Filters): Promise<void> {
+  try {
+    const text = await call(exportAuditLogs({query, parseAs: 'text'}));
+    saveFile('audit.ndjson', 'application/x-ndjson', String(text));
+  } catch (e) {
+    toast(problemTitle(asProblem(e)));
+  }
+}

@@ -1,0 +1,189 @@
+// Events: a live tail of what happens in the tenant.
+import '../../ui/kit';
+import {useSignal} from '@preact/signals';
+import {useEffect, useMemo} from 'preact/hooks';
+import {listEventTypes, type Event} from '@idplatform/sdk';
+import {call} from '../../lib/api';
+import {dateTime} from '../../lib/format';
+import {useKey} from '../../lib/keys';
+import {useLate, useLoad} from '../../lib/load';
+import {href, param, setQuery} from '../../lib/router';
+import {Blank, Button, Failed} from '../../ui/basics';
+import {Icon} from '../../ui/icon';
+import type {Column} from '../../ui/list';
+import {Connection, TextChip} from '../../ui/live';
+import {LiveTable} from '../../ui/live-table';
+import {Actor, clock, nameOf} from '../../ui/origin';
+import {EventPanel} from './panel';
+import {Tail, isGap, most, type Row} from './tail';
+import {t} from './text';
+
+/** typeOf is an event's type as filters take it: user.created. */
+export const typeOf = (e: Event) => e.type.replace(/^idp\./, '');
+
+/** changedMembers of an event: those that had another value. */
+export function changedMembers(e: Event): string[] {
+  return Object.keys(e.data?.previous ?? {}).filter((m) => !['version', 'time_modified'].includes(m));
+}
+
+function columns(): Column<Row>[] {
+  const of =
+    <T,>(f: (e: Event) => T) =>
+    (r: Row) =>
+      isGap(r) ? null : f(r);
+  return [
+    {key: 'type', header: t('what'), width: '26%', cell: of((e) => <span class="mono">{typeOf(e)}</span>)},
+    {
+      key: 'record',
+      header: t('record'),
+      cell: of((e) => {
+        const name = nameOf(e.data?.record);
+        return (
+          <span class="row">
+            {name && <span class="clip">{name}</span>}
+            <span class={name ? 'mono faint num clip only-wide' : 'mono num clip'}>{e.subject}</span>
+          </span>
+        );
+      }),
+    },
+    {
+      key: 'changed',
+      header: t('changed'),
+      priority: 3,
+      cell: of((e) => <span class="muted">{changedMembers(e).join(', ')}</span>),
+    },
+    {key: 'actor', header: t('actor'), priority: 2, cell: of((e) => <Actor actor={e.actor ?? ''} />)},
+    {
+      key: 'time',
+      header: t('time'),
+      width: '124px',
+      cell: of((e) => (
+        <time class="num muted" dateTime={e.time} title={dateTime(e.time)}>
+          {clock(e.time)}
+        </time>
+      )),
+    },
+  ];
+}
+
+export default function Events() {
+  const types = param('types'),
+    subject = param('subject'),
+    open = param('open');
+  const turn = useSignal(0);
+  const tail = useMemo(() => new Tail(types, subject), [types, subject, turn.value]);
+  useEffect(() => () => tail.stop(), [tail]);
+  const opened = useSignal<Event | undefined>(undefined); // stays when its row has gone
+  const rows = tail.rows.value,
+    state = tail.state.value,
+    paused = tail.paused.value;
+  const late = useLate(rows.length === 0 && (state.is === 'connecting' || state.is === 'waiting'));
+  const found = rows.find((r) => r.id === open);
+  if (found && !isGap(found)) opened.value = found;
+  const event = opened.value?.id === open ? opened.value : undefined;
+  const toggle = () => (paused ? tail.resume() : tail.pause());
+  useKey('p', toggle);
+  const known = useLoad('types', (signal) => call(listEventTypes({signal}))).state.value.value ?? [];
+  const patterns = [...new Set([...known.map((k) => k.type.split('.')[0] + '.*'), ...known.map((k) => k.type)])].sort();
+  const filtered = types !== '' || subject !== '';
+  const clear = () => void setQuery({types: null, subject: null}, {replace: true});
+  const count = rows.filter((r) => !isGap(r)).length;
+  return (
+    <>
+      <section class="screen" aria-label={t('events')}>
+        <header class="screen-head">
+          <h1>
+            {t('events')}
+            {count > 0 && <span class="count num">{t('rows', {n: count})}</span>}
+          </h1>
+          <Connection state={state} paused={paused} retry={() => tail.retry()} />
+          <div class="actions">
+            <Button kind="ghost" disabled={!rows.length} onClick={() => tail.clear()}>
+              {t('clear')}
+            </Button>
+            <Button icon={paused ? 'play' : 'pause'} onClick={toggle}>
+              {paused ? t('resume') : t('pause')}
+            </Button>
+          </div>
+        </header>
+        <div class="tools">
+          <div class="chips">
+            <TextChip name="types" label={t('type')} hint={t('typeHint')} options={patterns} />
+            <TextChip name="subject" label={t('subject')} hint={t('subjectHint')} />
+          </div>
+          {filtered && (
+            <Button kind="ghost" small onClick={clear}>
+              {t('clearFilters')}
+            </Button>
+          )}
+        </div>
+        {state.is === 'failed' && (
+          <div class="tools">
+            <div class="grow">
+              <Failed
+                error={state.error}
+                again={() => {
+                  turn.value++;
+                }}
+              />
+            </div>
+          </div>
+        )}
+        {paused && tail.fresh.value > 0 && (
+          <button type="button" class="events-fresh" onClick={() => tail.resume()}>
+            <Icon name="up" size={14} />
+            <span class="num">{t('fresh', {n: tail.fresh.value})}</span>
+          </button>
+        )}
+        <LiveTable<Row>
+          label={t('events')}
+          columns={columns()}
+          rows={rows}
+          rowId={(r) => r.id}
+          note={(r) =>
+            isGap(r) ? (
+              <span class="row">
+                <Icon name="alert" size={14} />
+                {r.gap}
+              </span>
+            ) : undefined
+          }
+          foot={rows.length > 0 && (tail.dropped.value ? t('kept', {n: most}) : t('tail'))}
+          skeleton={late}
+          blank={
+            state.is === 'live' &&
+            (filtered ? (
+              <Blank
+                icon="pulse"
+                title={t('noMatch')}
+                action={
+                  <>
+                    <Button onClick={clear}>{t('clearFilters')}</Button>
+                    <a class="btn" href={href('audit')}>
+                      {t('openAudit')}
+                    </a>
+                  </>
+                }
+              >
+                {t('noMatchText')}
+              </Blank>
+            ) : (
+              <Blank
+                icon="pulse"
+                title={t('emptyTitle')}
+                action={
+                  <a class="btn" href={href('start')}>
+                    {t('toStart')}
+                  </a>
+                }
+              >
+                {t('emptyText')}
+              </Blank>
+            ))
+          }
+        />
+      </section>
+      {open && <EventPanel key={open} event={event} loading={!event && rows.length === 0 && state.is !== 'failed'} />}
+    </>
+  );
+}

@@ -1,0 +1,121 @@
+// One event: who, when, and the difference that it made.
+import type {ComponentChildren} from 'preact';
+import type {Event} from '@idplatform/sdk';
+import {ago, dateTime} from '../../lib/format';
+import {href, hrefQuery} from '../../lib/router';
+import {Changes} from '../../ui/audit';
+import {Blank, Id, JsonView, Late} from '../../ui/basics';
+import {Actor, nameOf, recordHref} from '../../ui/origin';
+import {Facts, Panel} from '../../ui/record';
+import {changedMembers, typeOf} from './index';
+import {t} from './text';
+
+export function EventPanel({event: e, loading}: {event: Event | undefined; loading: boolean}) {
+  if (!e) {
+    return (
+      <Panel
+        title={t('overview')}
+        tabs={[
+          {
+            name: 'change',
+            label: t('change'),
+            content: () => (
+              <Late busy={loading} lines={6}>
+                <Blank
+                  icon="pulse"
+                  title={t('goneTitle')}
+                  action={
+                    <a class="btn" href={href('audit')}>
+                      {t('openAudit')}
+                    </a>
+                  }
+                >
+                  {t('goneText')}
+                </Blank>
+              </Late>
+            ),
+          },
+        ]}
+      />
+    );
+  }
+  const name = nameOf(e.data?.record);
+  return (
+    <Panel
+      title={typeOf(e)}
+      subtitle={
+        <span title={dateTime(e.time)}>
+          {name ? `${name} · ` : ''}
+          {ago(e.time)}
+        </span>
+      }
+      tabs={[
+        {name: 'change', label: t('change'), content: () => <Change event={e} />},
+        {name: 'json', label: t('json'), content: () => <JsonView value={e} />},
+      ]}
+    />
+  );
+}
+
+function Change({event: e}: {event: Event}) {
+  const record = (e.data?.record ?? {}) as Record<string, unknown>,
+    previous = e.data?.previous ?? {};
+  const members = changedMembers(e),
+    entity = typeOf(e).split('.')[0]!;
+  const link = recordHref(entity, e.subject);
+  return (
+    <>
+      <div class="row wrap">
+        {link && (
+          <a class="btn small" href={link}>
+            {t('openRecord')}
+          </a>
+        )}
+        <a class="btn small" href={href('audit', [], {entity, record: e.subject})}>
+          {t('audit')}
+        </a>
+        <a class="btn small" href={hrefQuery({subject: e.subject})}>
+          {t('onlyRecord')}
+        </a>
+        <a class="btn small" href={hrefQuery({types: typeOf(e)})}>
+          {t('onlyType')}
+        </a>
+      </div>
+      <section class="section">
+        <h3>{members.length ? t('change') : t('recordNow')}</h3>
+        {members.length ? (
+          <Changes changes={members.map((member) => ({member, before: previous[member], after: record[member]}))} />
+        ) : (
+          <Facts
+            facts={Object.entries(record)
+              .filter(([, v]) => !empty(v))
+              .map(([k, v]) => [k, text(v)])}
+          />
+        )}
+      </section>
+      <section class="section">
+        <h3>{t('overview')}</h3>
+        <Facts
+          facts={[
+            [t('time'), <span class="num">{dateTime(e.time)}</span>],
+            [t('subject'), <Id>{e.subject}</Id>],
+            [t('actor'), <Actor actor={e.actor ?? ''} copy />],
+            [t('origin'), e.payloadorigin ? <span class="mono">{e.payloadorigin}</span> : ''],
+            [t('request'), e.requestid ? <Id>{e.requestid}</Id> : ''],
+            [t('source'), <span class="mono">{e.source}</span>],
+            [t('sequence'), <span class="num">{e.sequence}</span>],
+            [t('id'), <Id>{e.id}</Id>],
+          ]}
+        />
+      </section>
+    </>
+  );
+}
+
+function empty(v: unknown): boolean {
+  return v === null || v === '' || (typeof v === 'object' && Object.keys(v as object).length === 0);
+}
+
+function text(v: unknown): ComponentChildren {
+  return typeof v === 'string' ? v : <span class="mono">{JSON.stringify(v)}</span>;
+}

@@ -1,0 +1,156 @@
+// The records that the palette finds: a search for each screen that has some.
+import {
+  listApplications,
+  listAuthMethods,
+  listAuthTemplates,
+  listComponents,
+  listConnections,
+  listCoreObjects,
+  listEventSubscriptions,
+  listFunctions,
+  listJobs,
+  listKvBuckets,
+  listTreeNodes,
+  listUsers,
+  type AuthMethod,
+  type AuthTemplate,
+} from '@idplatform/sdk';
+import {call} from '../lib/api';
+import {href} from '../lib/router';
+
+export interface Hit {
+  title: string;
+  about?: string;
+  href: string;
+}
+
+type Search = (words: string, signal: AbortSignal) => Promise<Hit[]>;
+
+const most = 6; // hits of a screen
+const few = 2; // of each kind, where a screen has three
+const count = 'false';
+
+const fits = (words: string, ...of: string[]) => of.join(' ').toLowerCase().includes(words.toLowerCase());
+
+const users: Search = async (words, signal) => {
+  const query = {keyword: words, search_type: 'generic', page_size: most, count} as const;
+  const page = await call(listUsers({query, signal}));
+  return (page.items ?? []).map((u) => ({
+    title: u.display_name || u.username,
+    about: u.username,
+    href: href('users', [], {q: words, open: u.id}),
+  }));
+};
+
+const tree: Search = async (words, signal) => {
+  const objects = (await call(listCoreObjects({signal}))) ?? [];
+  const trees = objects
+    .filter((o) => fits(words, o.name, o.code))
+    .slice(0, 3)
+    .map((o) => ({title: o.name, about: o.code, href: href('tree', [o.code])}));
+  const nodes = objects.slice(0, 5).map(async (o) => {
+    const query = {object_code: o.code, name: words, page_size: 3, count} as const;
+    const page = await call(listTreeNodes({query, signal}));
+    return (page.items ?? [])
+      .filter((n) => n.parent_id)
+      .map((n) => ({title: n.name, about: o.name, href: href('tree', [o.code], {open: n.id})}));
+  });
+  return [...trees, ...(await Promise.all(nodes)).flat()];
+};
+
+const apps: Search = async (words, signal) => {
+  const page = await call(listApplications({query: {keyword: words, page_size: most, count}, signal}));
+  return (page.items ?? []).map((a) => ({
+    title: a.name,
+    about: a.protocol_type,
+    href: href('apps', [], {q: words, open: a.id}),
+  }));
+};
+
+const jobs: Search = async (words, signal) => {
+  const page = await call(listJobs({query: {keyword: words, page_size: most, count}, signal}));
+  return (page.items ?? []).map((j) => ({
+    title: j.name,
+    about: j.code,
+    href: href('jobs', [], {q: words, open: j.id}),
+  }));
+};
+
+const functions: Search = async (words, signal) => {
+  const query = {keyword: words, page_size: most, page_sort: 'name[asc]', count} as const;
+  const page = await call(listFunctions({query, signal}));
+  return (page.items ?? []).map((f) => ({
+    title: f.name,
+    about: f.code,
+    href: href('functions', [], {q: words, open: f.id}),
+  }));
+};
+
+const kv: Search = async (words, signal) => {
+  const query = {keyword: words, page_size: most, page_sort: 'name[asc]', count} as const;
+  const page = await call(listKvBuckets({query, signal}));
+  return (page.items ?? []).map((b) => ({title: b.name, about: b.description, href: href('kv', [b.name])}));
+};
+
+const components: Search = async (words, signal) => {
+  const found = await call(
+    listComponents({query: {keyword: words, page_size: most, page_sort: 'name[asc]', count}, signal}),
+  );
+  return (found.items ?? []).map((c) => ({
+    title: c.name,
+    about: c.type,
+    href: href('components', [], {q: words, open: c.id}),
+  }));
+};
+
+const connections: Search = async (words, signal) => {
+  const query = {keyword: words, page_size: few, page_sort: 'name[asc]', count} as const;
+  const [found, methods, templates] = await Promise.all([
+    call(listConnections({query: {keyword: words}, signal})),
+    call(listAuthMethods({query, signal})),
+    call(listAuthTemplates({query, signal})),
+  ]);
+  const part = (name: string, items: (AuthMethod | AuthTemplate)[] | null) =>
+    (items ?? []).map((x) => ({
+      title: x.name,
+      about: x.code,
+      href: href('connections', [name], {q: words, open: x.id}),
+    }));
+  return [
+    ...found
+      .slice(0, few)
+      .map((c) => ({
+        title: c.display_name || c.name,
+        about: c.provider_code,
+        href: href('connections', [], {q: words, open: c.id}),
+      })),
+    ...part('methods', methods.items),
+    ...part('templates', templates.items),
+  ];
+};
+
+const subscriptions: Search = async (words, signal) => {
+  const page = await call(listEventSubscriptions({query: {keyword: words, page_size: most, count}, signal}));
+  return (page.items ?? []).map((s) => ({
+    title: s.name,
+    about: s.delivery.type,
+    href: href('subscriptions', [], {q: words, open: s.id}),
+  }));
+};
+
+const searches: Record<string, Search> = {
+  users,
+  tree,
+  apps,
+  subscriptions,
+  jobs,
+  functions,
+  kv,
+  components,
+  connections,
+};
+
+/** search finds the first records of a screen. */
+export async function search(screen: string, words: string, signal: AbortSignal): Promise<Hit[]> {
+  return (await searches[screen]?.(words, signal))?.slice(0, most) ?? [];
+}

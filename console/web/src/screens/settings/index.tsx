@@ -1,0 +1,40 @@
+// Settings: the session, this browser, and what an administrator of the platform sees of it.
+import '../../ui/kit';
+import type {JSX} from 'preact';
+import {go, href, place} from '../../lib/router';
+import {may} from '../../lib/session';
+import {Tabs} from '../../ui/basics';
+import {Browser} from './browser';
+import {Keys} from './keys';
+import {LetterPanel, Letters} from './letters';
+import {Platform} from './platform';
+import {Session} from './session';
+import {Tenants} from './tenants';
+import {t} from './text';
+
+const parts = {session: Session, browser: Browser, platform: Platform} as const;
+const adminParts = {keys: Keys, tenants: Tenants, letters: Letters} as const;
+
+export default function Settings() {
+  const all: Record<string, () => JSX.Element> = may('platform:admin') ? {...parts, ...adminParts} : parts;
+  const asked = place.value.rest[0] ?? '';
+  const name = asked in all ? asked : 'session';
+  const Part = all[name]!;
+  return (
+    <>
+      <div class="settings-screen">
+        <header class="screen-head">
+          <h1>{t('settings')}</h1>
+        </header>
+        <Tabs
+          tabs={Object.keys(all).map((n) => ({name: n, label: t(n as keyof typeof parts)}))}
+          current={name}
+          label={t('settings')}
+          choose={(n) => void go(href('settings', n === 'session' ? [] : [n]))}
+        />
+        <Part key={name} />
+      </div>
+      {name === 'letters' && <LetterPanel />}
+    </>
+  );
+}

@@ -1,0 +1,100 @@
+import {useSignal} from '@preact/signals';
+import {asProblem, type ApiError} from '../../../lib/api';
+import {saveFile, toCsv} from '../../../lib/csv';
+import {number} from '../../../lib/format';
+import {changed} from '../../../lib/load';
+import {importLines, type LineResult} from '../../../lib/ndjson';
+import {Button, Failed} from '../../../ui/basics';
+import {t as ui} from '../../../ui/text';
+import type {Table} from './columns';
+import {Results, Summary, reason} from './results';
+import {t} from './text';
+
+const batch = 500; // lines
+
+/** Run sends batch after batch. Each has a key, so a repeated batch is carried out once. */
+export function Run({
+  file,
+  records,
+  conflict,
+  close,
+}: {
+  file: Table;
+  records: Record<string, string>[];
+  conflict: 'fail' | 'skip' | 'update';
+  close: () => void;
+}) {
+  const results = useSignal<LineResult[]>([]);
+  const going = useSignal(false),
+    error = useSignal<ApiError | undefined>(undefined);
+  const keys = useSignal(Array.from({length: Math.ceil(records.length / batch)}, () => crypto.randomUUID()));
+  const spent = useSignal(0);
+  const go = async () => {
+    going.value = true;
+    error.value = undefined;
+    try {
+      while (going.value && results.value.length < records.length) {
+        const from = results.value.length,
+          begun = performance.now();
+        const part = await importLines(records.slice(from, from + batch), {conflict, key: keys.value[from / batch]});
+        spent.value += performance.now() - begun;
+        results.value = [...results.value, ...part.map((r) => ({...r, line: r.line + from}))];
+      }
+    } catch (e) {
+      error.value = asProblem(e);
+    } finally {
+      going.value = false;
+      changed('users');
+    }
+  };
+  const started = useSignal(false);
+  if (!started.value) {
+    started.value = true;
+    void go();
+  }
+  const n = results.value.length,
+    all = n >= records.length;
+  const failed = results.value.filter((r) => r.status === 'failed');
+  return (
+    <>
+      <progress class="users-progress" value={n} max={records.length} aria-label={t('title')} />
+      <div class="row spread">
+        <span class="num">
+          {number(n)} / {number(records.length)}
+        </span>
+        {spent.value > 0 && <span class="muted num">{t('rate', {n: Math.round((n / spent.value) * 1000)})}</span>}
+      </div>
+      {error.value && <Failed error={error.value} again={() => void go()} />}
+      <Summary results={results.value} />
+      {failed.length > 0 && <Results results={failed.slice(0, 50)} records={records} />}
+      <div class="row" style={{justifyContent: 'flex-end'}}>
+        {failed.length > 0 && (
+          <Button
+            icon="download"
+            onClick={() =>
+              saveFile(
+                file.name.replace(/(\.\w+)?$/, '.failed.csv'),
+                'text/csv',
+                toCsv([
+                  [...file.headings, t('reason')],
+                  ...failed.map((r) => [...(file.rows[r.line - 1] ?? []), reason(r)]),
+                ]),
+              )
+            }
+          >
+            {t('failures')}
+          </Button>
+        )}
+        {all ? (
+          <Button kind="primary" onClick={close}>
+            {ui('done')}
+          </Button>
+        ) : (
+          <Button busy={false} onClick={() => (going.value ? (going.value = false) : void go())}>
+            {going.value ? t('pause') : t('resume')}
+          </Button>
+        )}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,119 @@
+// The states of a part of a screen: loading, empty, failed.
+import type {ComponentChildren} from 'preact';
+import {useEffect} from 'preact/hooks';
+import {useSignal} from '@preact/signals';
+import type {ApiError} from '../../lib/api';
+import {useLate} from '../../lib/load';
+import {Icon, type IconName} from '../icon';
+import {problemSentence, t} from '../text';
+import {Button} from './button';
+import {Copy} from './marks';
+
+export function Skeleton({lines = 3}: {lines?: number}) {
+  return (
+    <div class="stack" role="status" aria-label={t('loading')}>
+      {Array.from({length: lines}, (_, i) => (
+        <span key={i} class="skeleton" style={{width: `${90 - ((i * 23) % 45)}%`}} />
+      ))}
+    </div>
+  );
+}
+
+/** Blank says what belongs where nothing is. */
+export function Blank({
+  icon,
+  title,
+  children,
+  action,
+}: {
+  icon?: IconName;
+  title: string;
+  children?: ComponentChildren;
+  action?: ComponentChildren;
+}) {
+  return (
+    <div class="blank">
+      {icon && (
+        <span class="glyph">
+          <Icon name={icon} size={28} />
+        </span>
+      )}
+      <h2>{title}</h2>
+      {children && <p>{children}</p>}
+      {action && <div class="row wrap">{action}</div>}
+    </div>
+  );
+}
+
+/** problemTitle is a sentence for a problem's code. */
+export function problemTitle(error: ApiError): string {
+  return problemSentence(error.problem.code);
+}
+
+/**
+ * Failed shows why something did not work, and tries again: by itself when the platform said when. Only the part of the
+ * screen that failed shows it.
+ */
+export function Failed({error, again}: {error: ApiError; again?: () => void}) {
+  const left = useSignal(error.retryAfter);
+  useEffect(() => {
+    left.value = error.retryAfter;
+    if (!again || !error.retryAfter) return;
+    const timer = setInterval(() => {
+      left.value--;
+      if (left.value <= 0) {
+        clearInterval(timer);
+        again();
+      }
+    }, 1000);
+    return () => clearInterval(timer);
+  }, [error]);
+  return (
+    <div class="note bad" role="alert">
+      <Icon name="alert" />
+      <div class="grow stack">
+        <div>
+          <div class="title">{problemTitle(error)}</div>
+          <ProblemText error={error} />
+        </div>
+        {again && (
+          <div class="row">
+            <Button small icon="refresh" onClick={again}>
+              {t('retry')}
+            </Button>
+            {left.value > 0 && (
+              <span class="muted num" role="timer">
+                {t('retryIn', {s: left.value})}
+              </span>
+            )}
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** ProblemText is what the service said, in its own language, with the request's id. */
+export function ProblemText({error}: {error: ApiError}) {
+  const {detail, request_id: id} = error.problem;
+  return (
+    <>
+      {detail && <div lang="en">{detail}</div>}
+      {id && (
+        <div class="row faint">
+          <span class="mono">
+            {t('requestId')} {id}
+          </span>
+          <Copy text={id} label={t('copyRequestId')} />
+        </div>
+      )}
+    </>
+  );
+}
+
+/** Later shows its children, or a skeleton where they take longer than a moment. */
+export function Late({busy, children, lines}: {busy: boolean; children: ComponentChildren; lines?: number}) {
+  const late = useLate(busy);
+  if (!busy) return <>{children}</>;
+  return late ? <Skeleton lines={lines} /> : null;
+}

@@ -1,0 +1,175 @@
+// What stands above a list: search, filters, columns.
+import {effect, useSignal} from '@preact/signals';
+import {useEffect, useRef} from 'preact/hooks';
+import {useLoad} from '../../lib/load';
+import {param, place, setQuery} from '../../lib/router';
+import {store, stored} from '../../lib/storage';
+import {Menu, Popup} from '../basics';
+import {Icon} from '../icon';
+import {t} from '../text';
+import type {Column, Filter, ListProps} from './types';
+
+/** Search types into q of the URL; box is where the key / puts the focus. */
+export function Search({placeholder, box}: {placeholder: string; box: {current: HTMLInputElement | null}}) {
+  const text = useSignal(param('q'));
+  const timer = useRef<number | undefined>(undefined);
+  useEffect(
+    () =>
+      effect(() => {
+        const q = place.value.query.get('q') ?? '';
+        if (document.activeElement !== box.current) text.value = q;
+      }),
+    [],
+  );
+  const set = (q: string, after: number) => {
+    text.value = q;
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => void setQuery({q}, {replace: true}), after);
+  };
+  return (
+    <div class="search" role="search">
+      <Icon name="search" />
+      <input
+        ref={box}
+        class="input"
+        type="text"
+        inputMode="search"
+        aria-label={t('searchLabel')}
+        placeholder={placeholder}
+        value={text.value}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={(e) => set(e.currentTarget.value, 160)}
+        onKeyDown={(e) => {
+          if (e.key !== 'Escape') return;
+          e.stopPropagation();
+          if (text.value) set('', 0);
+          else e.currentTarget.blur();
+        }}
+      />
+      <kbd aria-hidden="true">/</kbd>
+    </div>
+  );
+}
+
+export function Chips({filters}: {filters: Filter[]}) {
+  return (
+    <div class="chips">
+      {filters.map((f) => (
+        <FilterChip key={f.param} filter={f} />
+      ))}
+    </div>
+  );
+}
+
+function FilterChip({filter: f}: {filter: Filter}) {
+  const value = param(f.param);
+  const label = f.options.find((o) => o.value === value)?.label ?? (value && f.shown?.(value));
+  const choose = (to: string) => void setQuery({[f.param]: to}, {replace: true});
+  return (
+    <Popup
+      title={f.label}
+      trigger={(toggle, open) => (
+        <button
+          type="button"
+          class={label ? 'chip on' : 'chip'}
+          aria-haspopup="menu"
+          aria-expanded={open}
+          onClick={toggle}
+        >
+          {f.label}
+          {label && (
+            <>
+              : <strong>{label}</strong>
+            </>
+          )}
+          <Icon name="down" size={12} />
+        </button>
+      )}
+    >
+      {(close) => (
+        <FilterOptions
+          filter={f}
+          value={value}
+          choose={(to) => {
+            close();
+            choose(to);
+          }}
+        />
+      )}
+    </Popup>
+  );
+}
+
+/** FilterOptions are the choices of a chip; where they are only the first ones, a field finds the others. */
+function FilterOptions({filter: f, value, choose}: {filter: Filter; value: string; choose: (value: string) => void}) {
+  const words = useSignal('');
+  const found = useLoad(f.find && words.value ? words.value : null, (signal) => f.find!(words.value, signal)).state
+    .value;
+  const options = words.value ? (found.value ?? []) : [{value: '', label: t('any')}, ...f.options];
+  return (
+    <>
+      {f.find && (
+        <div class="chip-form">
+          <input
+            class="input"
+            aria-label={`${t('searchLabel')}: ${f.label}`}
+            placeholder={t('searchLabel')}
+            autocomplete="off"
+            spellcheck={false}
+            value={words.value}
+            onInput={(e) => {
+              words.value = e.currentTarget.value.trimStart();
+            }}
+          />
+        </div>
+      )}
+      {options.map((o) => (
+        <button
+          key={o.value}
+          type="button"
+          role="menuitemradio"
+          tabIndex={-1}
+          aria-checked={o.value === value}
+          onClick={() => choose(o.value)}
+        >
+          <span class="tick">{o.value === value && <Icon name="check" size={14} />}</span>
+          {o.label}
+        </button>
+      ))}
+      {words.value && !found.busy && options.length === 0 && <p class="muted chip-none">{t('nothingMatches')}</p>}
+    </>
+  );
+}
+
+export function useColumns<T>(p: ListProps<T>) {
+  const storedKey = `columns.${p.name}`;
+  const chosen = useSignal<string[] | null>(stored(storedKey)?.split(',') ?? null);
+  const is = (c: Column<T>) => (chosen.value ? chosen.value.includes(c.key) : !c.optional) || c === p.columns[0];
+  return {
+    shown: p.columns.filter(is),
+    is,
+    toggle: (c: Column<T>) => {
+      const next = p.columns.filter((o) => (o === c ? !is(o) : is(o))).map((o) => o.key);
+      chosen.value = next;
+      store(storedKey, next.join(','));
+    },
+  };
+}
+
+export function ColumnsMenu<T>({p, columns}: {p: ListProps<T>; columns: ReturnType<typeof useColumns<T>>}) {
+  if (p.columns.length < 3) return null;
+  return (
+    <Menu
+      kind="ghost"
+      small
+      icon="columns"
+      label={t('columns')}
+      title={t('columns')}
+      class="only-wide"
+      items={p.columns
+        .slice(1)
+        .map((c) => ({label: c.header, ticked: columns.is(c), keepOpen: true, onClick: () => columns.toggle(c)}))}
+    />
+  );
+}

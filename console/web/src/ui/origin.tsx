@@ -1,0 +1,76 @@
+// What entries and events tell: who did something, when, to which record, and where that is shown.
+import {href} from '../lib/router';
+import {session} from '../lib/session';
+import {locale, texts} from '../lib/i18n';
+import {screens} from '../screens';
+import {Copy} from './basics';
+
+const t = texts({you: ['you', '您'], system: ['the platform', '平台'], nobody: ['not signed in', '未登录']});
+
+/** Actor is who made a change: client:…, user:…, an issuer's subject, or the platform. */
+export function Actor({actor, copy}: {actor: string; copy?: boolean}) {
+  const mine = !!session.value.actor && actor === session.value.actor;
+  if (actor === 'system' || actor === '') return <span class="faint">{t(actor ? 'system' : 'nobody')}</span>;
+  if (mine && !copy)
+    return (
+      <span class="tag" title={actor}>
+        {t('you')}
+      </span>
+    );
+  const user = /^user:(.+)$/.exec(actor)?.[1];
+  const link = user && recordHref('user', user);
+  return (
+    <span class="row" title={actor}>
+      {link ? (
+        <a class="mono clip" href={link}>
+          {actor}
+        </a>
+      ) : (
+        <span class="mono clip">{actor}</span>
+      )}
+      {mine && <span class="tag">{t('you')}</span>}
+      {copy && <Copy text={actor} />}
+    </span>
+  );
+}
+
+// The segments of the path where a record is shown.
+const shownBy: Record<string, string[]> = {
+  user: ['users'],
+  application: ['apps'],
+  event_subscription: ['subscriptions'],
+  job: ['jobs'],
+  connection: ['connections'],
+  auth_method: ['connections', 'methods'],
+  auth_template: ['connections', 'templates'],
+  function: ['functions'],
+  component: ['components'],
+};
+
+/** recordHref is where a record is shown; '' if no screen shows it. */
+export function recordHref(entity: string, id: string): string {
+  const [name, ...rest] = shownBy[entity] ?? [];
+  return id && name && screens.some((s) => s.name === name) ? href(name, rest, {open: id}) : '';
+}
+
+/** nameOf is what people call the record of an event. */
+export function nameOf(record: unknown): string {
+  const r = (record ?? {}) as Record<string, unknown>;
+  for (const key of ['display_name', 'name', 'username', 'code', 'path', 'identity_name', 'operation', 'key']) {
+    if (typeof r[key] === 'string' && r[key]) return r[key];
+  }
+  return '';
+}
+
+/** clock is a time of day with seconds; another day is named. */
+export function clock(text: string): string {
+  const time = new Date(text);
+  const today = time.toDateString() === new Date().toDateString();
+  return new Intl.DateTimeFormat(locale(), {
+    ...(!today && {month: 'short', day: 'numeric'}),
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hour12: false,
+  }).format(time);
+}

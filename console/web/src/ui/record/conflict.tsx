@@ -1,0 +1,78 @@
+import {useSignal} from '@preact/signals';
+import type {Conflict} from '../../lib/patch';
+import {Button} from '../basics';
+import {Dialog, toast} from '../dialog';
+import {LineDiff} from '../linediff';
+import {t} from '../text';
+import type {Draft} from './draft';
+
+const lined = (v: unknown) => (typeof v === 'string' ? v : (JSON.stringify(v, null, 2) ?? ''));
+
+// What has several lines is shown as what each side has changed.
+const isLong = (c: Conflict) => [c.base, c.theirs, c.mine].some((v) => lined(v).includes('\n'));
+
+/** ConflictDialog lets a person choose, member by member, when two have changed the same. */
+export function ConflictDialog<T extends object>({draft, labels}: {draft: Draft<T>; labels: Record<string, string>}) {
+  const c = draft.conflict.value;
+  const choice = useSignal<Record<string, 'mine' | 'theirs'>>({});
+  if (!c) return null;
+  const text = (v: unknown) => (typeof v === 'string' ? v : JSON.stringify(v)) || '—';
+  const done = () => {
+    draft.resolve(
+      Object.fromEntries(c.list.map((x) => [x.field, choice.value[x.field] === 'theirs' ? x.theirs : x.mine])),
+    );
+    toast(t('conflictNone'));
+  };
+  return (
+    <Dialog
+      wide
+      title={t('conflictTitle')}
+      onClose={() => {
+        draft.conflict.value = undefined;
+      }}
+      foot={
+        <Button kind="primary" onClick={done}>
+          {t('apply')}
+        </Button>
+      }
+    >
+      <p class="muted">{c.list.length ? t('conflictText') : t('conflictNone')}</p>
+      {c.list.length > 0 && (
+        <table class="diff">
+          <thead>
+            <tr>
+              <th scope="col">{t('member')}</th>
+              <th scope="col">{t('base')}</th>
+              <th scope="col">{t('theirs')}</th>
+              <th scope="col">{t('mine')}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {c.list.map((x) => (
+              <tr key={x.field}>
+                <th scope="row">{labels[x.field] ?? x.field}</th>
+                <td class="muted">{isLong(x) ? t('asBefore') : text(x.base)}</td>
+                {(['theirs', 'mine'] as const).map((side) => (
+                  <td key={side}>
+                    <label class="check">
+                      <input
+                        type="radio"
+                        name={`c-${x.field}`}
+                        checked={(choice.value[x.field] ?? 'mine') === side}
+                        onChange={() => {
+                          choice.value = {...choice.value, [x.field]: side};
+                        }}
+                      />
+                      {isLong(x) ? t(side) : text(x[side])}
+                    </label>
+                    {isLong(x) && <LineDiff from={lined(x.base)} to={lined(x[side])} />}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Dialog>
+  );
+}

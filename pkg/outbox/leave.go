@@ -1,0 +1,52 @@
+package outbox
+
+import (
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// leave leaves out messages that another process has appended not long ago: it publishes them itself. One that is
+// followed by a message about the same record stays, because they must arrive in order.
+//
+// The age compares clocks of two machines. If they differ by more than takeOver, both publish, which costs time only.
+func (r *Relay) leave(messages []docstore.Message) []docstore.Message {
+	followed := map[string]bool{}
+	var ours []docstore.Message
+	for _, m := range slices.Backward(messages) {
+		if m.Elsewhere && !followed[m.Record] && time.Since(made(m.ID)).Abs() < takeOver {
+			continue
+		}
+		followed[m.Record] = true
+		ours = append(ours, m)
+	}
+	slices.Reverse(ours)
+	if len(ours) < len(messages) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.left.IsZero() {
+			r.left = time.Now()
+		}
+	}
+	return ours
+}
+
+// lookAgain goes back to the first message if it is time to publish those that were left: their process may have died.
+func (r *Relay) lookAgain(last bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.left.IsZero() && (last || time.Since(r.left) >= takeOver) {
+		r.after, r.left = 0, time.Time{}
+	}
+}
+
+// passed notes that a page is kept or left. Its messages are in order for each record, which need not be the order of
+// numbers.
+func (r *Relay) passed(page []docstore.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range page {
+		r.after = max(r.after, m.Seq)
+	}
+}

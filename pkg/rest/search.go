@@ -1,0 +1,33 @@
+package rest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// Search is the query of a list that finds records by a part of their names or codes; see textindex.HavingPart.
+type Search struct {
+	Keyword string `query:"keyword" maxLength:"256" doc:"A part of a name or code, without regard to case, accents and width" example:"研发"`
+}
+
+// maxIDs is how many ids a list takes.
+const maxIDs = 200
+
+// Selection is the query of a list that selects records by their ids; see docstore.IDOrAll.
+type Selection struct {
+	IDs string `query:"ids" maxLength:"8192" doc:"Comma list of up to 200 ids; those of no record are left out"`
+}
+
+// ReadIDs returns the ids, nil if none are given, and adds a fault if they are too many. They are sorted: the order in
+// which they are given must not make a different list, whose pages another token continues.
+func (s Selection) ReadIDs(faults *apperr.Faults) []string {
+	if s.IDs == "" {
+		return nil
+	}
+	ids := strings.Split(s.IDs, ",")
+	faults.Check(len(ids) <= maxIDs, "ids", "must have at most %d ids", maxIDs)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

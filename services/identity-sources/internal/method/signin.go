@@ -1,0 +1,65 @@
+package method
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// ForSignIn returns the steps of the template with a code, or of the default template for "", with the methods that are
+// enabled.
+func (s *Templates) ForSignIn(ctx context.Context, q questions.TemplateCode) (questions.LoginTemplate, error) {
+	answer := questions.LoginTemplate{Steps: []questions.LoginStep{}}
+	where := docstore.Eq(byDefault, docstore.Text(On))
+	if q.Code != "" {
+		where = docstore.Eq(byCode, docstore.Text(q.Code))
+	}
+	doc, err := templates.First(ctx, s.store, where)
+	if apperr.IsNotFound(err) {
+		return answer, nil
+	}
+	if err != nil {
+		return answer, err
+	}
+	t, err := doc.Value()
+	if err != nil {
+		return answer, err
+	}
+	types, err := s.enabledTypes(ctx, t.methods())
+	answer.Found, answer.Code = true, t.Code
+	for _, step := range t.Steps {
+		out := questions.LoginStep{Required: step.Required, Methods: []questions.LoginMethod{}}
+		for _, code := range step.Methods {
+			if kind, ok := types[code]; ok {
+				out.Methods = append(out.Methods, questions.LoginMethod{Code: code, Type: kind})
+			}
+		}
+		answer.Steps = append(answer.Steps, out)
+	}
+	return answer, err
+}
+
+// enabledTypes returns the types of those of the methods that are enabled, by their codes.
+func (s *Templates) enabledTypes(ctx context.Context, codes []string) (map[string]string, error) {
+	values := make([]docstore.Value, len(codes))
+	for i, c := range codes {
+		values[i] = docstore.Text(c)
+	}
+	page, err := methods.Page(ctx, s.store, docstore.Query{Filter: docstore.In(byCode, values...), Limit: len(codes)})
+	if err != nil {
+		return nil, err
+	}
+	types := map[string]string{}
+	for i := range page.Docs {
+		m, err := page.Docs[i].Value()
+		if err != nil {
+			return nil, err
+		}
+		if m.Status == On {
+			types[m.Code] = m.Type
+		}
+	}
+	return types, nil
+}

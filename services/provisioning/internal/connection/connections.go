@@ -1,0 +1,309 @@
+package connection
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// Deps are what Connections need. All are required.
+type Deps struct {
+	Store *docstore.Store
+	Bus   *bus.Bus
+
+	// Ended forgets what this process keeps of tokens.
+	Ended func()
+}
+
+// Connections are the use cases.
+type Connections struct{ Deps }
+
+// New makes the use cases.
+func New(d Deps) *Connections { return &Connections{d} }
+
+// List returns a page of connections. The error is apperr.InvalidParameters (paging).
+func (s *Connections) List(ctx context.Context, p docstore.Paging) (docstore.Page[Connection], error) {
+	return connections.List(ctx, s.Store, docstore.Filter{}, p)
+}
+
+// Get returns a connection. The error is apperr.NotFound.
+func (s *Connections) Get(ctx context.Context, id string) (Doc, error) {
+	return connections.Find(ctx, s.Store, id)
+}
+
+// OfClient returns the connection of an OAuth client. The error is apperr.NotFound.
+func (s *Connections) OfClient(ctx context.Context, clientID string) (Doc, error) {
+	if clientID == "" {
+		return Doc{}, apperr.Missing("connection")
+	}
+	return connections.First(ctx, s.Store, docstore.Eq(byClientID, docstore.Text(clientID)))
+}
+
+// OfTree returns the connection of a tree. The error is apperr.NotFound.
+func OfTree(ctx context.Context, r docstore.Reader, objectCode string) (*Connection, error) {
+	if objectCode == "" {
+		return nil, apperr.Missing("connection")
+	}
+	doc, err := connections.First(ctx, r, docstore.Eq(byObjectCode, docstore.Text(objectCode)))
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value()
+}
+
+// Find returns the connection with an id. The error is apperr.NotFound.
+func Find(ctx context.Context, r docstore.Reader, id string) (*Connection, error) {
+	doc, err := connections.Find(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value()
+}
+
+// DueCopies lists connections whose tree is to be copied.
+func DueCopies(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return connections.Due(ctx, s, limit)
+}
+
+// Create adds a connection, and makes its tree unless there is one. The error is apperr.InvalidParameters,
+// AlreadyExists (client_id, object_code), ManagedElsewhere (the tree is another's), or Unavailable.
+func (s *Connections) Create(ctx context.Context, p Profile) (Doc, error) {
+	c := Connection{Profile: p, Status: "1", State: Active}
+	var faults apperr.Faults
+	c.normalize()
+	c.check(&faults)
+	if err := faults.Err(); err != nil {
+		return Doc{}, err
+	}
+	var err error
+	if c.ProviderCode, err = s.providerOf(ctx, c.LoginLink); err != nil {
+		return Doc{}, err
+	}
+	if c.ID, err = s.Store.NewID(ctx); err != nil {
+		return Doc{}, err
+	}
+	if c.ObjectCode != "" {
+		if _, err := OfTree(ctx, s.Store, c.ObjectCode); err == nil {
+			return Doc{}, apperr.Taken("object_code")
+		} else if !apperr.IsNotFound(err) {
+			return Doc{}, err
+		}
+		tree, err := s.claimTree(ctx, &c)
+		if err != nil {
+			return Doc{}, err
+		}
+		c.RootNodeID, c.Copying = tree.RootNodeID, !tree.Made
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		made := c
+		doc, err := connections.Insert(ctx, tx, &made)
+		if err != nil {
+			return Doc{}, err
+		}
+		if err := claims.DeleteWhere(ctx, tx, docstore.ID(c.ID), nil); err != nil {
+			return Doc{}, err
+		}
+		return doc, Tell(ctx, tx, "created", &doc, nil)
+	})
+}
+
+// providerOf returns the provider of the connection at which users sign in; "" if there is none.
+func (s *Connections) providerOf(ctx context.Context, l *LoginLink) (string, error) {
+	if l == nil {
+		return "", nil
+	}
+	id := strconv.FormatInt(l.IDPConfigID, 10)
+	found, err := questions.ExistingConnections.Ask(ctx, s.Bus, questions.ConnectionIDs{IDs: []string{id}})
+	if err != nil {
+		return "", err
+	}
+	if len(found.Connections) == 0 {
+		return "", apperr.Invalid("login_link.idp_config_id", "is not a connection")
+	}
+	return found.Connections[0].ProviderCode, nil
+}
+
+// Update applies edit to the profile. The tree cannot change. Where what the connection owns changes, its users follow
+// in the background. The error is apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch or Unavailable.
+func (s *Connections) Update(ctx context.Context, id string, edit func(*Connection) error) (Doc, error) {
+	before, err := Find(ctx, s.Store, id)
+	if err != nil {
+		return Doc{}, err
+	}
+	after, err := edited(*before, edit)
+	if err != nil {
+		return Doc{}, err
+	}
+	provider := before.ProviderCode
+	if !sameLink(before.LoginLink, after.LoginLink) {
+		if provider, err = s.providerOf(ctx, after.LoginLink); err != nil {
+			return Doc{}, err
+		}
+	}
+	if before.OwnsTree() != after.OwnsTree() && before.ObjectCode != "" {
+		if err := s.ownTree(ctx, &after); err != nil {
+			return Doc{}, err
+		}
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		c, err := connections.Load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		now, err := edited(*c, edit)
+		if err != nil {
+			return Doc{}, err
+		}
+		if !sameLink(now.LoginLink, after.LoginLink) {
+			return Doc{}, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", c.Version)
+		}
+		owns := c.Owns
+		c.Profile, c.ProviderCode = now.Profile, provider
+		doc, err := connections.Replace(ctx, tx, c)
+		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		if !slices.Equal(owns, c.Owns) {
+			if err := startSweep(ctx, tx, c, false); err != nil {
+				return Doc{}, err
+			}
+		}
+		return doc, Tell(ctx, tx, "updated", &doc, nil)
+	})
+}
+
+func edited(c Connection, edit func(*Connection) error) (Connection, error) {
+	proposal := c
+	proposal.Owns, proposal.Extensions = slices.Clone(c.Owns), slices.Clone(c.Extensions)
+	if err := edit(&proposal); err != nil {
+		return c, err
+	}
+	var faults apperr.Faults
+	proposal.normalize()
+	proposal.check(&faults)
+	faults.Check(proposal.ObjectCode == c.ObjectCode, "object_code", "cannot change")
+	c.Profile = proposal.Profile
+	return c, faults.Err()
+}
+
+func sameLink(a, b *LoginLink) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+// SetStatus enables (1) or disables (0) a connection. The error is apperr.NotFound or VersionMismatch.
+func (s *Connections) SetStatus(ctx context.Context, id, status string) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		c, err := connections.Load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		c.Status = status
+		doc, err := connections.Replace(ctx, tx, c)
+		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		return doc, Tell(ctx, tx, "updated", &doc, nil)
+	})
+}
+
+// Delete deletes a connection with its tokens. Its users and its tree stay; they become free in the background. The
+// error is apperr.NotFound or VersionMismatch.
+func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
+	defer s.Ended()
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+		c, err := connections.Load(ctx, tx, id)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		doc, err := connections.Delete(ctx, tx, c)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		if err := tokens.DeleteWhere(ctx, tx, docstore.Eq(byConnection, docstore.Text(id)), nil); err != nil {
+			return docstore.Deleted{}, err
+		}
+		if err := startSweep(ctx, tx, c, true); err != nil {
+			return docstore.Deleted{}, err
+		}
+		return docstore.Deleted{ID: id}, Tell(ctx, tx, "deleted", &doc, nil)
+	})
+}
+
+// Expect returns apperr.NotFound, or VersionMismatch if the request's If-Match asks for another version.
+func Expect(ctx context.Context, s *docstore.Store, id string) error {
+	return docstore.Do(docstore.Aside(ctx), s, func(tx *docstore.Tx) error {
+		_, err := connections.Load(ctx, tx, id)
+		return err
+	})
+}
+
+// Edit changes a connection on the service's own account, without an event if action is "".
+func Edit(ctx context.Context, tx *docstore.Tx, id, action string, edit func(*Connection)) (*Connection, error) {
+	found, err := connections.LoadMany(ctx, tx, []string{id}) // If-Match is not about it
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, apperr.Missing("connection")
+	}
+	c := found[0]
+	edit(c)
+	if action == "" {
+		_, err := connections.Replace(ctx, tx, c)
+		return c, err
+	}
+	doc, err := connections.Replace(ctx, tx, c)
+	if err != nil || !doc.Changed() {
+		return c, err
+	}
+	return c, Tell(ctx, tx, action, &doc, nil)
+}
+
+// Count adds to the counters of a connection.
+func Count(ctx context.Context, tx *docstore.Tx, id string, add func(*Connection)) error {
+	found, err := connections.LoadMany(ctx, tx, []string{id})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	add(found[0])
+	_, err = connections.Recount(ctx, tx, found[0])
+	return err
+}
+
+// Tell sends an event about a connection that the transaction has written.
+func Tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc, extra map[string]any) error {
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "scim_connection", Source: "/provisioning/connections"}, action,
+		doc, extra)
+}
+
+// OnLoginConnectionDeleted handles connection.deleted of the identity-sources service: nobody signs in there any more.
+func (s *Connections) OnLoginConnectionDeleted(ctx context.Context, e bus.Event) error {
+	number, err := strconv.ParseInt(e.Subject, 10, 64)
+	if err != nil {
+		return nil //nolint:nilerr // no connection has such an id
+	}
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		of, err := connections.LoadWhere(ctx, tx, docstore.Eq(byIDPConfig, docstore.Number(number)), "", maxLinked)
+		if err != nil {
+			return err
+		}
+		for _, c := range of {
+			c.LoginLink, c.ProviderCode = nil, ""
+			doc, err := connections.Replace(ctx, tx, c)
+			if err != nil {
+				return err
+			}
+			if err := Tell(ctx, tx, "updated", &doc, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// maxLinked is how many connections of one event are changed in one transaction.
+const maxLinked = 1000

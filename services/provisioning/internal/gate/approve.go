@@ -1,0 +1,175 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
+)
+
+// List returns a page of the held requests of a connection. The error is apperr.NotFound or InvalidParameters.
+func (g *Gate) List(ctx context.Context, connectionID string, p docstore.Paging) (docstore.Page[Request], error) {
+	if _, err := connection.Find(ctx, g.Store, connectionID); err != nil {
+		return docstore.Page[Request]{}, err
+	}
+	return requests.List(ctx, g.Store, docstore.Eq(byConnection, docstore.Text(connectionID)), p)
+}
+
+// GateOutcome is the answer to an approval or a rejection.
+type GateOutcome struct {
+	Requests int              `json:"requests" doc:"How many were held" example:"12"`
+	Done     int              `json:"done" doc:"How many were carried out" example:"11"`
+	Skipped  []SkippedRequest `json:"skipped" doc:"Those that were not carried out; only of the ones that were tried already"`
+	Left     int              `json:"left" doc:"How many are still being carried out" example:"0"`
+}
+
+// SkippedRequest is a request that was approved and not carried out.
+type SkippedRequest struct {
+	ID     string `json:"id" doc:"Of the held request"`
+	Path   string `json:"path" doc:"Of the request" example:"/scim/v2/Users/1048577"`
+	Reason string `json:"reason" doc:"Why" example:"the user has changed since"`
+}
+
+const (
+	atOnce      = 500              // requests that one transaction approves or drops
+	approveTime = 20 * time.Second // for carrying out while the client waits
+)
+
+// Approve carries out what is held, and lets later requests pass. A request whose resource has changed since is
+// skipped. What takes too long is carried out in the background.
+func (g *Gate) Approve(ctx context.Context, connectionID string) (GateOutcome, error) {
+	out := GateOutcome{Skipped: []SkippedRequest{}}
+	err := connection.Expect(ctx, g.Store, connectionID)
+	if err != nil {
+		return out, err
+	}
+	if out.Requests, err = g.end(ctx, connectionID, "approved", func(tx *docstore.Tx, r *Request) error {
+		r.Approved, r.TimeDue = true, tx.Now
+		_, err := requests.Replace(ctx, tx, r)
+		return err
+	}); err != nil || docstore.IsDryRun(ctx) {
+		return out, err
+	}
+	until := time.Now().Add(approveTime)
+	theirs := docstore.Prefix(byResource, connectionID+"/")
+	err = requests.Each(ctx, g.Store, theirs, func(d docstore.Doc[Request]) error {
+		r, err := d.Value()
+		if err != nil || !r.Approved {
+			return err
+		}
+		if time.Now().After(until) {
+			out.Left++
+			return nil
+		}
+		switch reason, err := g.carryOut(ctx, r); {
+		case err != nil:
+			out.Left++
+		case reason != "":
+			out.Skipped = append(out.Skipped, SkippedRequest{r.ID, r.Path, reason})
+		default:
+			out.Done++
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Reject drops what is held, and lets later requests pass.
+func (g *Gate) Reject(ctx context.Context, connectionID string) (GateOutcome, error) {
+	out := GateOutcome{Skipped: []SkippedRequest{}}
+	err := connection.Expect(ctx, g.Store, connectionID)
+	if err != nil {
+		return out, err
+	}
+	out.Requests, err = g.end(ctx, connectionID, "rejected", func(tx *docstore.Tx, r *Request) error {
+		_, err := requests.Delete(ctx, tx, r)
+		return err
+	})
+	return out, err
+}
+
+// end ends the state held, and calls do with each held request.
+func (g *Gate) end(
+	ctx context.Context, connectionID, action string, do func(*docstore.Tx, *Request) error,
+) (n int, err error) {
+	for {
+		some, err := docstore.Write(docstore.Aside(ctx), g.Store, func(tx *docstore.Tx) (int, error) {
+			held, err := requests.LoadWhere(ctx, tx, docstore.Eq(byConnection, docstore.Text(connectionID)), "", atOnce)
+			if err != nil {
+				return 0, err
+			}
+			for _, r := range held {
+				if err := do(tx, r); err != nil {
+					return 0, err
+				}
+			}
+			return len(held), nil
+		})
+		if err != nil {
+			return n, err
+		}
+		if n += some; some < atOnce || docstore.IsDryRun(ctx) {
+			break
+		}
+	}
+	return n, docstore.Do(docstore.Aside(ctx), g.Store, func(tx *docstore.Tx) error {
+		if err := counts.DeleteWhere(ctx, tx, docstore.ID(connectionID), nil); err != nil {
+			return err
+		}
+		_, err := connection.Edit(ctx, tx, connectionID, action, func(c *connection.Connection) {
+			c.State = connection.Active
+		})
+		return err
+	})
+}
+
+// carryOut carries out one approved request. It returns why it was skipped, or an error if it should be tried again.
+func (g *Gate) carryOut(ctx context.Context, r *Request) (reason string, err error) {
+	c, err := connection.Find(ctx, g.Store, r.ConnectionID)
+	if err == nil {
+		err = g.Do(Approved(ctx), c, r)
+	}
+	switch apperr.KindOf(err) {
+	case "":
+	case apperr.VersionMismatch, apperr.NotFound:
+		reason = "the resource has changed since"
+	case apperr.Unavailable, apperr.Internal, apperr.OutcomeUnknown:
+		return "", err
+	default:
+		reason = "it was refused"
+	}
+	return reason, docstore.Do(docstore.Aside(ctx), g.Store, func(tx *docstore.Tx) error {
+		return requests.DeleteWhere(ctx, tx, docstore.ID(r.ID), nil)
+	})
+}
+
+// Due lists approved requests that were not carried out yet.
+func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return requests.Due(ctx, s, limit)
+}
+
+// CarryOut carries out an approved request that the approval has left.
+func (g *Gate) CarryOut(ctx context.Context, id string) error {
+	doc, err := requests.Find(ctx, g.Store, id)
+	if err != nil {
+		return err
+	}
+	r, err := doc.Value()
+	if err != nil {
+		return err
+	}
+	_, err = g.carryOut(ctx, r)
+	return err
+}
+
+// Forget forgets what is held of a deleted connection.
+func Forget(ctx context.Context, s *docstore.Store, connectionID string) error {
+	return docstore.Do(ctx, s, func(tx *docstore.Tx) error {
+		if err := counts.DeleteWhere(ctx, tx, docstore.ID(connectionID), nil); err != nil {
+			return err
+		}
+		return requests.DeleteWhere(ctx, tx, docstore.Prefix(byResource, connectionID+"/"), nil)
+	})
+}

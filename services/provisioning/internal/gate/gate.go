@@ -1,0 +1,228 @@
+// Package gate holds removals that come in large numbers: a mistake in the client's directory would otherwise disable a
+// company. What is held changes nothing until a person has approved it.
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
+	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
+)
+
+// removals counts the removals of a connection by hour. Its id is the connection's.
+type removals struct {
+	docstore.Meta
+	Hours []hour `json:"hours"` // oldest first
+}
+
+type hour struct {
+	Hour int64 `json:"hour"` // since 1970
+	N    int64 `json:"n"`
+}
+
+var counts = docstore.Define(docstore.Schema[removals]{Name: "removals", Noun: "count", Part: true})
+
+// Request is a held request.
+type Request struct {
+	docstore.Meta
+	ConnectionID string     `json:"connection_id"`
+	Type         string     `json:"type"` // User or Group
+	ResourceID   string     `json:"resource_id"`
+	Display      string     `json:"display"` // the resource's name
+	Method       string     `json:"method"`
+	Path         string     `json:"path"`
+	Body         string     `json:"body"`             // without passwords
+	Tag          string     `json:"resource_version"` // the resource's entity tag
+	Reason       string     `json:"reason"`
+	Approved     bool       `json:"approved"`
+	TimeDue      clock.Time `json:"time_due"`
+}
+
+const (
+	byConnection = "connection_id"
+	byResource   = "resource"
+	byTime       = "time_created"
+)
+
+var requests = docstore.Define(docstore.Schema[Request]{
+	Name: "held_requests", Noun: "held request", Part: true, Sortable: []string{byTime},
+	Due: func(r *Request) clock.Time { return r.TimeDue },
+	Indexes: []docstore.Index[Request]{
+		docstore.ByText(byConnection, func(r *Request) string {
+			if r.Approved {
+				return ""
+			}
+			return r.ConnectionID
+		}),
+		docstore.Unique(docstore.ByText(byResource, func(r *Request) string {
+			return r.ConnectionID + "/" + r.ResourceID
+		}), "id"),
+		docstore.ByNumber(byTime, func(r *Request) docstore.Value { return docstore.Moment(r.TimeCreated) }),
+	},
+})
+
+// Collections are the collections that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{counts.Def(), requests.Def()} }
+
+// MaxHeld is how many requests of a connection are kept. More are refused all the same.
+const MaxHeld = 100_000
+
+// RetryAfter is when the client of a held request should try again.
+const RetryAfter = time.Hour
+
+// Gate are the use cases.
+type Gate struct {
+	Store *docstore.Store
+	// Do carries out an approved request. The error is apperr.VersionMismatch or NotFound if the resource has changed.
+	Do func(ctx context.Context, c *connection.Connection, r *Request) error
+}
+
+type approvedKey struct{}
+
+// isApproved reports whether a person has approved what is being done.
+func isApproved(ctx context.Context) bool { return ctx.Value(approvedKey{}) != nil }
+
+// Approved is a context in which nothing is held.
+func Approved(ctx context.Context) context.Context {
+	return context.WithValue(ctx, approvedKey{}, true)
+}
+
+// Pass counts a removal, or holds the request if there are too many or always is set. A request that is held is stored,
+// and the error is apperr.Unavailable.
+func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, always bool) error {
+	if isApproved(ctx) {
+		return nil
+	}
+	id, err := g.Store.NewID(ctx)
+	if err != nil {
+		return err
+	}
+	held, err := docstore.Write(docstore.Aside(docstore.InTurn(ctx, "gate "+c.ID)), g.Store,
+		func(tx *docstore.Tx) (bool, error) {
+			free, err := take(ctx, tx, c, always)
+			if err != nil || free {
+				return false, err
+			}
+			one := r
+			one.ID, one.ConnectionID = id, c.ID
+			return true, hold(ctx, tx, &one)
+		})
+	if err != nil || !held {
+		return err
+	}
+	e := apperr.New(apperr.Unavailable, "the request is held until a person approves it: it removes too much at once")
+	e.RetryAfter = RetryAfter
+	return e
+}
+
+// take counts a removal, and reports false if it must be held.
+func take(ctx context.Context, tx *docstore.Tx, c *connection.Connection, always bool) (bool, error) {
+	if always {
+		return false, nil
+	}
+	now, err := connection.Find(ctx, tx, c.ID)
+	if err != nil {
+		return false, err
+	}
+	if now.State == connection.Held {
+		return false, nil
+	}
+	found, err := counts.LoadMany(ctx, tx, []string{c.ID})
+	if err != nil {
+		return false, err
+	}
+	r := &removals{Meta: docstore.Meta{ID: c.ID}}
+	if len(found) > 0 {
+		r = found[0]
+	}
+	active, err := directory.CountActive(ctx, tx.Peek(), c.ID)
+	if err != nil {
+		return false, err
+	}
+	this := tx.Now.Millis() / time.Hour.Milliseconds()
+	recent := r.since(this - int64(c.Gate.Hours) + 1)
+	limit := max(int64(c.Gate.Min), (active+recent)*int64(c.Gate.Percent)/100)
+	if recent+1 > limit {
+		return false, nil
+	}
+	r.add(this)
+	if len(found) == 0 {
+		_, err = counts.Insert(ctx, tx, r)
+	} else {
+		_, err = counts.Replace(ctx, tx, r)
+	}
+	return true, err
+}
+
+// since forgets what is older than an hour, and returns the number of the rest.
+func (r *removals) since(first int64) (n int64) {
+	var kept []hour
+	for _, h := range r.Hours {
+		if h.Hour >= first {
+			kept = append(kept, h)
+			n += h.N
+		}
+	}
+	r.Hours = kept
+	return n
+}
+
+func (r *removals) add(this int64) {
+	if last := len(r.Hours) - 1; last >= 0 && r.Hours[last].Hour == this {
+		r.Hours[last].N++
+		return
+	}
+	r.Hours = append(r.Hours, hour{this, 1})
+}
+
+// hold stores a request, in place of an earlier one for the same resource.
+func hold(ctx context.Context, tx *docstore.Tx, r *Request) error {
+	before, err := requests.LoadWhere(ctx, tx, docstore.Eq(byResource,
+		docstore.Text(r.ConnectionID+"/"+r.ResourceID)), "", 1)
+	if err != nil {
+		return err
+	}
+	if len(before) > 0 {
+		meta := before[0].Meta
+		*before[0] = *r
+		before[0].Meta = meta
+		_, err = requests.Replace(ctx, tx, before[0])
+	} else {
+		n, err := requests.CountTo(ctx, tx.Peek(), docstore.Eq(byConnection, docstore.Text(r.ConnectionID)), MaxHeld)
+		if err != nil || n.More || n.N >= MaxHeld {
+			return err
+		}
+		if _, err := requests.Insert(ctx, tx, r); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = connection.Edit(ctx, tx, r.ConnectionID, "held", func(c *connection.Connection) {
+		c.State = connection.Held
+	})
+	return err
+}
+
+// Release takes back a count whose removal was not made.
+func (g *Gate) Release(ctx context.Context, connectionID string) {
+	if isApproved(ctx) {
+		return
+	}
+	_ = docstore.Do(docstore.Aside(docstore.InTurn(ctx, "gate "+connectionID)), g.Store, func(tx *docstore.Tx) error {
+		found, err := counts.LoadMany(ctx, tx, []string{connectionID})
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		if last := len(found[0].Hours) - 1; last >= 0 && found[0].Hours[last].N > 0 {
+			found[0].Hours[last].N--
+			_, err = counts.Replace(ctx, tx, found[0])
+		}
+		return err
+	})
+}

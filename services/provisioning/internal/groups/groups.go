@@ -1,0 +1,381 @@
+// Package groups makes, changes, shows and removes groups for the clients of connections: nodes of the connection's
+// tree. The organization service carries each change out, at most once.
+package groups
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
+	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
+	"github.com/idplatform/idplatform/services/provisioning/internal/gate"
+	"github.com/idplatform/idplatform/services/provisioning/internal/people"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/patch"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/resource"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/schema"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// Deps are what Groups need. All are required.
+type Deps struct {
+	Store *docstore.Store
+	Bus   *bus.Bus
+	Gate  *gate.Gate
+}
+
+// Groups are the use cases.
+type Groups struct{ Deps }
+
+// New makes the use cases.
+func New(d Deps) *Groups { return &Groups{d} }
+
+// Collections are the collections that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{intents.Def()} }
+
+const (
+	maxExternalID = 255       // characters
+	maxMembers    = 1_000_000 // of a group whose members are replaced or end
+	manyMembers   = 20        // from so many on, a request that takes over half of them is held
+	maxNamed      = 10        // unknown ids that an error names
+)
+
+// readable refuses a connection that has no tree, or whose tree is still being copied.
+func readable(c *connection.Connection) error {
+	if c.ObjectCode == "" {
+		return apperr.New(apperr.NotFound, "the connection has no tree, so it has no groups")
+	}
+	if c.Copying {
+		return apperr.New(apperr.Unavailable, "the groups that the tree had before the connection are being read")
+	}
+	return nil
+}
+
+// writable is readable for a change of a group; nil of one that is made.
+func writable(c *connection.Connection, g *directory.Group) error {
+	if err := readable(c); err != nil {
+		return err
+	}
+	if !c.OwnsTree() {
+		return scim.Invalid(scim.Mutability, "", "the connection does not own its groups")
+	}
+	if g != nil && g.Dynamic() {
+		return scim.Invalid(scim.Mutability, "members", "follow from a condition; the group cannot be changed")
+	}
+	return nil
+}
+
+// Get returns a group. The error is apperr.NotFound or Unavailable.
+func (s *Groups) Get(ctx context.Context, c *connection.Connection, id string) (*directory.Group, error) {
+	if err := readable(c); err != nil {
+		return nil, err
+	}
+	return directory.GetGroup(ctx, s.Store, c.ID, id)
+}
+
+// List returns a page of groups; see directory.ListGroups.
+func (s *Groups) List(ctx context.Context, c *connection.Connection, q directory.Query) (
+	directory.Page[directory.Group], error,
+) {
+	if err := readable(c); err != nil {
+		return directory.Page[directory.Group]{}, err
+	}
+	return directory.ListGroups(ctx, s.Store, c.ID, q)
+}
+
+// wish is what a request wants a group to become.
+type wish struct {
+	name       string
+	externalID string
+	members    []string
+}
+
+func (s *Groups) wishOf(ctx context.Context, call people.Call, sent resource.Object) (wish, error) {
+	var w wish
+	r, err := resource.Read(schema.Group, sent, call.Ignored)
+	if err != nil {
+		return w, err
+	}
+	if err := resource.Required(schema.Group, r); err != nil {
+		return w, err
+	}
+	w.name, _ = r["displayName"].(string)
+	if w.externalID, err = externalIDOf(r); err != nil {
+		return w, err
+	}
+	if r["members"] == nil {
+		return w, nil
+	}
+	if w.members, err = patch.MemberIDs(r["members"]); err != nil {
+		return w, err
+	}
+	return w, s.checkMembers(ctx, call.Connection, w.members)
+}
+
+func externalIDOf(r resource.Object) (string, error) {
+	id, _ := r["externalId"].(string)
+	if utf8.RuneCountInString(id) > maxExternalID {
+		return "", scim.Invalid(scim.InvalidValue, "externalId", "must have at most %d characters", maxExternalID)
+	}
+	return id, nil
+}
+
+// checkMembers refuses ids of users whom the connection does not see.
+func (s *Groups) checkMembers(ctx context.Context, c *connection.Connection, ids []string) error {
+	known, err := directory.Names(ctx, s.Store, c.ID, ids)
+	if err != nil || len(known) == len(ids) {
+		return err
+	}
+	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, is := known[id]; return is })
+	return unknownMembers(unknown)
+}
+
+func unknownMembers(ids []string) error {
+	named := ids[:min(len(ids), maxNamed)]
+	shown := make([]string, 0, len(named))
+	for _, id := range named {
+		if len(id) > 64 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			id = "one that is no id"
+		}
+		shown = append(shown, id)
+	}
+	return scim.Invalid(scim.InvalidValue, "members", "must be users of the connection; %d are not: %s", len(ids),
+		strings.Join(shown, ", "))
+}
+
+// Create makes a group below the root, or revives one that is gone.
+func (s *Groups) Create(ctx context.Context, call people.Call, sent resource.Object) (*directory.Group, error) {
+	c := call.Connection
+	if err := writable(c, nil); err != nil {
+		return nil, err
+	}
+	w, err := s.wishOf(ctx, call, sent)
+	if err != nil {
+		return nil, err
+	}
+	known, err := s.known(ctx, c, w)
+	if err != nil {
+		return nil, err
+	}
+	node, err := json.Marshal(map[string]string{"name": w.name})
+	if err != nil {
+		return nil, err
+	}
+	j := job{
+		call: call, add: w.members,
+		change: questions.NodeChange{ObjectCode: c.ObjectCode, Action: questions.CreateNode, Node: node},
+		link:   directory.Link{ConnectionID: c.ID, ExternalID: &w.externalID, Event: "created"},
+		claim:  c.ID + "/" + strings.ToLower(w.externalID+"/"+w.name),
+	}
+	if known != nil {
+		here := false
+		j.change.Action, j.change.NodeID, j.link.Gone, j.link.Event = questions.EnableNode, known.ID, &here, "revived"
+		if w.externalID == "" {
+			j.link.ExternalID = nil
+		}
+		if j.remove, err = s.leaving(ctx, known.ID, w.members); err != nil {
+			return nil, err
+		}
+	}
+	return s.carry(ctx, j)
+}
+
+// known returns the group that a POST means, which is gone; nil if there is none. The error is apperr.AlreadyExists if
+// clients see it.
+func (s *Groups) known(ctx context.Context, c *connection.Connection, w wish) (*directory.Group, error) {
+	var g *directory.Group
+	var err error
+	if w.externalID != "" {
+		g, err = directory.GroupByExternal(ctx, s.Store, c.ID, w.externalID)
+		if apperr.IsNotFound(err) {
+			if g, err = directory.GroupByName(ctx, s.Store, c.ID, w.name); err == nil && !g.Gone && g.ExternalID != "" {
+				return nil, nil //nolint:nilnil // another group of the same name
+			}
+		}
+	} else {
+		g, err = directory.GroupByName(ctx, s.Store, c.ID, w.name)
+	}
+	switch {
+	case apperr.IsNotFound(err):
+		return nil, nil //nolint:nilnil // there is none
+	case err != nil:
+		return nil, err
+	case !g.Gone:
+		return nil, scim.With(scim.Uniqueness, apperr.Taken("displayName"))
+	}
+	return g, nil
+}
+
+// leaving are the members of a group, as far as they are not among those who stay.
+func (s *Groups) leaving(ctx context.Context, id string, stay []string) ([]string, error) {
+	is, more, err := directory.MembersOf(ctx, s.Store, id, maxMembers)
+	if err != nil {
+		return nil, err
+	}
+	if more {
+		return nil, scim.Invalid(scim.TooMany, "members", "are more than %d", maxMembers)
+	}
+	kept := make(map[string]bool, len(stay))
+	for _, id := range stay {
+		kept[id] = true
+	}
+	return slices.DeleteFunc(is, func(id string) bool { return kept[id] }), nil
+}
+
+// Replace gives a group a name and exactly the members of a resource. externalId stays if it is left out.
+func (s *Groups) Replace(ctx context.Context, call people.Call, id string, sent resource.Object) (*directory.Group,
+	error) {
+	g, err := s.writableOne(ctx, call, id)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.wishOf(ctx, call, sent)
+	if err != nil {
+		return nil, err
+	}
+	if w.externalID == "" {
+		w.externalID = g.ExternalID
+	}
+	return s.change(ctx, call, g, w.name, w.externalID, patch.Members{All: true, Add: w.members})
+}
+
+// Patch applies operations to a group: all or, with an error, none.
+func (s *Groups) Patch(ctx context.Context, call people.Call, id string, operations []patch.Operation) (
+	*directory.Group, error,
+) {
+	g, err := s.writableOne(ctx, call, id)
+	if err != nil {
+		return nil, err
+	}
+	after, _, members, err := patch.Group(schema.Group, g.Resource([]string{g.ID}, viewless), operations, call.Ignored)
+	if err != nil {
+		return nil, err
+	}
+	if err := resource.Required(schema.Group, after); err != nil {
+		return nil, err
+	}
+	externalID, err := externalIDOf(after)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkMembers(ctx, call.Connection, members.Add); err != nil {
+		return nil, err
+	}
+	name, _ := after["displayName"].(string)
+	return s.change(ctx, call, g, name, externalID, members)
+}
+
+func (s *Groups) writableOne(ctx context.Context, call people.Call, id string) (*directory.Group, error) {
+	g, err := s.Get(ctx, call.Connection, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := call.Match.Check(g.Tag()); err != nil {
+		return nil, err
+	}
+	return g, writable(call.Connection, g)
+}
+
+// change gives a group a name, an externalId and a change of its members.
+func (s *Groups) change(
+	ctx context.Context, call people.Call, g *directory.Group, name, externalID string, members patch.Members,
+) (*directory.Group, error) {
+	j := job{call: call, add: members.Add, remove: members.Remove, group: g,
+		link: directory.Link{ConnectionID: g.ConnectionID}}
+	var err error
+	if members.All {
+		if j.remove, err = s.leaving(ctx, g.ID, members.Add); err != nil {
+			return nil, err
+		}
+		if j.remove, err = s.seen(ctx, g.ConnectionID, j.remove); err != nil {
+			return nil, err
+		}
+	}
+	if externalID != g.ExternalID {
+		j.link.ExternalID = &externalID
+	}
+	j.change = questions.NodeChange{ObjectCode: g.Record.ObjectCode, NodeID: g.ID}
+	if name != g.Record.Name {
+		j.change.Action = questions.UpdateNode
+		if j.change.Node, err = json.Marshal(map[string]string{"name": name}); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.passMembers(ctx, j); err != nil {
+		return nil, err
+	}
+	return s.carry(ctx, j)
+}
+
+// seen leaves the users whom the connection sees: a client does not remove those whom it cannot know.
+func (s *Groups) seen(ctx context.Context, connectionID string, ids []string) ([]string, error) {
+	known, err := directory.Names(ctx, s.Store, connectionID, ids)
+	return slices.DeleteFunc(ids, func(id string) bool { _, is := known[id]; return !is }), err
+}
+
+// passMembers holds a request that takes over half of many members.
+func (s *Groups) passMembers(ctx context.Context, j job) error {
+	if len(j.remove) <= manyMembers/2 {
+		return nil
+	}
+	n, err := directory.CountMembers(ctx, s.Store, j.group.ID)
+	if err != nil || n < manyMembers || int64(len(j.remove)) <= n/2 {
+		return err
+	}
+	is, _, err := directory.MembersOf(ctx, s.Store, j.group.ID, maxMembers)
+	if err != nil {
+		return err
+	}
+	leave := make(map[string]bool, len(j.remove))
+	for _, id := range j.remove {
+		leave[id] = true
+	}
+	taken := 0
+	for _, id := range is {
+		if leave[id] {
+			taken++
+		}
+	}
+	if 2*taken <= len(is) {
+		return nil
+	}
+	return s.pass(ctx, j, "over half of the group's members are removed", true)
+}
+
+func (s *Groups) pass(ctx context.Context, j job, reason string, always bool) error {
+	return s.Gate.Pass(ctx, j.call.Connection, gate.Request{
+		Type: "Group", ResourceID: j.group.ID, Display: j.group.Record.Name, Method: j.call.Method, Path: j.call.Path,
+		Body: gate.Redacted(j.call.Body), Tag: j.group.Tag(), Reason: reason,
+	}, always)
+}
+
+// Delete disables the node of a group, ends its members, and hides it from the client. The error is apperr.HasChildren
+// if there are groups below it.
+func (s *Groups) Delete(ctx context.Context, call people.Call, id string) error {
+	g, err := s.writableOne(ctx, call, id)
+	if err != nil {
+		return err
+	}
+	gone := true
+	j := job{
+		call: call, group: g,
+		change: questions.NodeChange{ObjectCode: g.Record.ObjectCode, NodeID: g.ID, Action: questions.DisableNode},
+		link:   directory.Link{ConnectionID: g.ConnectionID, Gone: &gone, Event: "gone"},
+	}
+	if j.remove, err = s.leaving(ctx, g.ID, nil); err != nil {
+		return err
+	}
+	if err := s.pass(ctx, j, "too many groups are deleted", false); err != nil {
+		return err
+	}
+	if _, err = s.carry(ctx, j); err != nil && !unclear(err) {
+		s.Gate.Release(ctx, g.ConnectionID)
+	}
+	return err
+}

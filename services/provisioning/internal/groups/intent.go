@@ -1,0 +1,381 @@
+package groups
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
+	"github.com/idplatform/idplatform/services/provisioning/internal/people"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/mapping"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// viewless is the view of a group of which nobody looks at the members.
+var viewless = mapping.GroupView{}
+
+// intent is a change of a group that takes several changes of the organization service. It exists until all are made
+// and the link is stored; its id is that of the change of the node.
+type intent struct {
+	docstore.Meta
+	ConnectionID string               `json:"connection_id"`
+	Claim        string               `json:"claim"` // of a group that is being made
+	Change       questions.NodeChange `json:"change"`
+	NodeDone     bool                 `json:"node_done"` // the node is changed, the link stored; the members are left
+	ExternalID   *string              `json:"external_id"`
+	Gone         *bool                `json:"gone"`
+	Event        string               `json:"event"`
+	Add          []string             `json:"add"`
+	Remove       []string             `json:"remove"`
+
+	// From the request, for the events.
+	RequestID     string `json:"request_id"`
+	Actor         string `json:"actor"`
+	PayloadOrigin string `json:"payload_origin"`
+
+	TimeDue clock.Time `json:"time_due"` // when Finish may take over
+}
+
+var intents = docstore.Define(docstore.Schema[intent]{
+	Name: "group_intents", Noun: "intent", Part: true, Due: func(i *intent) clock.Time { return i.TimeDue },
+	Indexes: []docstore.Index[intent]{
+		docstore.Unique(docstore.ByText("claim", func(i *intent) string { return i.Claim }), "displayName"),
+	},
+})
+
+const (
+	changeTakes = 25 * time.Second // how long a request with an intent is left alone
+	perChange   = 1000             // members of one questions.MembersChange
+)
+
+// job is a change of a group. The change has no Action if the node stays as it is.
+type job struct {
+	call        people.Call
+	group       *directory.Group // nil of one that is made or revived
+	change      questions.NodeChange
+	link        directory.Link
+	claim       string
+	add, remove []string
+}
+
+func (j *job) linkChanges() bool {
+	return j.link.ExternalID != nil || j.link.Gone != nil || j.link.Event != ""
+}
+
+// carry makes all changes, and stores the link and the copy. The error is a refusal, Unavailable if nothing was
+// changed, or OutcomeUnknown: then Finish goes on later.
+func (s *Groups) carry(ctx context.Context, j job) (*directory.Group, error) {
+	var err error
+	if j.change.ID, err = s.Store.NewID(ctx); err != nil {
+		return nil, err
+	}
+	if docstore.IsDryRun(ctx) {
+		return s.tryOut(ctx, j)
+	}
+	several := len(j.add)+len(j.remove) > perChange || j.change.Action != "" && len(j.add)+len(j.remove) > 0
+	if !several && j.change.Action == "" && !j.linkChanges() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
+		defer cancel()
+		return s.changeMembers(ctx, j.link.ConnectionID, j.change.ID, j.change.NodeID, j.add, j.remove)
+	}
+	if err := s.intend(ctx, j); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
+	defer cancel()
+	g, err := s.changeNode(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	if g, err = s.finishMembers(ctx, j.change.ID, g, j.add, j.remove); err != nil {
+		err = apperr.Unknown(err) // the intent stays
+	}
+	return g, err
+}
+
+// changeNode changes the node of an intent, and stores the link.
+func (s *Groups) changeNode(ctx context.Context, j job) (*directory.Group, error) {
+	state := questions.NodeState{}
+	if j.change.Action != "" {
+		var err error
+		if state, err = s.askNode(ctx, j.change); apperr.KindOf(err) == apperr.OutcomeUnknown {
+			return nil, err
+		}
+		if err != nil {
+			return nil, errors.Join(told(err), s.drop(ctx, j.change.ID))
+		}
+	}
+	g, err := s.fulfil(ctx, j.change.ID, j.change.NodeID, state, j.link)
+	if unclear(err) {
+		err = apperr.Unknown(err)
+	}
+	return g, err
+}
+
+// askNode makes a change of a node. The error is OutcomeUnknown if nobody knows whether it was made.
+func (s *Groups) askNode(ctx context.Context, c questions.NodeChange) (questions.NodeState, error) {
+	state, err := questions.ChangeNode.Ask(ctx, s.Bus, c)
+	if !unclear(err) || bus.Unheard(err) {
+		return state, err
+	}
+	outcome, unsettled := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: c.ID})
+	if unsettled != nil {
+		return state, apperr.Unknown(errors.Join(err, unsettled))
+	}
+	if outcome.Applied {
+		return outcome.NodeState, nil
+	}
+	return state, err
+}
+
+func (s *Groups) intend(ctx context.Context, j job) error {
+	asked := request.From(ctx)
+	i := intent{
+		Meta: docstore.Meta{ID: j.change.ID}, ConnectionID: j.link.ConnectionID, Claim: j.claim, Change: j.change,
+		ExternalID: j.link.ExternalID, Gone: j.link.Gone, Event: j.link.Event, Add: j.add, Remove: j.remove,
+		RequestID: asked.ID, Actor: asked.Actor, PayloadOrigin: asked.PayloadOrigin,
+	}
+	return told(docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+		one := i
+		one.TimeDue = tx.Now.Add(changeTakes)
+		if id := j.link.ExternalID; id != nil && *id != "" {
+			g, err := directory.GroupByExternal(ctx, tx, j.link.ConnectionID, *id)
+			if err == nil && g.ID != j.change.NodeID {
+				return apperr.Taken("externalId")
+			}
+			if err != nil && !apperr.IsNotFound(err) {
+				return err
+			}
+		}
+		_, err := intents.Insert(ctx, tx, &one)
+		return err
+	}))
+}
+
+// fulfil stores the link of a node that was changed, and notes in the intent that this is done.
+func (s *Groups) fulfil(
+	ctx context.Context, id, nodeID string, state questions.NodeState, link directory.Link,
+) (*directory.Group, error) {
+	nodeID, err := idOf(nodeID, state)
+	if err != nil {
+		return nil, err
+	}
+	return docstore.Write(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) (*directory.Group, error) {
+		found, err := intents.LoadMany(ctx, tx, []string{id})
+		if err != nil {
+			return nil, err
+		}
+		link := link
+		if len(found) == 0 || found[0].NodeDone {
+			link = directory.Link{ConnectionID: link.ConnectionID}
+		} else {
+			i := found[0]
+			i.NodeDone, i.Claim, i.Change.NodeID = true, "", nodeID
+			if _, err := intents.Replace(ctx, tx, i); err != nil {
+				return nil, err
+			}
+		}
+		g, err := directory.PutGroup(ctx, tx, nodeID, state, link)
+		if err == nil && g == nil {
+			err = apperr.Missing("group")
+		}
+		return g, err
+	})
+}
+
+func idOf(nodeID string, state questions.NodeState) (string, error) {
+	if nodeID != "" {
+		return nodeID, nil
+	}
+	var record struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(state.Node, &record); err != nil || record.ID == "" {
+		return "", fmt.Errorf("the organization service has answered with no node: %w", err)
+	}
+	return record.ID, nil
+}
+
+// finishMembers makes the changes of members that an intent has, and ends it.
+func (s *Groups) finishMembers(
+	ctx context.Context, id string, g *directory.Group, add, remove []string,
+) (*directory.Group, error) {
+	for len(add)+len(remove) > 0 {
+		change, err := s.Store.NewID(ctx)
+		if err != nil {
+			return nil, err
+		}
+		n := min(perChange, len(add))
+		m := min(perChange-n, len(remove))
+		now, err := s.changeMembers(ctx, g.ConnectionID, change, g.ID, add[:n], remove[:m])
+		if k := apperr.KindOf(err); k == apperr.NotFound || k == apperr.InvalidState {
+			break // the node has gone, or has members by a condition, meanwhile
+		}
+		if apperr.KindOf(err) == apperr.InvalidParameters { // users who have gone meanwhile
+			if now, err = s.addOneByOne(ctx, g, add[:n], remove[:m]); err != nil {
+				return nil, err
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if now != nil {
+			g = now
+		}
+		add, remove = add[n:], remove[m:]
+	}
+	return g, s.drop(ctx, id)
+}
+
+// addOneByOne adds those of the users who are still there.
+func (s *Groups) addOneByOne(ctx context.Context, g *directory.Group, add, remove []string) (*directory.Group, error) {
+	existing, err := questions.ExistingUsers.Ask(ctx, s.Bus, questions.UserIDs{IDs: add})
+	if err != nil {
+		return nil, err
+	}
+	change, err := s.Store.NewID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.changeMembers(ctx, g.ConnectionID, change, g.ID, existing.IDs, remove)
+}
+
+// changeMembers adds and removes members, at most perChange together, and stores them in the copy.
+func (s *Groups) changeMembers(
+	ctx context.Context, connectionID, id, nodeID string, add, remove []string,
+) (*directory.Group, error) {
+	done, err := questions.ChangeMembers.Ask(ctx, s.Bus, questions.MembersChange{
+		ID: id, NodeID: nodeID, Add: add, Remove: remove,
+	})
+	if unclear(err) && !bus.Unheard(err) {
+		outcome, unsettled := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: id})
+		if unsettled != nil {
+			return nil, apperr.Unknown(errors.Join(err, unsettled))
+		}
+		if outcome.Applied { // its memberships come by events
+			done, err = questions.MembersChanged{}, nil
+		}
+	}
+	if err != nil {
+		return nil, told(err)
+	}
+	if len(done.Unknown) > 0 {
+		return nil, unknownMembers(done.Unknown)
+	}
+	return docstore.Write(docstore.Aside(directory.InMembersTurn(ctx, nodeID)), s.Store,
+		func(tx *docstore.Tx) (*directory.Group, error) {
+			return directory.PutMembers(ctx, tx, connectionID, nodeID, done.Memberships, done.Ended)
+		})
+}
+
+// tryOut answers a dry run.
+func (s *Groups) tryOut(ctx context.Context, j job) (*directory.Group, error) {
+	state := questions.NodeState{}
+	if j.change.DryRun = true; j.change.Action != "" {
+		var err error
+		if state, err = questions.ChangeNode.Ask(ctx, s.Bus, j.change); err != nil {
+			return nil, told(err)
+		}
+	}
+	nodeID, err := idOf(j.change.NodeID, state)
+	if err != nil {
+		return nil, err
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (*directory.Group, error) {
+		return directory.PutGroup(ctx, tx, nodeID, state, j.link)
+	})
+}
+
+func (s *Groups) drop(ctx context.Context, id string) error {
+	return docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+		return intents.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+	})
+}
+
+// DueIntents lists intents that requests have left open because a service died or did not answer.
+func DueIntents(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return intents.Due(ctx, s, limit)
+}
+
+// Finish ends an intent that a request has left open.
+func (s *Groups) Finish(ctx context.Context, id string) error {
+	doc, err := intents.Find(ctx, s.Store, id)
+	if err != nil {
+		return err
+	}
+	i, err := doc.Value()
+	if err != nil {
+		return err
+	}
+	ctx = request.With(ctx, request.Info{ID: i.RequestID, Tenant: i.TenantID, Actor: i.Actor,
+		PayloadOrigin: i.PayloadOrigin})
+	link := directory.Link{ConnectionID: i.ConnectionID, ExternalID: i.ExternalID, Gone: i.Gone, Event: i.Event}
+	if !i.NodeDone && i.Change.Action != "" {
+		outcome, err := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: id})
+		if err != nil {
+			return err
+		}
+		if !outcome.Applied || len(outcome.Node) == 0 {
+			return s.drop(ctx, id)
+		}
+		if _, err := s.fulfil(ctx, id, i.Change.NodeID, outcome.NodeState, link); err != nil {
+			return err
+		}
+	} else if !i.NodeDone {
+		if _, err := s.fulfil(ctx, id, i.Change.NodeID, questions.NodeState{}, link); err != nil {
+			return err
+		}
+	}
+	if doc, err = intents.Find(ctx, s.Store, id); err != nil {
+		return err
+	}
+	if i, err = doc.Value(); err != nil {
+		return err
+	}
+	at := &directory.Group{Meta: docstore.Meta{ID: i.Change.NodeID}, ConnectionID: i.ConnectionID}
+	_, err = s.finishMembers(ctx, id, at, i.Add, i.Remove)
+	return err
+}
+
+// unclear reports whether it is unknown, after err, if the change was made. Every other error is a refusal.
+func unclear(err error) bool {
+	switch apperr.KindOf(err) {
+	case apperr.Unavailable, apperr.OutcomeUnknown, apperr.Internal:
+		return true
+	}
+	return false
+}
+
+// told makes of a refusal of the organization service one that names attributes.
+func told(err error) error {
+	if _, typed := errors.AsType[*scim.Error](err); typed {
+		return err
+	}
+	e, ours := errors.AsType[*apperr.Error](err)
+	if !ours {
+		return err
+	}
+	if e.Kind == apperr.InvalidParameters {
+		return scim.With(scim.InvalidValue, relocated(e))
+	}
+	return err
+}
+
+// relocated names displayName where the organization service names the node's name.
+func relocated(e *apperr.Error) *apperr.Error {
+	moved, _ := errors.AsType[*apperr.Error](apperr.Relocate(e, func(member string) string {
+		if member == "name" {
+			return "displayName"
+		}
+		return member
+	}))
+	return moved
+}

@@ -1,0 +1,385 @@
+// Package people makes, changes, shows and removes users for the clients of connections. The users service carries each
+// change out, at most once; the link is stored first, as intended, so that a crash between the two is made good.
+package people
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
+	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
+	"github.com/idplatform/idplatform/services/provisioning/internal/gate"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/mapping"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/patch"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/resource"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/schema"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// Deps are what Users need. All are required.
+type Deps struct {
+	Store *docstore.Store
+	Bus   *bus.Bus
+	Gate  *gate.Gate
+	Base  string // the URI of the service: https://id.example.com/scim/v2
+}
+
+// Users are the use cases.
+type Users struct{ Deps }
+
+// New makes the use cases.
+func New(d Deps) *Users { return &Users{d} }
+
+// Collections are the collections that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{intents.Def()} }
+
+// Match reports whether a request allows its change of a resource with an entity tag; nil allows any.
+type Match func(tag string) bool
+
+// Check returns apperr.VersionMismatch if the request wants another version of the resource.
+func (m Match) Check(tag string) error {
+	if m == nil || m(tag) {
+		return nil
+	}
+	return apperr.New(apperr.VersionMismatch, "the resource has changed; its version is now %s", tag)
+}
+
+// Call is what a request says beside its body.
+type Call struct {
+	Connection *connection.Connection
+	Match      Match
+	Ignored    *resource.Ignored
+	// Method, Path and Body are of the request, to be kept if it is held.
+	Method, Path, Body string
+}
+
+// Kind is the resource type of a connection's users.
+func Kind(c *connection.Connection) *schema.Resource { return schema.User.With(c.Extensions...) }
+
+const maxExternalID = 255 // characters
+
+// wish is what a request wants a user to become.
+type wish struct {
+	before, after resource.Object // in canonical form
+	profile       mapping.Profile
+	externalID    string
+}
+
+// wishOf makes the wish of a changed resource: what the connection does not own stays as it is.
+func (s *Users) wishOf(call Call, before, after resource.Object) (wish, error) {
+	c := call.Connection
+	owns := c.Owns
+	if len(before) == 0 { // nobody can be made without a name
+		owns = append(slices.Clone(owns), "username")
+	}
+	restricted, ignored := mapping.Restrict(Kind(c), before, after, owns)
+	for _, name := range ignored {
+		call.Ignored.Add(name)
+	}
+	if c.AcceptPassword != "1" {
+		if _, has := restricted["password"]; has {
+			call.Ignored.Add("password")
+			delete(restricted, "password")
+		}
+	}
+	w := wish{before: before, after: restricted}
+	w.externalID, _ = restricted["externalId"].(string)
+	if utf8.RuneCountInString(w.externalID) > maxExternalID {
+		return w, scim.Invalid(scim.InvalidValue, "externalId", "must have at most %d characters", maxExternalID)
+	}
+	if err := schemaRequired(restricted); err != nil {
+		return w, err
+	}
+	var err error
+	w.profile, err = mapping.ToProfile(Kind(c), restricted)
+	return w, err
+}
+
+func schemaRequired(r resource.Object) error { return resource.Required(schema.User, r) }
+
+// Create makes a user, adopts one, or revives the link of one that is gone or inactive. Its errors are those of
+// resources (scim.Error), and apperr.AlreadyExists, InvalidState, Unavailable or OutcomeUnknown.
+func (s *Users) Create(ctx context.Context, call Call, sent resource.Object) (*directory.User, error) {
+	r, err := resource.Read(Kind(call.Connection), sent, call.Ignored)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.wishOf(call, resource.Object{}, r)
+	if err != nil {
+		return nil, err
+	}
+	known, err := s.known(ctx, call.Connection, w)
+	if err != nil {
+		return nil, err
+	}
+	if known != nil && !known.Deleted {
+		return s.revive(ctx, call, known, w)
+	}
+	return s.make(ctx, call, known, w)
+}
+
+// known returns the link that a POST means, by externalId, else by userName; nil if there is none. The error is
+// apperr.AlreadyExists if it is one of an active user.
+func (s *Users) known(ctx context.Context, c *connection.Connection, w wish) (*directory.User, error) {
+	var u *directory.User
+	var err error
+	if w.externalID != "" {
+		u, err = directory.UserByExternal(ctx, s.Store, c.ID, w.externalID)
+	}
+	if w.externalID == "" || apperr.IsNotFound(err) {
+		u, err = directory.UserByName(ctx, s.Store, c.ID, w.profile.Username)
+	}
+	if apperr.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, err
+	}
+	if u.Live() && u.Record.Status == mapping.Active {
+		return nil, scim.With(scim.Uniqueness, apperr.Taken("userName"))
+	}
+	return u, nil
+}
+
+// make makes a user. gone is the link to a deleted one with the same externalId, which it replaces.
+func (s *Users) make(ctx context.Context, call Call, gone *directory.User, w wish) (*directory.User, error) {
+	c := call.Connection
+	status := mapping.Active
+	if w.profile.Active != nil && !*w.profile.Active {
+		status = mapping.Disabled
+	}
+	change, err := s.changeOf(ctx, c, questions.CreateUser, w, status)
+	if err != nil {
+		return nil, err
+	}
+	j := job{
+		call: call, change: change, claim: claimOf(c, w), replaces: gone, stored: true,
+		link: directory.Link{ConnectionID: c.ID, ExternalID: &w.externalID, Event: "created"},
+	}
+	u, err := s.carry(ctx, j)
+	if apperr.KindOf(err) != apperr.AlreadyExists || c.Adopt == connection.AdoptNever {
+		return u, err
+	}
+	found, ours := s.adoptable(ctx, c, w)
+	if ours != nil {
+		return nil, ours
+	}
+	if found == nil {
+		return nil, err
+	}
+	j.change.Action, j.change.UserID, j.change.Version = questions.UpdateUser, found.ID, found.Version
+	j.link.Event = "adopted"
+	return s.carry(ctx, j)
+}
+
+// claimOf is the text by which of several requests that make the same user only one succeeds.
+func claimOf(c *connection.Connection, w wish) string {
+	if w.externalID != "" {
+		return c.ID + "/e/" + w.externalID
+	}
+	return c.ID + "/n/" + strings.ToLower(w.profile.Username)
+}
+
+// revive makes a user active again that the client had deleted or disabled.
+func (s *Users) revive(ctx context.Context, call Call, u *directory.User, w wish) (*directory.User, error) {
+	before, err := u.Resource(Kind(call.Connection), mapping.UserView{})
+	if err != nil {
+		return nil, err
+	}
+	if w, err = s.wishOf(call, before, w.after); err != nil { // what it does not own stays as it is
+		return nil, err
+	}
+	action, status := questions.UpdateUser, mapping.Active
+	if w.profile.Active != nil && !*w.profile.Active {
+		status = mapping.Disabled
+	}
+	if u.Record.Status == mapping.Resigned {
+		action = questions.ReinstateUser
+	}
+	change, err := s.changeOf(ctx, call.Connection, action, w, status)
+	if err != nil {
+		return nil, err
+	}
+	change.UserID = u.ID
+	here := false
+	link := directory.Link{ConnectionID: u.ConnectionID, Gone: &here, Event: "revived"}
+	if w.externalID != "" {
+		link.ExternalID = &w.externalID
+	}
+	return s.carry(ctx, job{call: call, change: change, link: link, stored: true})
+}
+
+// Get returns a user. The error is apperr.NotFound.
+func (s *Users) Get(ctx context.Context, c *connection.Connection, id string) (*directory.User, error) {
+	return directory.GetUser(ctx, s.Store, c.ID, id)
+}
+
+// Replace gives a user the attributes of a resource. What it leaves out is cleared, save active, password and
+// externalId.
+func (s *Users) Replace(ctx context.Context, call Call, id string, sent resource.Object) (*directory.User, error) {
+	r, err := resource.Read(Kind(call.Connection), sent, call.Ignored)
+	if err != nil {
+		return nil, err
+	}
+	if err := schemaRequired(r); err != nil {
+		return nil, err
+	}
+	return s.change(ctx, call, id, func(before resource.Object) (resource.Object, error) {
+		after := resource.Clone(r)
+		for _, name := range []string{"active", "externalId"} {
+			if _, has := after[name]; !has && before[name] != nil {
+				after[name] = before[name]
+			}
+		}
+		return after, nil
+	})
+}
+
+// Patch applies operations to a user: all or, with an error, none.
+func (s *Users) Patch(ctx context.Context, call Call, id string, operations []patch.Operation) (*directory.User,
+	error) {
+	return s.change(ctx, call, id, func(before resource.Object) (resource.Object, error) {
+		after, _, err := patch.User(Kind(call.Connection), before, operations, call.Ignored)
+		return after, err
+	})
+}
+
+// maxTries bounds how often a change is made again because another one was faster.
+const maxTries = 8
+
+// change makes a user what edit makes of its resource. If others change the user at the same time, it reads it again.
+func (s *Users) change(
+	ctx context.Context, call Call, id string, edit func(resource.Object) (resource.Object, error),
+) (*directory.User, error) {
+	for tries := 1; ; tries++ {
+		u, err := s.Get(ctx, call.Connection, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := call.Match.Check(u.Tag()); err != nil {
+			return nil, err
+		}
+		changed, err := s.changeOnce(ctx, call, u, edit)
+		if apperr.KindOf(err) != apperr.VersionMismatch || tries == maxTries {
+			return changed, err
+		}
+		if err := s.refresh(ctx, u); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *Users) changeOnce(
+	ctx context.Context, call Call, u *directory.User, edit func(resource.Object) (resource.Object, error),
+) (*directory.User, error) {
+	before, err := u.Resource(Kind(call.Connection), mapping.UserView{})
+	if err != nil {
+		return nil, err
+	}
+	after, err := edit(before)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.wishOf(call, before, after)
+	if err != nil {
+		return nil, err
+	}
+	if same(before, w.after) {
+		return u, nil
+	}
+	action, status := questions.UpdateUser, ""
+	was := u.Record.Status
+	if a := w.profile.Active; a != nil && *a != (was == mapping.Active) {
+		status = mapping.Disabled
+		if *a {
+			status = mapping.Active
+		}
+		if *a && was == mapping.Resigned {
+			action = questions.ReinstateUser
+		}
+	}
+	change, err := s.changeOf(ctx, call.Connection, action, w, status)
+	if err != nil {
+		return nil, err
+	}
+	change.UserID, change.Version = u.ID, u.UserVersion
+	j := job{call: call, change: change, link: directory.Link{ConnectionID: u.ConnectionID}}
+	if w.externalID != u.ExternalID {
+		j.link.ExternalID, j.stored = &w.externalID, true
+	}
+	if status == mapping.Disabled && was == mapping.Active {
+		return s.gated(ctx, j, u)
+	}
+	return s.carry(ctx, j)
+}
+
+// same reports whether two resources have the same attributes, save those that clients cannot write.
+func same(a, b resource.Object) bool {
+	left := func(o resource.Object) resource.Object {
+		kept := maps.Clone(o)
+		for _, name := range []string{"id", "meta", "schemas", "groups"} {
+			delete(kept, name)
+		}
+		return kept
+	}
+	return reflect.DeepEqual(left(a), left(b))
+}
+
+// gated carries out a removal, unless the gate holds it.
+func (s *Users) gated(ctx context.Context, j job, u *directory.User) (*directory.User, error) {
+	if err := s.pass(ctx, j.call, u); err != nil {
+		return nil, err
+	}
+	changed, err := s.carry(ctx, j)
+	if err != nil && !unclear(err) {
+		s.Gate.Release(ctx, j.call.Connection.ID)
+	}
+	return changed, err
+}
+
+func (s *Users) pass(ctx context.Context, call Call, u *directory.User) error {
+	return s.Gate.Pass(ctx, call.Connection, gate.Request{
+		Type: "User", ResourceID: u.ID, Display: u.Record.Username, Method: call.Method, Path: call.Path,
+		Body: gate.Redacted(call.Body), Tag: u.Tag(), Reason: "too many users are disabled or deleted",
+	}, false)
+}
+
+// Delete does what the connection's on_delete says, and hides the user from the client.
+func (s *Users) Delete(ctx context.Context, call Call, id string) error {
+	u, err := s.Get(ctx, call.Connection, id)
+	if err != nil {
+		return err
+	}
+	if err := call.Match.Check(u.Tag()); err != nil {
+		return err
+	}
+	gone := true
+	change := questions.UserChange{UserID: u.ID, Action: questions.UpdateUser}
+	j := job{call: call, stored: true,
+		link: directory.Link{ConnectionID: u.ConnectionID, Gone: &gone, Event: "gone"}}
+	switch call.Connection.OnDelete {
+	case connection.Resign:
+		change.Action = questions.ResignUser
+	case connection.Delete:
+		change.Action, j.link.Deleted = questions.DeleteUser, true
+	default:
+		if u.Record.Status != mapping.Resigned {
+			change.Profile = []byte(`{"status":"0"}`)
+		}
+	}
+	j.change = change
+	if u.Record.Status == mapping.Active || j.link.Deleted {
+		_, err = s.gated(ctx, j, u)
+	} else {
+		_, err = s.carry(ctx, j)
+	}
+	return err
+}

@@ -1,0 +1,73 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
+	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/session"
+)
+
+// onUser keeps the copies of users up to date, and ends the sessions of those who may not sign in any more or have a
+// new password.
+func (a *app) onUser(ctx context.Context, e bus.Event) error {
+	if strings.HasSuffix(e.Type, ".deleted") {
+		return a.forgetUser(ctx, e.Subject)
+	}
+	var data struct {
+		Record json.RawMessage `json:"record"`
+	}
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return err
+	}
+	current, err := person.Update(ctx, a.Store, e.Subject, questions.SignedIn{User: data.Record, Sequence: e.Sequence})
+	if err != nil || !current {
+		return err
+	}
+	user, err := person.Parse(data.Record)
+	if err != nil {
+		return err
+	}
+	if user.Gone(a.Store.Now()) {
+		return a.endUser(ctx, e.Subject)
+	}
+	if user.TimePasswordChanged.IsZero() {
+		return nil
+	}
+	return a.sessions.EndBefore(ctx, e.Subject, user.TimePasswordChanged)
+}
+
+// endUser ends the sessions of a user who may not sign in any more, and what applications may do without one.
+func (a *app) endUser(ctx context.Context, id string) error {
+	if err := a.sessions.EndOfUser(ctx, id); err != nil {
+		return err
+	}
+	return docstore.Do(ctx, a.Store, func(tx *docstore.Tx) error { return oidc.EndUser(ctx, tx, id, "") })
+}
+
+// forgetUser ends the sessions of a deleted user, and deletes all that is known of it.
+func (a *app) forgetUser(ctx context.Context, id string) error {
+	if err := a.endUser(ctx, id); err != nil {
+		return err
+	}
+	return docstore.Do(ctx, a.Store, func(tx *docstore.Tx) error {
+		if err := person.Forget(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := session.ForgetUser(ctx, tx, id); err != nil {
+			return err
+		}
+		return consent.Forget(ctx, tx, id, "")
+	})
+}
+
+// onApplication deletes the consents for an application that is deleted.
+func (a *app) onApplication(ctx context.Context, e bus.Event) error {
+	return docstore.Do(ctx, a.Store, func(tx *docstore.Tx) error { return consent.Forget(ctx, tx, "", e.Subject) })
+}

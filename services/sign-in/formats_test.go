@@ -1,0 +1,134 @@
+package signin_test
+
+import (
+	"cmp"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// Later versions must be able to read stored documents: whoever changes a golden file provides for the old form.
+func TestGoldenDocuments(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began := w.Clock.Now()
+	c := w.clients["portal"]
+	c.SignIn.Consent = true
+	w.clients["portal"] = c
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).press("agree")
+	b.answered(callback)
+	settings := w.admin().Patch("/v1/sign-in/settings", object{"name": "Acme", "colour": "#1a5fb4",
+		"texts": object{"help": object{"en": "Call 4711."}}}).ID()
+	for name, document := range map[string]struct{ collection, id string }{
+		"session":  {"sessions", w.sessions()[0].(object)["id"].(string)},
+		"consent":  {"consents", first(w.admin().Get("/v1/consents"))["id"].(string)},
+		"settings": {"settings", settings}, "person": {"people", "20"},
+	} {
+		testkit.GoldenDocument(t, w.Service, began, name, document.collection, document.id)
+	}
+}
+
+func first(list *testkit.Answer) object { return list.Object()["items"].([]any)[0].(object) }
+
+func TestSchemasAgreeWithRecords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.clients["portal"]
+	c.SignIn.Consent = true
+	w.clients["portal"] = c
+	w.browser().get(w.authorize("portal")).signIn("ann", password).press("agree").answered(callback)
+	testkit.SchemasAgree(t, w.Service, map[string]testkit.Described{
+		"Session":      {Record: w.sessions()[0].(object)},
+		"GivenConsent": {Record: first(w.admin().Get("/v1/consents"))},
+		"SignInSettings": {Record: w.admin().Get("/v1/sign-in/settings").Object(),
+			Inputs: []string{"SignInSettingsInput"}},
+	})
+}
+
+// The events are a format that other services and clients rely on.
+func TestGoldenEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began := w.Clock.Now()
+	tick := func() { w.Clock.Advance(time.Second) }
+	c := w.clients["portal"]
+	c.SignIn.Consent = true
+	w.clients["portal"] = c
+	b := w.browser()
+	b.header.Set("X-Forwarded-For", "203.0.113.9")
+	b.get(w.authorize("portal")).signIn("ann", "wrong")
+	tick()
+	b.signIn("ann", password)
+	tick()
+	b.press("agree").answered(callback)
+	tick()
+	b.get(w.authorize("wiki", "prompt", "login")).signIn("ann", password).answered("https://wiki.test/cb")
+	tick()
+	w.change(func() { w.refused["8"] = "not_granted" })
+	b.get(w.authorize("wiki")).shows(403, "Wiki")
+	tick()
+	w.admin().Delete("/v1/consents/"+first(w.admin().Get("/v1/consents"))["id"].(string), nil).OK(nil)
+	tick()
+	w.admin().Patch("/v1/sign-in/settings", object{"name": "Acme"}).OK(nil)
+	tick()
+	b.get("/logout").send(url.Values{"confirm": {"yes"}})
+	var events []bus.Event
+	seen := map[string]bool{}
+	events = w.EventsUntil(func(e bus.Event) bool {
+		seen[e.Type] = true
+		return seen["idp.session.ended"] && seen["idp.sign_in_settings.updated"] && seen["idp.consent.withdrawn"] &&
+			seen["idp.sign_in.refused"]
+	})
+	for i := range events {
+		if events[i].Type == "idp.sign_in.failed" { // the flow's id is random
+			require.Empty(t, events[i].Actor)
+		} else if events[i].Type == "idp.session.created" {
+			require.Equal(t, base+"#20", events[i].Actor)
+		}
+	}
+	events = redacted(events)
+	slices.SortStableFunc(events, func(a, b bus.Event) int { // those of different records come in any order
+		return cmp.Or(a.Time.Std().Compare(b.Time.Std()), strings.Compare(a.Type, b.Type))
+	})
+	testkit.GoldenEvents(t, began, events,
+		"session.created", "session.stepped_up", "session.ended", "sign_in.completed", "sign_in.refused", "sign_in.failed",
+		"consent.given", "consent.withdrawn", "sign_in_settings.updated")
+	testkit.EventTypes(t, w.Service, "sign-in", began, append(events, w.reused()...), map[string]string{
+		"session": "Session", "consent": "GivenConsent", "sign_in_settings": "SignInSettings",
+	})
+}
+
+var randomID = regexp.MustCompile(`"(flow_id|id)":"[A-Za-z0-9_-]{22,26}"`)
+
+// redacted replaces the ids of flows and token families, which are random.
+func redacted(events []bus.Event) []bus.Event {
+	for i := range events {
+		events[i].Data = randomID.ReplaceAll(events[i].Data, []byte(`"$1":"random"`))
+		if len(events[i].Subject) >= 22 {
+			events[i].Subject = "random"
+		}
+	}
+	return events
+}
+
+// reused are the events about a code that was used twice.
+func (w *world) reused() []bus.Event {
+	w.t.Helper()
+	rp := w.relyingParty("portal")
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).press("agree")
+	code := b.answered(callback).Get("code")
+	_, err := rp.config.Exchange(rp.ctx, code)
+	w.must(err)
+	_, err = rp.config.Exchange(rp.ctx, code)
+	require.Error(w.t, err)
+	events := w.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.token_family.reused" })
+	return redacted(events[len(events)-1:])
+}

@@ -1,0 +1,171 @@
+// Package client knows the applications and the login templates of each tenant, as far as sign-in needs them. It asks
+// their owners (applications, identity-sources) and keeps the answers: until an event says that something of the tenant
+// has changed, and for ten minutes at most, so that people can sign in while an owner is away for a moment.
+package client
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+const (
+	// good is how long an answer is used without its owner.
+	good = 10 * time.Minute
+	// maxAnswers bounds the answers that a replica keeps of each kind. The least used are dropped first.
+	maxAnswers = 10_000
+	// maxName bounds the names that are looked up, in bytes: those of applications are shorter.
+	maxName = 2048
+)
+
+// Clients are the applications and login templates, for one replica. They are safe for concurrent use.
+type Clients struct {
+	bus       *bus.Bus
+	clock     clock.Clock
+	follower  atomic.Pointer[bus.Follower]
+	all       atomic.Int64 // how often everything was dropped
+	mu        sync.Mutex
+	changes   map[string]int64 // how many events each tenant had
+	clients   *otter.Cache[string, answer[questions.Client]]
+	templates *otter.Cache[string, answer[questions.LoginTemplate]]
+}
+
+// answer is what an owner has answered, and when it was asked.
+type answer[T any] struct {
+	value T
+	asked clock.Time
+	age   age
+}
+
+// age counts what has happened since the start. An answer is out of date once it differs.
+type age struct{ all, tenant int64 }
+
+// New makes an empty cache. Follower must run for as long as it is used.
+func New(b *bus.Bus, clk clock.Clock) *Clients {
+	return &Clients{
+		bus: b, clock: clk, changes: map[string]int64{},
+		clients:   otter.Must(&otter.Options[string, answer[questions.Client]]{MaximumSize: maxAnswers}),
+		templates: otter.Must(&otter.Options[string, answer[questions.LoginTemplate]]{MaximumSize: maxAnswers}),
+	}
+}
+
+// Follower drops what events say is out of date.
+func (c *Clients) Follower() bus.FollowerConfig {
+	return bus.FollowerConfig{
+		Name: "clients",
+		Subjects: []string{
+			"idp.events.*.application.*", "idp.events.*.protocol.*", "idp.events.*.auth_template.*",
+			"idp.events.*.auth_method.*", "idp.events.*.connection.*",
+		},
+		Snapshot: func(context.Context) error {
+			c.all.Add(1)
+			return nil
+		},
+		Handle: func(_ context.Context, e bus.Event) error {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.changes[e.Tenant]++
+			return nil
+		},
+		Started: func(f *bus.Follower) { c.follower.Store(f) },
+	}
+}
+
+// Of returns an application of the tenant. A service of CAS is named by its URL, of which the query does not count. The
+// error is apperr.NotFound, or Unavailable if the applications service does not answer and has not within ten minutes.
+func (c *Clients) Of(ctx context.Context, name questions.ClientName) (questions.Client, error) {
+	key := name.ClientID
+	switch {
+	case name.ClientID != "":
+		key = "c" + key
+	case name.AppID != "":
+		key = "a" + name.AppID
+	case name.SPEntity != "":
+		key = "e" + name.SPEntity
+	default:
+		var ok bool
+		if name.Service, ok = place(name.Service); !ok {
+			return questions.Client{}, apperr.Missing("application")
+		}
+		key = "s" + name.Service
+	}
+	if len(key) > maxName {
+		return questions.Client{}, apperr.Missing("application")
+	}
+	return ask(ctx, c, c.clients, key, func() (questions.Client, error) {
+		return questions.ClientOf.Ask(ctx, c.bus, name)
+	})
+}
+
+// Template returns a login template of the tenant; its default for an empty code. The error is apperr.Unavailable if
+// the identity-sources service does not answer and has not within ten minutes.
+func (c *Clients) Template(ctx context.Context, code string) (questions.LoginTemplate, error) {
+	if len(code) > maxName {
+		return questions.LoginTemplate{}, nil
+	}
+	return ask(ctx, c, c.templates, code, func() (questions.LoginTemplate, error) {
+		return questions.LoginTemplateOf.Ask(ctx, c.bus, questions.TemplateCode{Code: code})
+	})
+}
+
+// place is a URL without its query and fragment. ok is false if it is none of a web server.
+func place(service string) (text string, ok bool) {
+	u, err := url.Parse(service)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return "", false
+	}
+	text, _, _ = strings.Cut(service, "#")
+	text, _, _ = strings.Cut(text, "?")
+	return text, true
+}
+
+// ask returns the kept answer, if it is up to date, or asks. While events do not arrive nobody knows whether it is: the
+// owner is then asked, and the kept answer is used without its answer.
+func ask[T any](
+	ctx context.Context, c *Clients, cache *otter.Cache[string, answer[T]], key string, question func() (T, error),
+) (T, error) {
+	tenant := request.Tenant(ctx)
+	key = tenant + "/" + key
+	now, age := c.clock.Now(), c.age(tenant)
+	kept, ok := cache.GetIfPresent(key)
+	ok = ok && kept.age == age && now.Before(kept.asked.Add(good))
+	if ok && c.hears() {
+		return kept.value, nil
+	}
+	value, err := question()
+	switch {
+	case err == nil:
+		cache.Set(key, answer[T]{value, now, age}) // what changed meanwhile makes it out of date
+		return value, nil
+	case apperr.IsNotFound(err):
+		cache.Invalidate(key)
+	case ok && apperr.KindOf(err) == apperr.Unavailable:
+		return kept.value, nil
+	}
+	var none T
+	return none, err
+}
+
+func (c *Clients) age(tenant string) age {
+	all := c.all.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return age{all, c.changes[tenant]}
+}
+
+// hears reports whether events arrive.
+func (c *Clients) hears() bool {
+	f := c.follower.Load()
+	return f != nil && f.Ready() == nil && f.Age() == 0
+}

@@ -1,0 +1,169 @@
+// Package consent is the domain of consents: what a person has agreed that an application may know.
+package consent
+
+import (
+	"context"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+)
+
+// Consent is a person's agreement. It has the same JSON form in the API, in events and in the store.
+type Consent struct {
+	docstore.Meta
+	UserID string   `json:"user_id"`
+	AppID  string   `json:"app_id"`
+	Scopes []string `json:"scopes"` // in the order of their names
+}
+
+const (
+	byUser    = "user_id"
+	byApp     = "app_id"
+	byBoth    = "both"
+	byCreated = "time_created"
+)
+
+var consents = docstore.Define(docstore.Schema[Consent]{
+	Name: "consents", Noun: "consent", Sortable: []string{byCreated},
+	Indexes: []docstore.Index[Consent]{
+		docstore.Unique(docstore.ByText(byBoth, func(c *Consent) string { return c.UserID + "/" + c.AppID }), "app_id"),
+		docstore.ByText(byUser, func(c *Consent) string { return c.UserID }),
+		docstore.ByText(byApp, func(c *Consent) string { return c.AppID }),
+		docstore.ByNumber(byCreated, func(c *Consent) docstore.Value { return docstore.Moment(c.TimeCreated) }),
+	},
+})
+
+// Collections are the collections that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{consents.Def()} }
+
+// Doc is a consent as read or written.
+type Doc = docstore.Doc[Consent]
+
+// Consents are the use cases.
+type Consents struct {
+	Store *docstore.Store
+	// Withdrawn ends, in the same transaction, what the application has got; optional.
+	Withdrawn func(ctx context.Context, tx *docstore.Tx, userID, appID string) error
+}
+
+func of(userID, appID string) docstore.Filter {
+	return docstore.Eq(byBoth, docstore.Text(userID+"/"+appID))
+}
+
+// Covers reports whether a person has agreed to all scopes for an application.
+func (s *Consents) Covers(ctx context.Context, userID, appID string, scopes []string) (bool, error) {
+	doc, err := consents.First(ctx, s.Store, of(userID, appID))
+	if apperr.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	c, err := doc.Value()
+	return err == nil && c.covers(scopes), err
+}
+
+func (c *Consent) covers(scopes []string) bool {
+	return !slices.ContainsFunc(scopes, func(scope string) bool { return !slices.Contains(c.Scopes, scope) })
+}
+
+// Give notes that a person agrees to further scopes for an application.
+func (s *Consents) Give(ctx context.Context, userID, appID string, scopes []string) error {
+	id, err := s.Store.NewID(ctx)
+	if err != nil {
+		return err
+	}
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		found, err := consents.LoadWhere(ctx, tx, of(userID, appID), "", 1)
+		if err != nil {
+			return err
+		}
+		var doc Doc
+		if len(found) == 0 {
+			doc, err = consents.Insert(ctx, tx, &Consent{Meta: docstore.Meta{ID: id}, UserID: userID, AppID: appID,
+				Scopes: union(nil, scopes)})
+		} else {
+			found[0].Scopes = union(found[0].Scopes, scopes)
+			doc, err = consents.Replace(ctx, tx, found[0])
+		}
+		if err != nil || !doc.Changed() {
+			return err
+		}
+		return tell(ctx, tx, "given", &doc)
+	})
+}
+
+func union(a, b []string) []string {
+	all := append(slices.Clone(a), b...)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	if all == nil {
+		all = []string{}
+	}
+	return all
+}
+
+// Get returns a consent. The error is apperr.NotFound.
+func (s *Consents) Get(ctx context.Context, id string) (Doc, error) {
+	return consents.Find(ctx, s.Store, id)
+}
+
+// List returns a page of the consents of a user and for an application; empty ids are all.
+func (s *Consents) List(ctx context.Context, userID, appID string, p docstore.Paging) (docstore.Page[Consent], error) {
+	return consents.List(ctx, s.Store,
+		docstore.And(docstore.EqOrAll(byUser, userID), docstore.EqOrAll(byApp, appID)), p)
+}
+
+// OfUser returns the consents of a user, at most limit.
+func (s *Consents) OfUser(ctx context.Context, userID string, limit int) ([]*Consent, error) {
+	page, err := consents.Page(ctx, s.Store, docstore.Query{
+		Filter: docstore.Eq(byUser, docstore.Text(userID)), Limit: limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*Consent, len(page.Docs))
+	for i := range page.Docs {
+		if all[i], err = page.Docs[i].Value(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Withdraw deletes a consent: the person is asked again. userID, if not empty, is whose it must be. The error is
+// apperr.NotFound or VersionMismatch.
+func (s *Consents) Withdraw(ctx context.Context, id, userID string) (docstore.Deleted, error) {
+	return docstore.Deleted{ID: id}, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		c, err := consents.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if userID != "" && c.UserID != userID {
+			return apperr.Missing("consent")
+		}
+		doc, err := consents.Delete(ctx, tx, c)
+		if err == nil && s.Withdrawn != nil {
+			err = s.Withdrawn(ctx, tx, c.UserID, c.AppID)
+		}
+		if err != nil {
+			return err
+		}
+		return tell(ctx, tx, "withdrawn", &doc)
+	})
+}
+
+// Forget deletes the consents of a user who is deleted, or for an application that is; the other id is empty.
+func Forget(ctx context.Context, tx *docstore.Tx, userID, appID string) error {
+	where := docstore.Eq(byUser, docstore.Text(userID))
+	if appID != "" {
+		where = docstore.Eq(byApp, docstore.Text(appID))
+	}
+	return consents.DeleteWhere(ctx, tx, where, func(doc Doc) error { return tell(ctx, tx, "withdrawn", &doc) })
+}
+
+func tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "consent", Source: "/consents"}, action, doc, nil)
+}

@@ -1,0 +1,345 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
+	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+	"github.com/idplatform/idplatform/services/sign-in/internal/session"
+	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
+)
+
+// Clients know the applications and the login templates of the tenant. Errors are apperr.NotFound and Unavailable.
+type Clients interface {
+	Of(ctx context.Context, name questions.ClientName) (questions.Client, error)
+	Template(ctx context.Context, code string) (questions.LoginTemplate, error)
+}
+
+// Deps are what an Engine needs. All are required.
+type Deps struct {
+	Store     *docstore.Store
+	Bus       *bus.Bus
+	Keys      *secret.Keyring
+	Clients   Clients
+	Sessions  *session.Sessions
+	Consents  *consent.Consents
+	Settings  *settings.Service
+	Protocols map[string]protocol.Protocol // by name
+}
+
+// Engine leads people through their flows, for all tenants.
+type Engine struct {
+	Deps
+	users    *users
+	failures *failures
+}
+
+// New makes an engine.
+func New(d Deps) *Engine {
+	return &Engine{d, &users{bus: d.Bus}, newFailures(d.Store.Now)}
+}
+
+// Visitor is who sends a request.
+type Visitor struct {
+	Issuer  string
+	Browser string // the hash of its cookie
+	Cookie  string // the session's
+	Address string
+	Agent   string
+}
+
+// Kind says what a person sees.
+type Kind int
+
+// What a person sees.
+const (
+	SignIn Kind = iota
+	ChangePassword
+	ChooseAccount
+	Consent
+	Refused // by permissions, or for want of an account
+	Missing // methods that the application demands, and the service does not have
+	Unknown // the application
+	Away    // a service that must be asked does not answer
+	TooMany // failures
+	Leave   // the answer goes to the application
+)
+
+// View is what a person sees, and what the page needs for it.
+type View struct {
+	Kind    Kind
+	Flow    *Flow
+	App     questions.Client
+	Session *session.Session
+	User    *person.User
+	// Select is set where a person who is signed in may go on, or sign in as another one.
+	Select   bool
+	Accounts []questions.SubAccount
+	Methods  []string // that are missing
+	Reason   string   // why it is refused
+	RuleID   string
+	Answer   protocol.Answer
+	Cookie   string // of a new session
+	err      error
+}
+
+// ACR of a sign-in with one factor.
+const aal1 = "urn:idplatform:aal:1"
+
+// Arrive is the way of a request that has no stored flow.
+func (e *Engine) Arrive(ctx context.Context, r protocol.Request, v Visitor) (View, error) {
+	return e.Show(ctx, fresh(r), v)
+}
+
+// Show returns what a person sees now. If nothing is left to ask, it finishes the flow with the application's answer.
+func (e *Engine) Show(ctx context.Context, f *Flow, v Visitor) (View, error) {
+	current, err := e.Sessions.Of(ctx, v.Cookie)
+	if err != nil {
+		return View{}, err
+	}
+	view, refusal, err := e.look(ctx, f, current)
+	if apperr.KindOf(err) == apperr.Unavailable && err != nil {
+		view.Kind, view.err = Away, err
+		if f.Request.Passive {
+			refusal, err = protocol.Unavailable, nil
+		} else {
+			return view, nil
+		}
+	}
+	switch {
+	case err != nil:
+		return View{}, err
+	case refusal != "":
+		return e.refuse(ctx, view, v, refusal)
+	case view.Kind == Leave:
+		return e.grant(ctx, view, v)
+	case view.Kind == Refused:
+		return view, e.tellRefused(ctx, view, v)
+	}
+	return view, nil
+}
+
+// look finds out what is due. A refusal is for the application.
+func (e *Engine) look(ctx context.Context, f *Flow, current *session.Session) (View, protocol.Refusal, error) {
+	view, r := View{Kind: SignIn, Flow: f, Session: current}, f.Request
+	if err := e.learnApp(ctx, &view); err != nil || view.Kind == Unknown {
+		return view, "", err
+	}
+	if f.Denied {
+		return view, protocol.AccessDenied, nil
+	}
+	if r.ACREssential && len(r.ACR) > 0 && !slices.Contains(r.ACR, aal1) {
+		return view, protocol.UnmetACR, nil
+	}
+	if len(view.Methods) > 0 {
+		view.Kind = Missing
+		return view, passive(r, protocol.LoginRequired), nil
+	}
+	if f.MustChange {
+		view.Kind = ChangePassword
+		return view, "", nil
+	}
+	if err := e.learnUser(ctx, &view); err != nil {
+		return view, "", err
+	}
+	if !e.serves(&view) {
+		view.Kind = SignIn
+		return view, passive(r, protocol.LoginRequired), nil
+	}
+	return e.door(ctx, view)
+}
+
+func passive(r protocol.Request, why protocol.Refusal) protocol.Refusal {
+	if r.Passive {
+		return why
+	}
+	return ""
+}
+
+// learnApp finds the application, and what it demands.
+func (e *Engine) learnApp(ctx context.Context, view *View) error {
+	var err error
+	if id := view.Flow.AppID; id != "" {
+		view.App, err = e.Clients.Of(ctx, questions.ClientName{AppID: id})
+		if apperr.IsNotFound(err) || err == nil && !view.App.Enabled {
+			view.Kind = Unknown
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	} else {
+		view.App.SSO = true
+	}
+	template, err := e.Clients.Template(ctx, view.App.LoginTemplate)
+	if err == nil && !template.Found && view.App.LoginTemplate != "" {
+		template, err = e.Clients.Template(ctx, "")
+	}
+	if err != nil {
+		return err
+	}
+	view.Methods = missing(template, view.App.MFA)
+	return nil
+}
+
+// learnUser finds the person of the browser's session. A session whose person may not sign in serves nobody.
+func (e *Engine) learnUser(ctx context.Context, view *View) error {
+	if view.Session == nil {
+		return nil
+	}
+	copied, err := person.Find(ctx, e.Store, view.Session.UserID)
+	if apperr.IsNotFound(err) {
+		view.Session = nil
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	view.User, err = person.Parse(copied.User)
+	if err == nil && view.User.Gone(e.Store.Now()) {
+		view.Session, view.User = nil, nil
+	}
+	return err
+}
+
+// serves reports whether the browser's session is good for the request.
+func (e *Engine) serves(view *View) bool {
+	f, s := view.Flow, view.Session
+	if s == nil {
+		return false
+	}
+	if f.signedIn() {
+		return f.SessionID == s.ID
+	}
+	r := f.Request
+	if f.Another || r.Fresh || !view.App.SSO {
+		return false
+	}
+	if r.MaxAge != nil && e.Store.Now().Sub(s.TimeSignedIn).Seconds() > float64(*r.MaxAge) {
+		return false
+	}
+	view.Select = r.SelectAccount
+	return !r.SelectAccount
+}
+
+// door is what lies between a person who is signed in and the application.
+func (e *Engine) door(ctx context.Context, view View) (View, protocol.Refusal, error) {
+	f, r := view.Flow, view.Flow.Request
+	if f.AppID == "" {
+		view.Kind = Leave
+		return view, "", nil
+	}
+	may, err := questions.MayUse.Ask(ctx, e.Bus, questions.Use{UserID: view.Session.UserID, AppID: f.AppID})
+	if err != nil {
+		return view, "", err
+	}
+	if !may.Allowed {
+		view.Kind, view.Reason, view.RuleID = Refused, may.Reason, may.RuleID
+		return view, passive(r, protocol.AccessDenied), nil
+	}
+	if view.App.SubAccounts {
+		if done, refusal, err := e.account(ctx, &view); err != nil || done {
+			return view, refusal, err
+		}
+	}
+	asked, err := e.asksConsent(ctx, view)
+	if err != nil {
+		return view, "", err
+	}
+	if asked {
+		view.Kind = Consent
+		return view, passive(r, protocol.ConsentRequired), nil
+	}
+	view.Kind = Leave
+	return view, "", nil
+}
+
+// ReasonNoAccount is the reason of a refusal for want of a sub-account.
+const ReasonNoAccount = "no_account"
+
+// account finds the sub-account. done says that the person has to choose, or is refused.
+func (e *Engine) account(ctx context.Context, view *View) (done bool, why protocol.Refusal, err error) {
+	f := view.Flow
+	of, err := questions.AccountsOfUser.Ask(ctx, e.Bus,
+		questions.AccountsQuestion{AppID: f.AppID, UserID: view.Session.UserID})
+	if err != nil {
+		return false, "", err
+	}
+	chosen := slices.IndexFunc(of.Accounts, func(a questions.SubAccount) bool { return a.ID == f.SubAccount })
+	switch {
+	case len(of.Accounts) == 0:
+		view.Kind, view.Reason = Refused, ReasonNoAccount
+		return true, passive(f.Request, protocol.AccessDenied), nil
+	case len(of.Accounts) == 1:
+		chosen = 0
+	case chosen < 0 && f.Request.Passive:
+		chosen = slices.IndexFunc(of.Accounts, func(a questions.SubAccount) bool { return a.IsDefault })
+		if chosen < 0 {
+			return true, protocol.LoginRequired, nil
+		}
+	case chosen < 0:
+		view.Kind, view.Accounts = ChooseAccount, of.Accounts
+		return true, "", nil
+	}
+	view.Accounts = of.Accounts[chosen : chosen+1]
+	return false, "", nil
+}
+
+func (e *Engine) asksConsent(ctx context.Context, view View) (bool, error) {
+	f, r := view.Flow, view.Flow.Request
+	if f.Consented || !view.App.SignIn.Consent && !r.AskConsent {
+		return false, nil
+	}
+	if r.AskConsent {
+		return true, nil
+	}
+	covered, err := e.Consents.Covers(ctx, view.Session.UserID, f.AppID, r.Consents)
+	return !covered, err
+}
+
+// missing are the types of methods that a login demands and the service does not have.
+func missing(t questions.LoginTemplate, mfa bool) []string {
+	const password = "password"
+	var types []string
+	used := !t.Found || len(t.Steps) == 0
+	for _, step := range t.Steps {
+		has := slices.ContainsFunc(step.Methods, func(m questions.LoginMethod) bool { return m.Type == password })
+		switch {
+		case has && !used:
+			used = true
+		case step.Required:
+			for _, m := range step.Methods {
+				types = append(types, m.Type)
+			}
+			if len(step.Methods) == 0 {
+				types = append(types, "none")
+			}
+		}
+	}
+	if !used && len(types) == 0 {
+		types = append(types, password)
+	}
+	if mfa && len(types) == 0 {
+		types = append(types, "mfa")
+	}
+	slices.Sort(types)
+	return slices.Compact(types)
+}
+
+var errNoProtocol = errors.New("the flow's protocol is not known")
+
+func (e *Engine) protocolOf(f *Flow) (protocol.Protocol, error) {
+	p, ok := e.Protocols[f.Protocol]
+	if !ok {
+		return nil, errNoProtocol
+	}
+	return p, nil
+}

@@ -1,0 +1,176 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+	"github.com/idplatform/idplatform/services/sign-in/internal/session"
+)
+
+// As returns a context in which a person acts.
+func As(ctx context.Context, issuer, userID string) context.Context {
+	info := request.From(ctx)
+	info.Actor = issuer + "#" + userID
+	return request.With(ctx, info)
+}
+
+// grant finishes a flow: the application gets the person. The flow is over before the application's answer is made, so
+// that no reload makes a second one.
+func (e *Engine) grant(ctx context.Context, view View, v Visitor) (View, error) {
+	f, s := view.Flow, view.Session
+	p, err := e.protocolOf(f)
+	if err != nil {
+		return View{}, err
+	}
+	ctx = As(ctx, v.Issuer, s.UserID)
+	if over, err := e.finish(ctx, f, v); err != nil || over {
+		if over {
+			return e.Show(ctx, f.again(), v)
+		}
+		return View{}, err
+	}
+	err = e.Sessions.Enter(ctx, s, session.Application{AppID: f.AppID, Protocol: f.Protocol}, entry(view, v))
+	if err != nil {
+		return View{}, err
+	}
+	copied, err := person.Find(ctx, e.Store, s.UserID)
+	if err != nil {
+		return View{}, err
+	}
+	who := personOf(copied.User, s)
+	who.New = len(f.Done) > 0
+	if len(view.Accounts) > 0 {
+		who.SubAccount = &protocol.SubAccount{Account: view.Accounts[0].Account,
+			DisplayName: view.Accounts[0].DisplayName}
+	}
+	view.Answer, err = p.Grant(ctx, v.Issuer, f.Request, who)
+	return answered(view, err)
+}
+
+// answered is a view whose answer a protocol has made, or could not make.
+func answered(view View, err error) (View, error) {
+	if refused, ok := errors.AsType[*protocol.AnswerError](err); ok {
+		view.Answer, err = refused.Answer, nil
+	}
+	view.Kind = Leave
+	if errors.Is(err, protocol.ErrUnknown) {
+		view.Kind, err = Unknown, nil
+	}
+	return view, err
+}
+
+// refuse finishes a flow without a person.
+func (e *Engine) refuse(ctx context.Context, view View, v Visitor, why protocol.Refusal) (View, error) {
+	p, err := e.protocolOf(view.Flow)
+	if err != nil {
+		return View{}, err
+	}
+	if _, err := e.finish(ctx, view.Flow, v); err != nil {
+		return View{}, err
+	}
+	view.Answer, err = p.Refuse(ctx, v.Issuer, view.Flow.Request, why)
+	return answered(view, err)
+}
+
+// finish marks a stored flow as over, and reports whether it was already.
+func (e *Engine) finish(ctx context.Context, f *Flow, v Visitor) (over bool, err error) {
+	if f.ID == "" {
+		return false, nil
+	}
+	done := *f
+	done.Finished, done.Notice = true, ""
+	err = e.save(ctx, &done, v.Browser, nil)
+	if kind := apperr.KindOf(err); err != nil && (kind == apperr.VersionMismatch || kind == apperr.NotFound) {
+		return true, nil
+	}
+	return false, err
+}
+
+func entry(view View, v Visitor) session.Entry {
+	return session.Entry{
+		AppID: view.Flow.AppID, Protocol: view.Flow.Protocol, FlowID: view.Flow.ID, Address: v.Address,
+		Browser: v.agent(), Fresh: len(view.Flow.Done) > 0, Reason: view.Reason, RuleID: view.RuleID,
+	}
+}
+
+const maxAgent = 512 // bytes
+
+func (v Visitor) agent() string { return v.Agent[:min(len(v.Agent), maxAgent)] }
+
+// tellRefused tells of a refusal, once for a flow.
+func (e *Engine) tellRefused(ctx context.Context, view View, v Visitor) error {
+	f := view.Flow
+	if f.Told {
+		return nil
+	}
+	ctx = As(ctx, v.Issuer, view.Session.UserID)
+	if f.ID != "" {
+		f.Told = true
+		if err := e.save(ctx, f, v.Browser, nil); err != nil {
+			return err
+		}
+	}
+	return e.Sessions.Refuse(ctx, view.Session, entry(view, v))
+}
+
+// personOf is who an application is told about. Groups are not known here yet: they are those of the organization.
+func personOf(user json.RawMessage, s *session.Session) protocol.Person {
+	return protocol.Person{
+		UserID: s.UserID, User: user, Groups: []string{}, SessionID: s.ID, AuthTime: s.TimeSignedIn, ACR: s.ACR,
+		AMR: s.AMR, SessionEnds: s.TimeEnds,
+	}
+}
+
+// Person returns a user as of now, for a session, or for none if sessionID is empty. The error is apperr.NotFound if
+// there is no such user or session, or the session is not the user's, and Forbidden if the user may not sign in.
+func (e *Engine) Person(ctx context.Context, userID, sessionID string) (protocol.Person, error) {
+	s := &session.Session{UserID: userID}
+	if sessionID != "" {
+		var err error
+		if s, err = e.Sessions.Find(ctx, sessionID); err != nil {
+			return protocol.Person{}, err
+		}
+		if s.UserID != userID {
+			return protocol.Person{}, apperr.Missing("session")
+		}
+	}
+	copied, err := person.Find(ctx, e.Store, userID)
+	if err != nil {
+		return protocol.Person{}, err
+	}
+	u, err := person.Parse(copied.User)
+	if err != nil {
+		return protocol.Person{}, err
+	}
+	if u.Refused(e.Store.Now()) {
+		return protocol.Person{}, apperr.New(apperr.Forbidden, "the user may not sign in")
+	}
+	return personOf(copied.User, s), nil
+}
+
+// MayUse returns nil if a user may use an application. The error is apperr.Forbidden, or Unavailable.
+func (e *Engine) MayUse(ctx context.Context, userID, appID string) error {
+	may, err := questions.MayUse.Ask(ctx, e.Bus, questions.Use{UserID: userID, AppID: appID})
+	if err == nil && !may.Allowed {
+		return apperr.New(apperr.Forbidden, "the user may not use the application")
+	}
+	return err
+}
+
+// tellFailed tells of a wrong password. Whose it was nobody knows: what was typed is told to nobody, because people
+// type passwords into the wrong field.
+func tellFailed(f *Flow, v Visitor) func(context.Context, *docstore.Tx, *docstore.Doc[Flow]) error {
+	return func(ctx context.Context, tx *docstore.Tx, doc *docstore.Doc[Flow]) error {
+		return session.TellEntry(ctx, tx, session.Entry{
+			AppID: f.AppID, Protocol: f.Protocol, FlowID: doc.ID, Address: v.Address, Browser: v.agent(),
+			Reason: "invalid_credentials",
+		}, "failed", "", request.Tenant(ctx), doc)
+	}
+}

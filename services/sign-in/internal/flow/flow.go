@@ -1,0 +1,202 @@
+// Package flow is the way of a person from an application's request to its answer: the steps that are due, and what has
+// been done.
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+)
+
+// Flow is what is known of one tab that signs in. It is stored at the first form; until then the request travels in the
+// page.
+type Flow struct {
+	docstore.Meta
+	AppID       string           `json:"app_id"` // empty for the person's own page
+	Protocol    string           `json:"protocol"`
+	Request     protocol.Request `json:"request"`
+	Browser     string           `json:"browser"` // SHA-256 of the browser's cookie
+	Step        int              `json:"step"`    // of the login template, from 1
+	Done        []Done           `json:"done"`
+	UserID      string           `json:"user_id"` // once it is proven
+	SessionID   string           `json:"session_id"`
+	LoginName   string           `json:"login_name"`
+	MustChange  bool             `json:"must_change_password"` // before there is a session
+	Another     bool             `json:"another"`              // the browser's session is not to be used
+	SubAccount  string           `json:"sub_account"`          // the id of the chosen one
+	Consented   bool             `json:"consented"`
+	Denied      bool             `json:"denied"` // the person gives up
+	Told        bool             `json:"told"`   // of a refusal
+	Finished    bool             `json:"finished"`
+	Notice      string           `json:"notice"` // what the page says of the last form
+	ACR         string           `json:"acr"`
+	Locale      string           `json:"locale"` // if it was chosen on the page
+	TimeExpires clock.Time       `json:"time_expires"`
+}
+
+// Done is a method that has been completed.
+type Done struct {
+	Method string     `json:"method"`
+	Time   clock.Time `json:"time"`
+}
+
+// The notices.
+const (
+	NoticeWrong    = "wrong"    // the login name or the password, or whatever keeps the person from signing in
+	NoticeDiffers  = "differs"  // the two new passwords
+	NoticePassword = "password" // a new password is refused
+)
+
+const (
+	lifetime = time.Hour
+	// kept is how long an expired flow is known, so that it can begin again.
+	kept = 24 * time.Hour
+	// idBytes is the length of a flow's id: it cannot be guessed, though it is no secret.
+	idBytes = 16
+	// maxLoginName bounds the login name, in bytes.
+	maxLoginName = 320
+	maxPassword  = 1024
+)
+
+var flows = docstore.Define(docstore.Schema[Flow]{
+	Name: "flows", Noun: "sign-in",
+	Due: func(f *Flow) clock.Time { return f.TimeExpires.Add(kept) },
+})
+
+// Collections are the collections that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{flows.Def()} }
+
+// Due lists the flows to forget.
+var Due = flows.Due
+
+// Forget deletes a flow.
+func (e *Engine) Forget(ctx context.Context, id string) error {
+	return docstore.Do(ctx, e.Store, func(tx *docstore.Tx) error {
+		f, err := flows.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		_, err = flows.Delete(ctx, tx, f)
+		return err
+	})
+}
+
+// signedIn reports whether the person has signed in for this very request.
+func (f *Flow) signedIn() bool { return f.SessionID != "" }
+
+func fresh(r protocol.Request) *Flow {
+	return &Flow{AppID: r.AppID, Protocol: r.Protocol, Request: r, Step: 1, Done: []Done{}}
+}
+
+// again is a flow that begins anew with the same request, for one that has ended.
+func (f *Flow) again() *Flow {
+	next := fresh(f.Request)
+	next.LoginName, next.Locale = f.LoginName, f.Locale
+	return next
+}
+
+// sealedRequest is what travels in the page.
+type sealedRequest struct {
+	Request   protocol.Request `json:"request"`
+	LoginName string           `json:"login_name,omitempty"`
+	Locale    string           `json:"locale,omitempty"`
+}
+
+func boundTo(ctx context.Context) []byte { return []byte("sign-in request " + request.Tenant(ctx)) }
+
+// Seal is the flow in a form of the page. Nobody but the service can read or change it.
+func (e *Engine) Seal(ctx context.Context, f *Flow) (string, error) {
+	text, err := json.Marshal(sealedRequest{f.Request, f.LoginName, f.Locale})
+	if err != nil {
+		return "", err
+	}
+	return e.Keys.Seal(text, boundTo(ctx)), nil
+}
+
+// Unseal returns the flow that a page's form begins. The error is apperr.InvalidParameters.
+func (e *Engine) Unseal(ctx context.Context, sealed string) (*Flow, error) {
+	invalid := apperr.Invalid("request", "is not of a page of this service")
+	text, err := e.Keys.Open(sealed, boundTo(ctx))
+	if err != nil {
+		return nil, invalid.Because(err)
+	}
+	var s sealedRequest
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, invalid.Because(err)
+	}
+	f := fresh(s.Request)
+	f.LoginName, f.Locale = s.LoginName, s.Locale
+	return f, nil
+}
+
+// Find returns the flow with an id, for a browser. One that has expired or finished, or is another browser's, is
+// returned as it begins again, without an id. The error is apperr.NotFound.
+func (e *Engine) Find(ctx context.Context, id, browser string) (*Flow, error) {
+	doc, err := flows.Find(ctx, e.Store, id)
+	if err != nil {
+		return nil, err
+	}
+	f, err := doc.Value()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !secret.Equal(f.Browser, browser):
+		next := f.again()
+		next.LoginName = "" // it is somebody else's
+		return next, nil
+	case f.Finished, !e.Store.Now().Before(f.TimeExpires):
+		return f.again(), nil
+	}
+	return f, nil
+}
+
+// Store stores a flow whose request has come from another site without cookies, so that a page can go on with it.
+func (e *Engine) StoreRequest(ctx context.Context, r protocol.Request, browser string) (*Flow, error) {
+	f := fresh(r)
+	return f, e.save(ctx, f, browser, nil)
+}
+
+// save stores a flow; a new one gets its id. also is part of the transaction.
+func (e *Engine) save(ctx context.Context, f *Flow, browser string, also func(context.Context, *docstore.Tx,
+	*docstore.Doc[Flow]) error) error {
+	id := f.ID
+	if id == "" {
+		id = secret.Token(idBytes)
+	}
+	return docstore.Do(ctx, e.Store, func(tx *docstore.Tx) error {
+		var doc docstore.Doc[Flow]
+		if f.Version == 0 {
+			f.Meta = docstore.Meta{ID: id}
+			f.Browser, f.TimeExpires = browser, tx.Now.Add(lifetime)
+			var err error
+			if doc, err = flows.Insert(ctx, tx, f); err != nil {
+				f.Meta = docstore.Meta{}
+				return err
+			}
+		} else {
+			now, err := flows.Load(ctx, tx, f.ID)
+			if err != nil {
+				return err
+			}
+			if now.Finished { // another form of the tab was faster
+				return apperr.New(apperr.VersionMismatch, "the sign-in has ended")
+			}
+			f.Meta = now.Meta
+			if doc, err = flows.Revise(ctx, tx, f); err != nil {
+				return err
+			}
+		}
+		if also == nil {
+			return nil
+		}
+		return also(ctx, tx, &doc)
+	})
+}

@@ -1,0 +1,254 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
+	"github.com/idplatform/idplatform/services/sign-in/internal/page"
+	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/session"
+)
+
+// SessionForm ends a session.
+type SessionForm struct {
+	Session string `json:"session" doc:"Its id"`
+}
+
+// ConsentForm withdraws a consent.
+type ConsentForm struct {
+	Consent string `json:"consent" doc:"Its id"`
+}
+
+// PasswordForm changes the person's password.
+type PasswordForm struct {
+	LoginName string `json:"login_name,omitempty" doc:"For the browser's password manager; is not looked at"`
+	Old       string `json:"old" doc:"The present password"`
+	Password  string `json:"password" doc:"The new one"`
+	Repeated  string `json:"repeated" doc:"The new one again"`
+}
+
+type homeInput struct{ Visitor }
+
+type endSessionInput struct {
+	Visitor
+	Form rest.Values[SessionForm]
+}
+
+type withdrawInput struct {
+	Visitor
+	Form rest.Values[ConsentForm]
+}
+
+type passwordInput struct {
+	Visitor
+	Form rest.Values[PasswordForm]
+}
+
+// The notices of the page, as its query names them; true for good news.
+var homeNotices = map[string]bool{
+	"password_changed": true, "withdrawn": true, "session_ended": true, "wrong_password": false, "differs": false,
+	"refused_new": false, "too_many": false, "away": false,
+}
+
+const maxRows = 50 // sessions and consents on the page
+
+func (a *api) registerHome(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "show-own-page", Method: http.MethodGet, Path: below, Failed: a.failed,
+		Summary:      "Show the person's own page",
+		ContentTypes: htmlOnly, Response: examplePage,
+		Doc: "The person's sessions and consents, and the change of the password; the sign-in page, if nobody is " +
+			"signed in.",
+	}, a.showHome)
+	post := func(id, path, summary string, form any) rest.Op {
+		return rest.Op{ID: id, Method: http.MethodPost, Path: below + path, Record: rest.NoRecord, Failed: a.failed,
+			Summary: summary, ContentTypes: htmlOnly, Errors: []apperr.Kind{apperr.Forbidden}, Request: form,
+			Response: examplePage, Doc: "A form of the person's own page. The answer is a 303 to the page."}
+	}
+	rest.Handle(s, post("end-own-session", "/sessions", "End one of one's own sessions", SessionForm{"1048577"}),
+		func(ctx context.Context, in *endSessionInput) (rest.Page, error) {
+			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (string, error) {
+				return a.endOwn(ctx, v, s, in.Form.Get("session"))
+			})
+		})
+	rest.Handle(s, post("withdraw-own-consent", "/consents", "Withdraw one of one's own consents",
+		ConsentForm{"1048577"}),
+		func(ctx context.Context, in *withdrawInput) (rest.Page, error) {
+			return a.own(ctx, &in.Visitor, func(ctx context.Context, _ *visit, s *session.Session) (string, error) {
+				_, err := a.Consents.Withdraw(ctx, in.Form.Get("consent"), s.UserID)
+				return "withdrawn", ignoreMissing(err)
+			})
+		})
+	rest.Handle(s, post("change-own-password", "/password", "Change one's own password",
+		PasswordForm{LoginName: "ann", Old: "…", Password: "…", Repeated: "…"}),
+		func(ctx context.Context, in *passwordInput) (rest.Page, error) {
+			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (string, error) {
+				return a.changeOwn(ctx, v, s, in.Form)
+			})
+		})
+}
+
+// own does what a form of the person's own page says.
+func (a *api) own(ctx context.Context, in *Visitor, do func(context.Context, *visit, *session.Session) (string, error),
+) (rest.Page, error) {
+	ctx, v, err := a.enter(ctx, in)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	s, err := a.Sessions.Of(ctx, v.Cookie)
+	if err != nil || s == nil {
+		return a.redirect(v, v.base), err
+	}
+	done, err := do(flow.As(ctx, v.Issuer, s.UserID), v, s)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	return a.redirect(v, v.base+"?done="+done), nil
+}
+
+func (a *api) endOwn(ctx context.Context, v *visit, s *session.Session, id string) (string, error) {
+	which, err := a.Sessions.Find(ctx, id)
+	if err != nil || which.UserID != s.UserID {
+		return "session_ended", ignoreMissing(err) // somebody else's is as good as none
+	}
+	if _, err := a.Sessions.End(ctx, id, session.LoggedOut); ignoreMissing(err) != nil {
+		return "", err
+	}
+	if id == s.ID {
+		a.signedOut(v)
+	}
+	return "session_ended", nil
+}
+
+func ignoreMissing(err error) error {
+	if apperr.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (a *api) changeOwn(ctx context.Context, v *visit, s *session.Session, form rest.Values[PasswordForm],
+) (string, error) {
+	if form.Get("password") != form.Get("repeated") {
+		return "differs", nil
+	}
+	u, err := a.userOf(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	cookie, err := a.Engine.ChangePassword(ctx, s, u.Username, form.Get("old"), form.Get("password"), v.Visitor)
+	a.signedIn(v, cookie)
+	switch {
+	case errors.Is(err, flow.ErrPassword):
+		return "refused_new", nil
+	case err == nil:
+		return "password_changed", nil
+	}
+	switch apperr.KindOf(err) {
+	case apperr.Unauthenticated:
+		return "wrong_password", nil
+	case apperr.RateLimited:
+		return "too_many", nil
+	case apperr.Unavailable:
+		return "away", nil
+	}
+	return "", err
+}
+
+func (a *api) userOf(ctx context.Context, s *session.Session) (*person.User, error) {
+	p, err := person.Find(ctx, a.Engine.Store, s.UserID)
+	if err != nil {
+		return nil, err
+	}
+	return person.Parse(p.User)
+}
+
+// whoIs is the name and language of the person of a session, as far as they are known.
+func (a *api) whoIs(ctx context.Context, s *session.Session) (name, locale string) {
+	if s == nil {
+		return "", ""
+	}
+	u, err := a.userOf(ctx, s)
+	if err != nil {
+		return s.UserID, ""
+	}
+	return u.Name(), u.Locale
+}
+
+func (a *api) showHome(ctx context.Context, in *homeInput) (rest.Page, error) {
+	ctx, v, err := a.enter(ctx, &in.Visitor)
+	if err != nil || in.Request.Method == http.MethodHead {
+		return rest.Page{}, err
+	}
+	s, err := a.Sessions.Of(ctx, v.Cookie)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	if s == nil {
+		return a.arrive(ctx, v, flow.OwnRequest(false))
+	}
+	u, err := a.userOf(ctx, s)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	if u.Gone(a.Engine.Store.Now()) {
+		return a.arrive(ctx, v, flow.OwnRequest(true))
+	}
+	v.choose(a.language(v), "", nil, u.Locale)
+	c := page.Home{Name: u.Name(), LoginName: u.Username}
+	if done := in.Request.URL.Query().Get("done"); done != "" {
+		if good, ok := homeNotices[done]; ok {
+			c.Notice, c.Good = done, good
+		}
+	}
+	if c.Sessions, err = a.homeSessions(ctx, s); err != nil {
+		return rest.Page{}, err
+	}
+	if c.Consents, err = a.homeConsents(ctx, v, s); err != nil {
+		return rest.Page{}, err
+	}
+	return a.html(ctx, v, http.StatusOK, c)
+}
+
+func (a *api) homeSessions(ctx context.Context, s *session.Session) ([]page.HomeSession, error) {
+	all, err := a.Sessions.OfUser(ctx, s.UserID, maxRows)
+	rows := make([]page.HomeSession, 0, len(all))
+	for _, one := range all {
+		rows = append(rows, page.HomeSession{
+			ID: one.ID, Browser: page.BrowserName(one.Browser), Address: one.Address, Here: one.ID == s.ID,
+			Since: one.TimeSignedIn.Std().Format("2006-01-02 15:04 UTC"),
+		})
+	}
+	slices.SortStableFunc(rows, func(a, b page.HomeSession) int {
+		switch {
+		case a.Here:
+			return -1
+		case b.Here:
+			return 1
+		}
+		return 0
+	})
+	return rows, err
+}
+
+func (a *api) homeConsents(ctx context.Context, v *visit, s *session.Session) ([]page.HomeConsent, error) {
+	all, err := a.Consents.OfUser(ctx, s.UserID, maxRows)
+	rows := make([]page.HomeConsent, 0, len(all))
+	for _, one := range all {
+		name, err := a.nameOf(ctx, one.AppID)
+		if err != nil && apperr.KindOf(err) != apperr.Unavailable {
+			return nil, err
+		}
+		if strings.TrimSpace(name) == "" {
+			name = one.AppID
+		}
+		rows = append(rows, page.HomeConsent{ID: one.ID, App: name, Scopes: scopeTexts(v.frame(ctx), one.Scopes)})
+	}
+	return rows, err
+}

@@ -1,0 +1,211 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
+	"github.com/idplatform/idplatform/services/sign-in/internal/page"
+	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
+	"github.com/idplatform/idplatform/services/sign-in/internal/session"
+)
+
+// SAMLForm is a message of an application by the HTTP-POST binding.
+type SAMLForm struct {
+	Request    string `json:"SAMLRequest,omitempty" doc:"In base64"`
+	Response   string `json:"SAMLResponse,omitempty" doc:"In base64"`
+	RelayState string `json:"RelayState,omitempty" doc:"Comes back unchanged"`
+}
+
+// SAMLLogoutForm confirms a logout that an application has asked for.
+type SAMLLogoutForm struct {
+	Logout string `json:"logout" doc:"The application's request, sealed"`
+}
+
+type samlInput struct{ Visitor }
+
+type samlFormInput struct {
+	Visitor
+	Form rest.Values[SAMLForm]
+}
+
+type samlStartInput struct {
+	Visitor
+	App string `path:"app" doc:"The application's id" example:"1048577"`
+}
+
+type samlConfirmInput struct {
+	Visitor
+	Form rest.Values[SAMLLogoutForm]
+}
+
+func (a *api) registerSAML(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "get-saml-metadata", Method: http.MethodGet, Path: below + "/saml/metadata", Failed: a.failed,
+		Summary: "Get the metadata of a tenant's identity provider", ContentTypes: []string{saml.MetadataType},
+		Response: "<EntityDescriptor>…", Doc: "SAML 2.0. Its address is the entity id.",
+	}, func(ctx context.Context, input *assetInput) (rest.Document, error) {
+		ctx, err := in(ctx, input.Tenant)
+		if err != nil {
+			return rest.Document{}, err
+		}
+		body, err := a.SAML.Metadata(ctx, a.issuer(input.Tenant))
+		return rest.Document{ContentType: saml.MetadataType, Body: body}, err
+	})
+	visit := func(id, path, summary string, do func(context.Context, *visit, saml.Inbound) (rest.Page, error)) {
+		rest.Handle(s, rest.Op{
+			ID: id, Method: http.MethodGet, Path: below + path, Failed: a.failed, Summary: summary,
+			ContentTypes: htmlOnly,
+			Response:     examplePage, Doc: "SAML 2.0, HTTP-Redirect.",
+		}, func(ctx context.Context, in *samlInput) (rest.Page, error) {
+			ctx, v, err := a.enter(ctx, &in.Visitor)
+			if err != nil || in.Request.Method == http.MethodHead {
+				return rest.Page{}, err
+			}
+			return do(ctx, v, saml.Inbound{Query: in.Request.URL.RawQuery})
+		})
+		rest.Handle(s, rest.Op{
+			ID: id + "-by-form", Method: http.MethodPost, Path: below + path, Record: rest.NoRecord, Failed: a.failed,
+			CrossSite: true, Summary: summary + ", by a form", ContentTypes: htmlOnly, Doc: "SAML 2.0, HTTP-POST.",
+			Request: SAMLForm{Request: "PHNhbWxwOkF1dGhuUmVxdWVzdD4…"}, Response: examplePage,
+		}, func(ctx context.Context, in *samlFormInput) (rest.Page, error) {
+			ctx, v, err := a.enter(ctx, &in.Visitor)
+			if err != nil {
+				return rest.Page{}, err
+			}
+			return do(ctx, v, saml.Inbound{Form: in.Form.Values})
+		})
+	}
+	visit("sign-in-by-saml", "/saml/sso", "Ask for a person by SAML", a.samlSSO)
+	visit("sign-out-by-saml", "/saml/slo", "Sign out by SAML", a.samlSLO)
+	rest.Handle(s, rest.Op{
+		ID: "start-saml", Method: http.MethodGet, Path: below + "/saml/start/{app}", Failed: a.failed,
+		Summary: "Open an application by SAML", ContentTypes: htmlOnly, Response: examplePage,
+		Doc: "A sign-in that begins here (SAML profiles §4.1.5), for applications that allow it. The query may have " +
+			"RelayState.",
+	}, func(ctx context.Context, in *samlStartInput) (rest.Page, error) {
+		ctx, v, err := a.enter(ctx, &in.Visitor)
+		if err != nil || in.Request.Method == http.MethodHead {
+			return rest.Page{}, err
+		}
+		r, err := a.SAML.Start(ctx, in.App, in.Request.URL.Query().Get("RelayState"))
+		return a.asked(ctx, v, r, err)
+	})
+	rest.Handle(s, rest.Op{
+		ID: "confirm-saml-sign-out", Method: http.MethodPost, Path: below + "/saml/sign-out", Record: rest.NoRecord,
+		Failed: a.failed, Summary: "Confirm to sign out by SAML", ContentTypes: htmlOnly,
+		Errors: []apperr.Kind{apperr.Forbidden}, Doc: "The form of the page that asks.",
+		Request: SAMLLogoutForm{"v1.k1.c2VhbGVk"}, Response: examplePage,
+	}, a.confirmSAML)
+}
+
+// asked goes on with a request of an application that has been read. One that came by a form is stored.
+func (a *api) asked(ctx context.Context, v *visit, r protocol.Request, err error) (rest.Page, error) {
+	if refused, ok := errors.AsType[*protocol.AnswerError](err); ok {
+		return a.answer(ctx, v, refused.Answer)
+	}
+	if err != nil {
+		return a.pageError(ctx, v, err)
+	}
+	if v.request.Method == http.MethodGet {
+		return a.arrive(ctx, v, r)
+	}
+	f, err := a.Engine.StoreRequest(ctx, r, v.Browser)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	return a.redirect(v, v.base+"/flow/"+f.ID), nil
+}
+
+func (a *api) samlSSO(ctx context.Context, v *visit, in saml.Inbound) (rest.Page, error) {
+	r, err := a.SAML.SSO(ctx, v.Issuer, in)
+	return a.asked(ctx, v, r, err)
+}
+
+// samlSLO answers a message about a logout: a request, or the answer to one of ours, which came by the browser.
+func (a *api) samlSLO(ctx context.Context, v *visit, in saml.Inbound) (rest.Page, error) {
+	m, err := a.SAML.SLO(ctx, v.Issuer, in)
+	if err != nil {
+		return a.pageError(ctx, v, err)
+	}
+	v.choose(a.language(v), "", nil, "")
+	if m.Logout == nil {
+		return a.html(ctx, v, http.StatusOK, page.LoggedOut{})
+	}
+	if m.Logout.Certain || len(m.Logout.SessionIDs) == 0 {
+		return a.endSAML(ctx, v, m.Logout)
+	}
+	return a.askSAML(ctx, v, m.Logout)
+}
+
+// askSAML asks the person whether the application may sign it out.
+func (a *api) askSAML(ctx context.Context, v *visit, l *saml.Logout) (rest.Page, error) {
+	name, err := a.nameOf(ctx, l.Reply.AppID)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	s, err := a.Sessions.Of(ctx, v.Cookie)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	who, locale := a.whoIs(ctx, s)
+	v.choose(a.language(v), "", nil, locale)
+	text, err := json.Marshal(l)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	return a.html(ctx, v, http.StatusOK, page.Logout{
+		Form: page.Form{Action: v.base + "/saml/sign-out"}, App: name, Name: who,
+		Hidden: url.Values{"logout": {a.Engine.Keys.Seal(text, sealedFor(v))}},
+	})
+}
+
+func sealedFor(v *visit) []byte { return []byte("SAML logout " + v.tenant + " " + v.Browser) }
+
+func (a *api) confirmSAML(ctx context.Context, in *samlConfirmInput) (rest.Page, error) {
+	ctx, v, err := a.enter(ctx, &in.Visitor)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	var l saml.Logout
+	text, err := a.Engine.Keys.Open(in.Form.Get("logout"), sealedFor(v))
+	if err == nil {
+		err = json.Unmarshal(text, &l)
+	}
+	if err != nil { // of another browser, or from long ago
+		return a.redirect(v, v.base+"/logout"), nil
+	}
+	v.choose(a.language(v), "", nil, "")
+	return a.endSAML(ctx, v, &l)
+}
+
+// endSAML ends the sessions, and answers the application. The others are told from server to server.
+func (a *api) endSAML(ctx context.Context, v *visit, l *saml.Logout) (rest.Page, error) {
+	for _, id := range l.SessionIDs {
+		s, err := a.Sessions.Find(ctx, id)
+		if apperr.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return rest.Page{}, err
+		}
+		_, err = a.Sessions.End(flow.As(ctx, v.Issuer, s.UserID), id, session.LoggedOut)
+		if err != nil && !apperr.IsNotFound(err) {
+			return rest.Page{}, err
+		}
+	}
+	answer, err := a.SAML.AnswerLogout(ctx, v.Issuer, l.Reply, false)
+	if errors.Is(err, protocol.ErrUnknown) {
+		return a.html(ctx, v, http.StatusOK, page.LoggedOut{})
+	}
+	if err != nil {
+		return rest.Page{}, err
+	}
+	return a.answer(ctx, v, answer)
+}

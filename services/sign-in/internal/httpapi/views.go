@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
+	"github.com/idplatform/idplatform/services/sign-in/internal/page"
+)
+
+// awayFor is what Retry-After says while a service does not answer, and busyFor after too many failures.
+const (
+	awayFor = 5 * time.Second
+	busyFor = time.Minute
+)
+
+// page makes the page of a view.
+func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, error) {
+	f := view.Flow
+	person := ""
+	if view.User != nil {
+		person = view.User.Locale
+	}
+	v.choose(a.language(v), f.Locale, f.Request.Locales, person)
+	form, err := a.form(ctx, v, f)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	switch view.Kind {
+	case flow.Leave:
+		return a.leave(ctx, v, view)
+	case flow.ChangePassword:
+		return a.html(ctx, v, http.StatusOK, page.NewPassword{Form: form, LoginName: f.LoginName, Notice: notice(f)})
+	case flow.ChooseAccount:
+		return a.html(ctx, v, http.StatusOK, chooseOf(form, view))
+	case flow.Consent:
+		return a.html(ctx, v, http.StatusOK, page.Consent{Form: form, App: view.App.Name, Name: view.User.Name(),
+			Scopes: scopeTexts(v.frame(ctx), f.Request.Consents)})
+	case flow.Refused:
+		return a.html(ctx, v, http.StatusForbidden, refusedOf(form, view))
+	case flow.Missing:
+		return a.html(ctx, v, http.StatusForbidden, missingOf(v.frame(ctx), form, view))
+	case flow.Unknown:
+		return a.html(ctx, v, http.StatusBadRequest, page.Problem{Head: "unknown_app", Text: "unknown_app_text"})
+	case flow.Away:
+		return a.away(ctx, v, view, form)
+	case flow.TooMany:
+		p, err := a.html(ctx, v, http.StatusTooManyRequests, signInOf(form, view, "too_many"))
+		p.RetryAfter = busyFor
+		return p, err
+	}
+	return a.html(ctx, v, http.StatusOK, signInOf(form, view, notice(f)))
+}
+
+// form makes what all forms of a flow have.
+func (a *api) form(ctx context.Context, v *visit, f *flow.Flow) (page.Form, error) {
+	if v.lang != "" {
+		f.Locale = v.lang
+	}
+	sealed, err := a.Engine.Seal(ctx, f)
+	action := v.base + "/flow"
+	if f.ID != "" {
+		action += "/" + f.ID
+	}
+	return page.Form{Action: action, Request: sealed, Locale: f.Locale}, err
+}
+
+// notice is the key of what the page says of the last form.
+func notice(f *flow.Flow) string {
+	if f.Notice == flow.NoticePassword {
+		return "refused_new"
+	}
+	return f.Notice
+}
+
+func signInOf(form page.Form, view flow.View, notice string) page.SignIn {
+	c := page.SignIn{Form: form, App: view.App.Name, LoginName: view.Flow.LoginName, Notice: notice}
+	if c.LoginName == "" {
+		c.LoginName = view.Flow.Request.LoginHint
+	}
+	if view.Select && view.User != nil {
+		c.Current = view.User.Name()
+	}
+	return c
+}
+
+// away is the page while a service does not answer. The form that was sent is shown again, without its password.
+func (a *api) away(ctx context.Context, v *visit, view flow.View, form page.Form) (rest.Page, error) {
+	a.Log.WarnContext(ctx, "somebody could not sign in: a service does not answer", "error", view.Err())
+	var c page.Content = page.Problem{
+		Head: "unavailable", Text: "unavailable_text", OnURL: v.request.URL.RequestURI(), On: "try_again",
+	}
+	switch {
+	case v.request.Method != http.MethodPost:
+	case view.Flow.MustChange:
+		c = page.NewPassword{Form: form, LoginName: view.Flow.LoginName, Notice: "away"}
+	default:
+		c = signInOf(form, view, "away")
+	}
+	p, err := a.html(ctx, v, http.StatusServiceUnavailable, c)
+	p.RetryAfter = awayFor
+	return p, err
+}
+
+// leave leads to the application.
+func (a *api) leave(ctx context.Context, v *visit, view flow.View) (rest.Page, error) {
+	to := view.Answer
+	if to.Post != nil {
+		p, err := a.html(ctx, v, http.StatusOK, page.Post{App: view.App.Name, URL: to.URL, Fields: to.Post})
+		p.Policy = rest.Policy{Forms: true, ScriptHash: page.PostHash}
+		return p, err
+	}
+	p, err := a.html(ctx, v, http.StatusOK, page.Leave{App: view.App.Name, URL: to.URL})
+	p.Refresh = to.URL
+	return p, err
+}
+
+func chooseOf(form page.Form, view flow.View) page.Choose {
+	c := page.Choose{Form: form, App: view.App.Name}
+	for _, account := range view.Accounts {
+		c.Accounts = append(c.Accounts, page.Account{
+			ID: account.ID, Account: account.Account, DisplayName: account.DisplayName, Checked: account.IsDefault,
+		})
+	}
+	return c
+}
+
+func refusedOf(form page.Form, view flow.View) page.Refused {
+	c := page.Refused{
+		Form: form, App: view.App.Name, Name: view.User.Name(), Reason: "refused_text", Admin: "admin_no_rule",
+		Rule: view.RuleID,
+	}
+	switch view.Reason {
+	case flow.ReasonNoAccount:
+		c.Reason, c.Admin = "refused_account", "admin_account"
+	case "denied":
+		c.Admin = "admin_denied"
+	case "unknown_identity":
+		c.Admin = "admin_identity"
+	}
+	return c
+}
+
+func missingOf(frame page.Frame, form page.Form, view flow.View) page.Missing {
+	c := page.Missing{Form: form, App: view.App.Name}
+	for _, method := range view.Methods {
+		c.Methods = append(c.Methods, frame.T("method_"+method))
+	}
+	return c
+}
+
+// scopeTexts says what scopes mean.
+func scopeTexts(frame page.Frame, scopes []string) []string {
+	var all []string
+	for _, scope := range scopes {
+		if text := frame.T("scope_" + scope); text != "" {
+			all = append(all, text)
+		} else {
+			all = append(all, frame.T("scope_other", scope))
+		}
+	}
+	return slices.Compact(all)
+}

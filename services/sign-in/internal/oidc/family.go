@@ -1,0 +1,305 @@
+package oidc
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
+)
+
+const (
+	// grace is how long the refresh token before the last one gives the last one again: its answer may have been lost,
+	// or several tabs refresh at once.
+	grace = 30 * time.Second
+	// offlineIdle and offlineMax are how long refresh tokens with offline_access are valid, unused and in all.
+	offlineIdle = 30 * 24 * time.Hour
+	offlineMax  = 90 * 24 * time.Hour
+	// noted is how exactly the last use of a token that does not rotate is known. It saves writes.
+	noted = time.Hour
+)
+
+// family is all tokens that one grant has given: the access tokens name it, and the refresh tokens are its generations.
+// It is deleted when it ends, and they with it.
+type family struct {
+	docstore.Meta
+	Granted
+	// Generation is that of the present refresh token.
+	Generation  int64      `json:"generation"`
+	TimeRotated clock.Time `json:"time_rotated"` // when it became the present one
+	TimeUsed    clock.Time `json:"time_used"`
+	TimeEnd     clock.Time `json:"time_end"` // at the latest
+
+	used string // see redeem
+}
+
+const (
+	bySession = "session_id"
+	byUser    = "user_id"
+)
+
+var families = docstore.Define(docstore.Schema[family]{
+	Name: "oidc_families", Noun: "token family",
+	Indexes: []docstore.Index[family]{
+		docstore.ByText(bySession, func(f *family) string {
+			if f.offline() {
+				return ""
+			}
+			return f.SessionID
+		}),
+		docstore.ByText(byUser, func(f *family) string { return f.UserID }),
+	},
+	Due: func(f *family) clock.Time { return f.due() },
+})
+
+// newFamily makes a family that is not stored yet.
+func newFamily(g Granted) *family {
+	return &family{Meta: docstore.Meta{ID: strings.ToLower(rand.Text())}, Granted: g}
+}
+
+// offline reports whether it lives on without the session.
+func (f *family) offline() bool { return f.has(offlineAccess) }
+
+// ends is when a family that begins now ends at the latest.
+func (f *family) ends(now clock.Time) clock.Time {
+	if f.offline() {
+		return now.Add(offlineMax)
+	}
+	return f.SessionEnds
+}
+
+// due is when it ends if it is not used any more.
+func (f *family) due() clock.Time {
+	if idle := f.TimeUsed.Add(offlineIdle); f.offline() && idle.Before(f.TimeEnd) {
+		return idle
+	}
+	return f.TimeEnd
+}
+
+// session is the session that it depends on; "" for none.
+func (f *family) session() string {
+	if f.offline() {
+		return ""
+	}
+	return f.SessionID
+}
+
+// refreshToken makes the refresh token of a generation. It is not stored: whoever reads the store cannot make it
+// without the seed, and every replica can make it again.
+func (p *Provider) refreshToken(ctx context.Context, id string, generation int64) string {
+	body := id + "." + strconv.FormatInt(generation, 10)
+	mac := hmac.New(sha256.New, p.Seed)
+	mac.Write([]byte("refresh token\x00" + request.Tenant(ctx) + "\x00" + body))
+	return body + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// readRefreshToken returns the family and the generation of one of the tenant's refresh tokens.
+func (p *Provider) readRefreshToken(ctx context.Context, text string) (id string, generation int64, ok bool) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 || len(text) > 200 {
+		return "", 0, false
+	}
+	generation, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil {
+		return "", 0, false
+	}
+	return parts[0], generation, hmac.Equal([]byte(text), []byte(p.refreshToken(ctx, parts[0], generation)))
+}
+
+// use says what a refresh token of a generation is good for now.
+type use int
+
+const (
+	isCurrent use = iota
+	isFormer      // its successor is given again
+	isReused      // somebody else has used it: it ends the family
+)
+
+func (f *family) useOf(generation int64, now clock.Time) use {
+	switch {
+	case generation == f.Generation:
+		return isCurrent
+	case generation == f.Generation-1 && now.Before(f.TimeRotated.Add(grace)):
+		return isFormer
+	}
+	return isReused
+}
+
+// byRefreshToken is the grant refresh_token (RFC 6749 §6).
+func (p *Provider) byRefreshToken(ctx context.Context, issuer string, client questions.Client, r TokenRequest) (
+	TokenAnswer, error,
+) {
+	id, generation, ok := p.readRefreshToken(ctx, r.Form.Get("refresh_token"))
+	if !ok {
+		return TokenAnswer{}, errGrant
+	}
+	f, err := p.family(ctx, id)
+	if err != nil {
+		return TokenAnswer{}, err
+	}
+	switch now := p.Store.Now(); {
+	case f == nil || f.ClientID != client.ClientID || !now.Before(f.due()):
+		return TokenAnswer{}, errGrant
+	case f.useOf(generation, now) == isReused:
+		return TokenAnswer{}, p.usedAgain(ctx, r, id)
+	}
+	if err := f.narrow(r.Form); err != nil {
+		return TokenAnswer{}, err
+	}
+	use, err := p.entitle(ctx, client, &f.Granted, r.Form)
+	if err != nil {
+		return TokenAnswer{}, err
+	}
+	rotated, err := p.rotate(ctx, id, generation, client.Category != clientauth.StandardWeb)
+	if err != nil {
+		return TokenAnswer{}, err
+	}
+	if rotated == nil {
+		return TokenAnswer{}, p.usedAgain(ctx, r, id)
+	}
+	f.Generation = rotated.Generation
+	return p.issue(ctx, issuer, client, f, use, "")
+}
+
+// narrow restricts a family, as it was read, to the scopes that a request for a token names (RFC 6749 §6).
+func (f *family) narrow(form url.Values) error {
+	asked := words(form.Get("scope"))
+	if len(asked) == 0 {
+		return nil
+	}
+	for _, scope := range asked {
+		if !f.has(scope) {
+			return apperr.OAuth(apperr.InvalidParameters, "invalid_scope", "scope goes beyond what was granted")
+		}
+	}
+	f.Scope = asked
+	return nil
+}
+
+// family returns a family that has not ended; nil if there is none.
+func (p *Provider) family(ctx context.Context, id string) (*family, error) {
+	doc, err := families.Find(ctx, p.Store, id)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := doc.Value()
+	if err != nil || !p.Store.Now().Before(f.due()) {
+		return nil, err
+	}
+	return f, nil
+}
+
+// rotate uses a refresh token of a generation: its successor becomes the present one. It returns nil if the token has
+// been reused.
+func (p *Provider) rotate(ctx context.Context, id string, generation int64, rotates bool) (*family, error) {
+	return docstore.Write(docstore.Aside(ctx), p.Store, func(tx *docstore.Tx) (*family, error) {
+		f, err := families.Load(ctx, tx, id)
+		if isNotFound(err) {
+			return nil, errGrant
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch f.useOf(generation, tx.Now) {
+		case isReused:
+			return nil, nil
+		case isFormer:
+			return f, nil
+		case isCurrent:
+		}
+		if !rotates && tx.Now.Before(f.TimeUsed.Add(noted)) {
+			return f, nil
+		}
+		if f.TimeUsed = tx.Now; rotates {
+			f.Generation, f.TimeRotated = f.Generation+1, tx.Now
+		}
+		_, err = families.Touch(ctx, tx, f)
+		return f, err
+	})
+}
+
+// reuse is the record of the event token_family.reused.
+type reuse struct {
+	docstore.Meta
+	AppID     string   `json:"app_id"`
+	ClientID  string   `json:"client_id"`
+	UserID    string   `json:"user_id"`
+	SessionID string   `json:"session_id"`
+	Scope     []string `json:"scope"`
+}
+
+var familyEvents = outbox.Kind{Entity: "token_family", Source: "/token-families"}
+
+// endReused ends a family, one of whose tokens was used twice, and tells it.
+func (p *Provider) endReused(ctx context.Context, r TokenRequest, id string) error {
+	return docstore.Do(docstore.Guarding(ctx), p.Store, func(tx *docstore.Tx) error {
+		f, err := families.Load(ctx, tx, id)
+		if isNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		doc, err := families.Delete(ctx, tx, f)
+		if err != nil {
+			return err
+		}
+		record, err := json.Marshal(reuse{
+			Meta: f.Meta, AppID: f.AppID, ClientID: f.ClientID, UserID: f.UserID, SessionID: f.SessionID,
+			Scope: append([]string{}, f.Scope...),
+		})
+		if err != nil {
+			return err
+		}
+		return outbox.TellAs(ctx, tx, familyEvents, "reused", &doc, record,
+			map[string]any{"address": r.Address, "browser": r.Browser})
+	})
+}
+
+// endFamily ends a family.
+func (p *Provider) endFamily(ctx context.Context, id string) error {
+	return forget(docstore.Aside(ctx), p.Store, families, []string{id})
+}
+
+// EndSession ends, in the transaction that ends a session, all that depends on it: its codes that were not used yet
+// lead to nothing, because the session is gone.
+func EndSession(ctx context.Context, tx *docstore.Tx, sessionID string) error {
+	if sessionID == "" { // families without a session are found under it
+		return nil
+	}
+	return families.DeleteWhere(ctx, tx, docstore.Eq(bySession, docstore.Text(sessionID)), nil)
+}
+
+// EndUser ends all token families of a user, those with offline_access too; of one application if appID is not "". It
+// is for users who are disabled, deleted, resigned, locked by a caller or have a new password, and for consents that
+// are taken back.
+func EndUser(ctx context.Context, tx *docstore.Tx, userID, appID string) error {
+	found, err := families.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(userID)), "", maxOfUser)
+	for _, f := range found {
+		if err == nil && (appID == "" || f.AppID == appID) {
+			_, err = families.Delete(ctx, tx, f)
+		}
+	}
+	return err
+}
+
+// maxOfUser bounds the families of a user that one transaction ends.
+const maxOfUser = 10_000
+
+func isNotFound(err error) bool { return apperr.IsNotFound(err) }

@@ -1,0 +1,226 @@
+package oidc_test
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbound"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/backchannel"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
+	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+)
+
+func TestLogout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tokens := w.tokens(byCode(w.code(ofShop())))
+	w.clock.Advance(30 * time.Hour) // the hint has expired
+	known := oidc.LogoutRequest{AppID: "2001", UserID: "1001", SessionID: "s-1"}
+	to := func(r oidc.LogoutRequest, uri string) oidc.LogoutRequest {
+		r.Return = uri
+		return r
+	}
+	hint := form(nil, "id_token_hint", tokens.IDToken)
+	of := form(nil, "client_id", "shop")
+	for name, row := range map[string]struct {
+		v    url.Values
+		want oidc.LogoutRequest
+	}{
+		"nothing":              {nil, oidc.LogoutRequest{}},
+		"a hint":               {hint, known},
+		"a hint and an id":     {form(hint, "client_id", "shop"), known},
+		"an address":           {form(hint, "post_logout_redirect_uri", "https://shop.test/bye"), to(known, "https://shop.test/bye")},
+		"state":                {form(hint, "post_logout_redirect_uri", "https://shop.test/out?a=b", "state", "x&y"), to(known, "https://shop.test/out?a=b&state=x%26y")},
+		"an id alone":          {form(of, "post_logout_redirect_uri", "https://shop.test/bye", "state", "1"), oidc.LogoutRequest{AppID: "2001", Return: "https://shop.test/bye?state=1"}},
+		"another address":      {form(hint, "post_logout_redirect_uri", "https://evil.test/bye"), known},
+		"below":                {form(hint, "post_logout_redirect_uri", "https://shop.test/bye/x"), known},
+		"a redirect_uri":       {form(hint, "post_logout_redirect_uri", callback), known},
+		"an address of nobody": {form(nil, "post_logout_redirect_uri", "https://shop.test/bye"), oidc.LogoutRequest{}},
+		"a bad hint":           {form(of, "id_token_hint", "x"), oidc.LogoutRequest{AppID: "2001"}},
+		"an access token":      {form(nil, "id_token_hint", tokens.AccessToken), oidc.LogoutRequest{}},
+		"an unknown id":        {form(nil, "client_id", "nobody"), oidc.LogoutRequest{}},
+	} {
+		r, err := w.Logout(w.ctx(), issuer, row.v)
+		require.NoError(t, err, name)
+		r.Locales = nil
+		require.Equal(t, row.want, r, name)
+	}
+	for name, v := range map[string]url.Values{
+		"another application's": form(hint, "client_id", "spa"),
+		"twice":                 {"client_id": {"shop", "shop"}},
+	} {
+		_, err := w.Logout(w.ctx(), issuer, v)
+		var page *protocol.PageError
+		require.ErrorAs(t, err, &page, name)
+	}
+	other, err := w.Logout(w.ctx(), "https://idp.test/sign-in/globex", hint)
+	require.NoError(t, err)
+	require.Empty(t, other.UserID, "another issuer's hint")
+
+	require.Equal(t, "https://shop.test/front?iss=https%3A%2F%2Fidp.test%2Fsign-in%2Facme&sid=s-1",
+		oidc.FrontchannelURL(shop(), issuer, "s-1"))
+	require.Empty(t, oidc.FrontchannelURL(spa(), issuer, "s-1"))
+}
+
+// listener is an application that hears of logouts.
+type listener struct {
+	*httptest.Server
+	status atomic.Int64
+	heard  chan string
+}
+
+func newListener(t *testing.T) *listener {
+	l := &listener{heard: make(chan string, 10)}
+	l.status.Store(http.StatusOK)
+	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(int(l.status.Load()))
+		l.heard <- r.Method + " " + r.Header.Get("Content-Type") + " " + string(body)
+	}))
+	t.Cleanup(l.Close)
+	return l
+}
+
+func (l *listener) hears(t *testing.T) string {
+	t.Helper()
+	select {
+	case text := <-l.heard:
+		return text
+	case <-time.After(wait.Long):
+		t.Fatal("nothing was heard")
+		return ""
+	}
+}
+
+// backchannels are a sender with its work.
+func (w *world) sender(client *http.Client) (*backchannel.Sender, service.DueWork) {
+	s := backchannel.New(backchannel.Deps{Store: w.store, Keys: keys.New(w.store), Clients: w, HTTP: client,
+		Log: slog.New(slog.DiscardHandler), Algorithm: oidc.Algorithm})
+	w.t.Cleanup(s.Close)
+	return s, s.Work()
+}
+
+// run does the work that is due now.
+func (w *world) run(work service.DueWork) (n int) {
+	w.t.Helper()
+	due, err := work.Due(w.t.Context(), w.store, 100)
+	require.NoError(w.t, err)
+	for _, ref := range due {
+		err := work.Do(request.System(w.t.Context(), ref.Tenant), ref.ID)
+		if apperr.IsNotFound(err) { // it was answered meanwhile
+			continue
+		}
+		require.NoError(w.t, err)
+		n++
+	}
+	return n
+}
+
+func (w *world) tell(appIDs ...string) {
+	w.t.Helper()
+	require.NoError(w.t, docstore.Do(w.ctx(), w.store, func(tx *docstore.Tx) error {
+		return oidc.TellLogout(w.ctx(), tx, backchannel.Ended{
+			Issuer: issuer, SessionID: "s-1", UserID: "1001", AppIDs: appIDs,
+		})
+	}))
+}
+
+func loopback(t *testing.T) *http.Client {
+	client := outbound.New(outbound.Config{AllowPrivate: true})
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+func TestBackchannel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := newListener(t)
+	w.change("shop", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = l.URL + "/out" })
+	sender, work := w.sender(loopback(t))
+	w.tell("2001", "2002", "9") // one has a back channel, one has none, one is gone
+	require.Equal(t, 3, w.run(work))
+	text := l.hears(t)
+	require.Regexp(t, `^POST application/x-www-form-urlencoded logout_token=`, text)
+	header, claims := claimsOf(t, text[len("POST application/x-www-form-urlencoded logout_token="):])
+	require.Equal(t, "logout+jwt", header["typ"])
+	require.Equal(t, "ES256", header["alg"])
+	require.NotEmpty(t, claims["jti"])
+	require.EqualValues(t, 120, claims["exp"].(float64)-claims["iat"].(float64))
+	for _, member := range []string{"jti", "iat", "exp"} {
+		delete(claims, member)
+	}
+	require.Equal(t, map[string]any{
+		"iss": issuer, "sub": "1001", "aud": "shop", "sid": "s-1",
+		"events": map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}},
+	}, claims)
+	sender.Close()
+	w.clock.Advance(2 * time.Hour)
+	require.Zero(t, w.run(work), "it has answered")
+}
+
+// An application that does not answer is told five times within an hour.
+func TestBackchannelTriesAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := newListener(t)
+	l.status.Store(http.StatusBadGateway)
+	w.change("shop", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = l.URL })
+	_, work := w.sender(loopback(t))
+	w.tell("2001")
+	began := w.clock.Now()
+	var tries []time.Duration
+	for range 61 {
+		if w.run(work) == 1 {
+			l.hears(t)
+			tries = append(tries, w.clock.Now().Sub(began))
+		}
+		w.clock.Advance(time.Minute)
+	}
+	require.Equal(t, []time.Duration{0, time.Minute, 6 * time.Minute, 21 * time.Minute, time.Hour}, tries)
+	wait.Until(t, func() bool {
+		w.clock.Advance(time.Hour)
+		return w.run(work) == 0
+	})
+	require.Empty(t, l.heard, "it is given up")
+}
+
+// A notice is not lost when its replica dies, and goes nowhere that it must not.
+func TestBackchannelSurvives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := newListener(t)
+	w.change("shop", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = l.URL })
+	dead, work := w.sender(loopback(t))
+	w.tell("2001")
+	dead.Close()
+	require.Equal(t, 1, w.run(work)) // its request is cancelled before it is sent
+	_, work = w.sender(loopback(t))
+	w.clock.Advance(time.Minute)
+	require.Equal(t, 1, w.run(work))
+	l.hears(t)
+
+	public := outbound.New(outbound.Config{})
+	t.Cleanup(public.CloseIdleConnections)
+	_, work = w.sender(public)
+	w.tell("2001")
+	wait.Until(t, func() bool { // a loopback address: no later try may go there either
+		w.clock.Advance(time.Hour)
+		return w.run(work) == 0
+	})
+	require.Empty(t, l.heard)
+}

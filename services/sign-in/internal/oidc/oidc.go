@@ -1,0 +1,167 @@
+// Package oidc is the provider of OpenID Connect and OAuth 2.0: OpenID Connect Core, Discovery, RP-Initiated, Front-
+// and Back-Channel Logout 1.0; RFC 6749, 6750, 7009, 7523, 7636 (S256 only), 7662, 8414, 8628, 8707, 9068, 9126, 9207.
+//
+// It has no HTTP handlers: it takes what a request has, and returns what the answer has. Contexts carry the tenant
+// (package request), and an issuer is <public URL>/sign-in/<tenant>. Package httpapi mounts, below the issuer:
+//
+//	GET, POST /authorize            Authorize. *protocol.PageError: a page with status 400. *protocol.AnswerError: its
+//	                                Answer. apperr.Unavailable: the page with status 503. Else the flow runs, and ends
+//	                                with Grant or Refuse.
+//	POST /par                       Push, status 201
+//	POST /token                     Token
+//	GET, POST /userinfo             UserInfo, with the token of the Authorization header or, for a form, access_token
+//	POST /introspect, /revoke       Introspect, Revoke (status 200 with an empty body)
+//	POST /device_authorization      Device
+//	GET, POST /device               a page: the person enters a user code, or sees that of the query and confirms it;
+//	                                DeviceRequest; then the flow runs, and Grant and Refuse lead back with done=1|0
+//	GET, POST /logout               Logout
+//	GET /jwks                       Keys.JWKS
+//	GET /.well-known/openid-configuration, and /.well-known/oauth-authorization-server/sign-in/<tenant>: Discovery
+//
+// Errors of the endpoints that applications call are *apperr.Error with codes of OAuth, which package rest writes as
+// bodies of RFC 6749 §5.2. Answers of /token, /par, /introspect, /userinfo and /device_authorization must not be cached
+// (Cache-Control: no-store). Browsers call /token, /par, /userinfo, /revoke, /jwks and the discovery documents from
+// other origins, without cookies: Access-Control-Allow-Origin is *.
+//
+// Codes, refresh tokens, pushed requests and assertions are used once in the store, by any replica.
+package oidc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/backchannel"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
+	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+)
+
+// Deps are what the provider needs. All are required unless they say otherwise.
+type Deps struct {
+	Store *docstore.Store
+	Keys  *keys.Keys
+	// Clients finds applications of the context's tenant: *client.Clients.
+	Clients clientauth.Clients
+
+	// Person returns a user as of now, for a session, or for none if sessionID is "". The error is apperr.NotFound if
+	// there is no such user or session, or the session is not the user's, and Forbidden if the user may not sign in: is
+	// disabled, resigned or locked. Of the person only UserID, User and Groups are used.
+	Person func(ctx context.Context, userID, sessionID string) (protocol.Person, error)
+	// MayUse returns nil if a user may use an application. The error is apperr.Forbidden, or Unavailable if nobody
+	// answers.
+	MayUse func(ctx context.Context, userID, appID string) error
+	// Holds returns those scopes of the platform for which a user has a rule in an application. The error is
+	// apperr.Unavailable. Without it no application gets tokens for the platform's API.
+	Holds func(ctx context.Context, userID, appID string, scopes []string) ([]string, error)
+
+	// Seed is 32 secret bytes that never change (service.Deps.DataKey), from which refresh tokens are made.
+	Seed []byte
+	// PublicURL is the platform's, which names its API as a resource.
+	PublicURL string
+	// AccessTTL is how long access tokens are valid; 0 means 10 min.
+	AccessTTL time.Duration
+	// HTTP fetches key sets of applications and sends logout tokens: the client for requests that leave the platform.
+	HTTP *http.Client
+	Log  *slog.Logger
+}
+
+// Provider is the provider, for one replica and all tenants. It implements protocol.Protocol.
+type Provider struct {
+	Deps
+	auth    *clientauth.Authenticator
+	logouts *backchannel.Sender
+}
+
+var _ protocol.Protocol = (*Provider)(nil)
+
+// accessTTL is how long access tokens are valid, if the configuration does not say.
+const accessTTL = 10 * time.Minute
+
+// New makes a provider.
+func New(d Deps) *Provider {
+	if d.AccessTTL == 0 {
+		d.AccessTTL = accessTTL
+	}
+	return &Provider{d, clientauth.New(d.Store, d.Clients, d.HTTP, d.Log), backchannel.New(backchannel.Deps{
+		Store: d.Store, Keys: d.Keys, Clients: d.Clients, HTTP: d.HTTP, Log: d.Log, Algorithm: Algorithm,
+	})}
+}
+
+// Collections are the collections that the store must have.
+func Collections() []*docstore.Def {
+	return slices.Concat(keys.Collections(), clientauth.Collections(),
+		backchannel.Collections(),
+		[]*docstore.Def{pushedRequests.Def(), codes.Def(), families.Def(), devices.Def()})
+}
+
+// Work is what falls due.
+func (p *Provider) Work() []service.DueWork {
+	return []service.DueWork{
+		p.Keys.Rotation(), p.auth.Forgetting(), forgetting(p.Store, pushedRequests, "forget pushed requests"),
+		forgetting(p.Store, codes, "forget codes"), forgetting(p.Store, families, "end token families"),
+		forgetting(p.Store, devices, "forget device codes"), p.logouts.Work(),
+	}
+}
+
+// Close ends what is under way. Contexts of requests must have ended.
+func (p *Provider) Close() { p.logouts.Close() }
+
+// TellLogout stores, in the transaction that ends a session or its part in some applications, that these applications
+// are told (OpenID Connect Back-Channel Logout 1.0). Those without a back channel are left out later.
+func TellLogout(ctx context.Context, tx *docstore.Tx, e backchannel.Ended) error {
+	return backchannel.Tell(ctx, tx, e)
+}
+
+// forgetting is the work of deleting documents whose time is over.
+func forgetting[T any](store *docstore.Store, c *docstore.Collection[T], name string) service.DueWork {
+	return service.DueWork{
+		Name: name, Every: 10 * time.Second, Due: c.Due, AtOnce: 100,
+		Do:    func(ctx context.Context, id string) error { return forget(ctx, store, c, []string{id}) },
+		DoAll: func(ctx context.Context, ids []string) error { return forget(ctx, store, c, ids) },
+	}
+}
+
+func forget[T any](ctx context.Context, store *docstore.Store, c *docstore.Collection[T], ids []string) error {
+	return docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+		found, err := c.LoadMany(ctx, tx, ids)
+		for _, doc := range found {
+			if err == nil {
+				_, err = c.Delete(ctx, tx, doc)
+			}
+		}
+		return err
+	})
+}
+
+// client returns an enabled application that uses OpenID Connect. The error is protocol.ErrUnknown for others, or
+// apperr.Unavailable.
+func (p *Provider) client(ctx context.Context, name questions.ClientName) (questions.Client, error) {
+	c, err := p.Clients.Of(ctx, name)
+	if err == nil && (!c.Enabled || c.OIDC == nil) || isNotFound(err) {
+		return c, protocol.ErrUnknown
+	}
+	return c, err
+}
+
+// tokenBytes is the length of random codes: 256 bits.
+const tokenBytes = 32
+
+// newToken makes a random text, and the id under which it is stored: its SHA-256, so that the store does not have it.
+func newToken() (text, id string) {
+	text = secret.Token(tokenBytes)
+	return text, hashOf(text)
+}
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}

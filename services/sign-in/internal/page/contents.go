@@ -1,0 +1,171 @@
+package page
+
+import (
+	"html/template"
+	"net/url"
+	"strings"
+)
+
+// Form is what every form of a flow has.
+type Form struct {
+	Action  string // where it is sent
+	Request string // sealed; see flow.Seal
+	Locale  string // that was chosen on the page
+}
+
+// SignIn asks for the login name and the password.
+type SignIn struct {
+	Form
+	App       string // the application's name; empty on the way to the person's own page
+	LoginName string
+	Notice    string // the key of a text about the last try
+	Current   string // who is signed in and may go on
+}
+
+func (SignIn) about() (string, string) { return "sign_in.html", "sign_in" }
+
+// NewPassword asks for a new password, before the person is signed in.
+type NewPassword struct {
+	Form
+	LoginName string
+	Notice    string
+}
+
+func (NewPassword) about() (string, string) { return "new_password.html", "new_password" }
+
+// Account is a sub-account to choose.
+type Account struct {
+	ID, Account, DisplayName string
+	Checked                  bool
+}
+
+// Choose asks with which account the person enters the application.
+type Choose struct {
+	Form
+	App      string
+	Accounts []Account
+}
+
+func (Choose) about() (string, string) { return "choose.html", "choose_account" }
+
+// Consent asks whether the application may know what it asks for.
+type Consent struct {
+	Form
+	App    string
+	Name   string   // the person's
+	Scopes []string // texts
+}
+
+func (Consent) about() (string, string) { return "consent.html", "consent" }
+
+// Refused says that the person may not use the application.
+type Refused struct {
+	Form
+	App, Name string
+	Reason    string // the key of a text for the person
+	Admin     string // the key of a text for an administrator
+	Rule      string
+}
+
+func (Refused) about() (string, string) { return "refused.html", "refused" }
+
+// Missing says that the application demands methods that are not there.
+type Missing struct {
+	Form
+	App     string
+	Methods []string // texts
+}
+
+func (Missing) about() (string, string) { return "missing.html", "missing" }
+
+// Problem says that something does not work, and how to go on.
+type Problem struct {
+	Head   string // the key of the headline
+	Text   string // the key of a text
+	Detail string // for whoever develops the application; in English
+	OnURL  string // a way on; empty: none
+	On     string // the key of its text
+}
+
+func (p Problem) about() (string, string) { return "problem.html", p.Head }
+
+// Leave leads to the application at once.
+type Leave struct {
+	App string
+	URL string
+}
+
+// Href is the address as a link. It is one that the application has registered, such as an app's own scheme, which
+// html/template would not take.
+func (l Leave) Href() template.URL { return href(l.URL) }
+
+func href(to string) template.URL {
+	scheme, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(to)), ":")
+	switch scheme {
+	case "javascript", "data", "vbscript", "blob", "file":
+		return "about:blank"
+	}
+	return template.URL(to) //nolint:gosec // the schemes that run something are refused
+}
+
+func (Leave) about() (string, string) { return "leave.html", "leaving" }
+
+// Post hands a form to the application at once.
+type Post struct {
+	App    string
+	URL    string
+	Fields url.Values
+}
+
+func (Post) about() (string, string) { return "post.html", "leaving" }
+
+// Logout asks whether the person wants to sign out.
+type Logout struct {
+	Form
+	App, Name string
+	Hidden    url.Values // the request's parameters
+}
+
+func (Logout) about() (string, string) { return "logout.html", "sign_out" }
+
+// LoggedOut says that the person is signed out. The frames tell applications.
+type LoggedOut struct {
+	Frames []string
+	OnURL  string // back to the application; empty: to the person's own page
+	App    string
+}
+
+func (LoggedOut) about() (string, string) { return "logged_out.html", "signed_out" }
+
+// Home is the person's own page.
+type Home struct {
+	Name, LoginName string
+	Notice          string
+	Good            bool // the notice tells of a success
+	Sessions        []HomeSession
+	Consents        []HomeConsent
+}
+
+func (Home) about() (string, string) { return "home.html", "home" }
+
+// HomeSession is a session of the person.
+type HomeSession struct {
+	ID, Browser, Address, Since string
+	Here                        bool
+	Apps                        int
+}
+
+// HomeConsent is a consent of the person.
+type HomeConsent struct {
+	ID, App string
+	Scopes  []string
+}
+
+// Device asks for the code that a device shows, or says what has come of it.
+type Device struct {
+	Code   string
+	Notice string
+	Done   string // 1: the device may, 0: it may not; empty: nothing has come of it yet
+}
+
+func (Device) about() (string, string) { return "device.html", "device" }

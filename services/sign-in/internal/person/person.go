@@ -1,0 +1,132 @@
+// Package person keeps a copy of each user who has signed in, so that applications can be told about them at any time
+// without asking the users service.
+package person
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// Person is the copy of a user. It has the user's id.
+type Person struct {
+	docstore.Meta
+	User     json.RawMessage `json:"user"` // in the form that events carry
+	Sequence int64           `json:"sequence"`
+}
+
+// User are the members of a user that sign-in itself reads.
+type User struct {
+	ID                  string     `json:"id"`
+	Username            string     `json:"username"`
+	DisplayName         string     `json:"display_name"`
+	Email               string     `json:"email"`
+	Locale              string     `json:"locale"`
+	Status              string     `json:"status"`
+	Locked              bool       `json:"locked"`
+	LockReason          string     `json:"lock_reason"`
+	LockedUntil         clock.Time `json:"locked_until"`
+	TimePasswordChanged clock.Time `json:"time_password_changed"`
+}
+
+// Parse reads a user's record.
+func Parse(record json.RawMessage) (*User, error) {
+	u := &User{}
+	return u, json.Unmarshal(record, u)
+}
+
+// active is the status of users who may sign in.
+const active = "1"
+
+// Gone reports whether the user's sessions end: it is disabled, resigned, or locked by a caller. A lock because of
+// wrong passwords ends none, because others can cause it.
+func (u *User) Gone(now clock.Time) bool {
+	return u.Status != active || u.locked(now) && u.LockReason != questions.LockedByFailures
+}
+
+// Refused reports whether the user may not sign in at all.
+func (u *User) Refused(now clock.Time) bool { return u.Status != active || u.locked(now) }
+
+func (u *User) locked(now clock.Time) bool {
+	return u.Locked && (u.LockedUntil.IsZero() || now.Before(u.LockedUntil))
+}
+
+// Name is what pages call the person.
+func (u *User) Name() string {
+	if u.DisplayName != "" {
+		return u.DisplayName
+	}
+	return u.Username
+}
+
+var people = docstore.Define(docstore.Schema[Person]{Name: "people", Noun: "user"})
+
+// Collections are the collections that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{people.Def()} }
+
+// Find returns the copy of a user. The error is apperr.NotFound.
+func Find(ctx context.Context, r docstore.Reader, id string) (*Person, error) {
+	doc, err := people.Find(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value()
+}
+
+// Keep stores a copy that the users service has answered with, unless there is a newer one.
+func Keep(ctx context.Context, tx *docstore.Tx, id string, in questions.SignedIn) error {
+	found, err := people.LoadMany(ctx, tx, []string{id})
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		_, err = people.Insert(ctx, tx, &Person{Meta: docstore.Meta{ID: id}, User: in.User, Sequence: in.Sequence})
+		return err
+	}
+	return found[0].renew(ctx, tx, in)
+}
+
+func (p *Person) renew(ctx context.Context, tx *docstore.Tx, in questions.SignedIn) error {
+	if in.Sequence <= p.Sequence {
+		return nil
+	}
+	p.User, p.Sequence = in.User, in.Sequence
+	_, err := people.Replace(ctx, tx, p)
+	return err
+}
+
+// Update stores the state that an event carries, if there is a copy. It reports whether there is one, and none that is
+// newer.
+func Update(ctx context.Context, s *docstore.Store, id string, in questions.SignedIn) (bool, error) {
+	if _, err := people.Find(ctx, s, id); err != nil { // most users never sign in: no transaction for them
+		return false, ignoreMissing(err)
+	}
+	return docstore.Write(ctx, s, func(tx *docstore.Tx) (bool, error) {
+		found, err := people.LoadMany(ctx, tx, []string{id})
+		if err != nil || len(found) == 0 {
+			return false, err
+		}
+		return in.Sequence >= found[0].Sequence, found[0].renew(ctx, tx, in)
+	})
+}
+
+// Forget deletes the copy.
+func Forget(ctx context.Context, tx *docstore.Tx, id string) error {
+	found, err := people.LoadMany(ctx, tx, []string{id})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	_, err = people.Delete(ctx, tx, found[0])
+	return err
+}
+
+func ignoreMissing(err error) error {
+	if apperr.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

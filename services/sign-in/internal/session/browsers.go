@@ -1,0 +1,65 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// browser is a browser in which a user has signed in. Its id is both's.
+type browser struct {
+	docstore.Meta
+	UserID      string     `json:"user_id"`
+	TimeExpires clock.Time `json:"time_expires"`
+}
+
+var browsers = docstore.Define(docstore.Schema[browser]{
+	Name: "known_browsers", Noun: "browser",
+	Due:     func(b *browser) clock.Time { return b.TimeExpires },
+	Indexes: []docstore.Index[browser]{docstore.ByText(byUser, func(b *browser) string { return b.UserID })},
+})
+
+// known is how long a browser is known without a sign-in.
+const known = 400 * 24 * time.Hour
+
+// remember notes that a user signs in with a browser, and reports whether it was known already.
+func remember(ctx context.Context, tx *docstore.Tx, hash, userID string) (bool, error) {
+	id := userID + "." + hash
+	found, err := browsers.LoadMany(ctx, tx, []string{id})
+	if err != nil {
+		return false, err
+	}
+	if len(found) == 0 {
+		_, err = browsers.Insert(ctx, tx, &browser{Meta: docstore.Meta{ID: id}, UserID: userID,
+			TimeExpires: tx.Now.Add(known)})
+		return false, err
+	}
+	found[0].TimeExpires = tx.Now.Add(known)
+	_, err = browsers.Replace(ctx, tx, found[0])
+	return true, err
+}
+
+// ofBrowser is what events tell of the browser.
+func ofBrowser(known bool) map[string]any { return map[string]any{"known_browser": known} }
+
+// DueBrowsers lists the browsers to forget.
+var DueBrowsers = browsers.Due
+
+// ForgetBrowser forgets a browser that was not used for long.
+func (s *Sessions) ForgetBrowser(ctx context.Context, id string) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		b, err := browsers.Load(ctx, tx, id)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		_, err = browsers.Delete(ctx, tx, b)
+		return err
+	})
+}
+
+// ForgetUser forgets the browsers of a user.
+func ForgetUser(ctx context.Context, tx *docstore.Tx, userID string) error {
+	return browsers.DeleteWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(userID)), nil)
+}

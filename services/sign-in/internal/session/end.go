@@ -1,0 +1,163 @@
+package session
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// endAtOnce is how many sessions end in one transaction.
+const endAtOnce = 50
+
+// end ends a session: its key is gone, the protocols know, an event tells.
+func (s *Sessions) end(ctx context.Context, tx *docstore.Tx, session *Session, reason string) error {
+	k, err := keys.Load(ctx, tx, session.ID)
+	if err != nil {
+		return err
+	}
+	if _, err := keys.Delete(ctx, tx, k); err != nil {
+		return err
+	}
+	if s.Ended != nil {
+		if err := s.Ended(ctx, tx, session); err != nil {
+			return err
+		}
+	}
+	doc, err := sessions.Delete(ctx, tx, session)
+	if err != nil {
+		return err
+	}
+	return tell(ctx, tx, "ended", &doc, map[string]any{"reason": reason})
+}
+
+// End ends a session. The error is apperr.NotFound or VersionMismatch.
+func (s *Sessions) End(ctx context.Context, id, reason string) (docstore.Deleted, error) {
+	return docstore.Deleted{ID: id}, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		session, err := sessions.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		return s.end(ctx, tx, session, reason)
+	})
+}
+
+// EndDue ends sessions whose time is over.
+func (s *Sessions) EndDue(ctx context.Context, id string) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		session, err := sessions.Load(ctx, tx, id)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		if tx.Now.Before(session.TimeExpires) { // it was used meanwhile
+			return nil
+		}
+		return s.end(ctx, tx, session, Expired)
+	})
+}
+
+// Due lists the sessions whose time is over.
+var Due = sessions.Due
+
+// Selection says which sessions end: those of users, or those that have entered an application.
+type Selection struct {
+	UserIDs []string
+	AppID   string
+}
+
+func (s Selection) where() docstore.Filter {
+	if s.AppID != "" {
+		return docstore.Eq(byApp, docstore.Text(s.AppID))
+	}
+	values := make([]docstore.Value, len(s.UserIDs))
+	for i, id := range s.UserIDs {
+		values[i] = docstore.Text(id)
+	}
+	return docstore.In(byUser, values...)
+}
+
+// check reports every fault.
+func (s Selection) check() error {
+	var faults apperr.Faults
+	faults.Check((len(s.UserIDs) == 0) != (s.AppID == ""), "", "must have either user_ids or app_id")
+	faults.Check(len(without(s.UserIDs)) == len(s.UserIDs), "user_ids", "must not be empty")
+	return faults.Err()
+}
+
+// EndAll ends the selected sessions, and returns how many there were. The error is apperr.InvalidParameters.
+func (s *Sessions) EndAll(ctx context.Context, which Selection, reason string) (int64, error) {
+	if err := which.check(); err != nil {
+		return 0, err
+	}
+	if docstore.IsDryRun(ctx) {
+		return sessions.Count(ctx, s.Store, which.where())
+	}
+	return s.endWhere(ctx, which.where(), reason, func(*Session) bool { return true })
+}
+
+// EndOthers ends all sessions of a user but one.
+func (s *Sessions) EndOthers(ctx context.Context, userID, but, reason string) error {
+	_, err := s.endWhere(ctx, docstore.Eq(byUser, docstore.Text(userID)), reason,
+		func(session *Session) bool { return session.ID != but })
+	return err
+}
+
+// EndBefore ends the sessions of a user that began with an older password.
+func (s *Sessions) EndBefore(ctx context.Context, userID string, changed clock.Time) error {
+	_, err := s.endWhere(ctx, docstore.Eq(byUser, docstore.Text(userID)), NewPassword,
+		func(session *Session) bool { return session.TimePasswordChanged.Before(changed) })
+	return err
+}
+
+// EndOfUser ends all sessions of a user who may not sign in any more.
+func (s *Sessions) EndOfUser(ctx context.Context, userID string) error {
+	_, err := s.endWhere(ctx, docstore.Eq(byUser, docstore.Text(userID)), UserGone,
+		func(*Session) bool { return true })
+	return err
+}
+
+// endWhere ends sessions, some at a time.
+func (s *Sessions) endWhere(ctx context.Context, where docstore.Filter, reason string, also func(*Session) bool,
+) (int64, error) {
+	var ended int64
+	for after := ""; ; {
+		page, err := sessions.Page(ctx, s.Store, docstore.Query{Filter: where, Limit: endAtOnce, After: after})
+		if err != nil {
+			return ended, err
+		}
+		n, err := s.endPage(ctx, page.Docs, reason, also)
+		ended += n
+		if err != nil || page.Next == "" {
+			return ended, err
+		}
+		after = page.Next
+	}
+}
+
+func (s *Sessions) endPage(ctx context.Context, docs []Doc, reason string, also func(*Session) bool) (int64, error) {
+	if len(docs) == 0 {
+		return 0, nil
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (int64, error) {
+		ids := make([]string, len(docs))
+		for i := range docs {
+			ids[i] = docs[i].ID
+		}
+		found, err := sessions.LoadMany(ctx, tx, ids)
+		if err != nil {
+			return 0, err
+		}
+		var n int64
+		for _, session := range found {
+			if !also(session) {
+				continue
+			}
+			if err := s.end(ctx, tx, session, reason); err != nil {
+				return 0, err
+			}
+			n++
+		}
+		return n, nil
+	})
+}

@@ -1,0 +1,113 @@
+// Package session is the domain of sessions: who is signed in, in which browser, and in which applications.
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+// Session is a person who is signed in with a browser. It has the same JSON form in the API, in events and in the
+// store.
+type Session struct {
+	docstore.Meta
+	UserID       string        `json:"user_id"`
+	ACR          string        `json:"acr"`
+	AMR          []string      `json:"amr"` // RFC 8176
+	Address      string        `json:"address"`
+	Browser      string        `json:"browser"` // its User-Agent
+	Applications []Application `json:"applications"`
+	TimeSignedIn clock.Time    `json:"time_signed_in"` // the last time that the person has proven who it is
+	TimeUsed     clock.Time    `json:"time_used"`
+	TimeExpires  clock.Time    `json:"time_expires"` // unless it is used meanwhile
+	TimeEnds     clock.Time    `json:"time_ends"`    // at the latest
+	// TimePasswordChanged is that of the user at the sign-in: a later one ends the session.
+	TimePasswordChanged clock.Time `json:"time_password_changed"`
+}
+
+// Application is an application that the session has entered.
+type Application struct {
+	AppID       string     `json:"app_id"`
+	Protocol    string     `json:"protocol"`
+	TimeEntered clock.Time `json:"time_entered"`
+}
+
+// Has reports whether the session has entered an application by a protocol.
+func (s *Session) Has(appID, protocol string) bool {
+	for _, a := range s.Applications {
+		if a.AppID == appID && a.Protocol == protocol {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	byUser    = "user_id"
+	byApp     = "app_id"
+	byCreated = "time_created"
+)
+
+var sessions = docstore.Define(docstore.Schema[Session]{
+	Name: "sessions", Noun: "session", Sortable: []string{byCreated},
+	Due: func(s *Session) clock.Time { return s.TimeExpires },
+	Indexes: []docstore.Index[Session]{
+		docstore.Grouped(docstore.ByText(byUser, func(s *Session) string { return s.UserID }), byCreated),
+		docstore.ByList(byApp, func(s *Session) []string {
+			ids := make([]string, len(s.Applications))
+			for i, a := range s.Applications {
+				ids[i] = a.AppID
+			}
+			return ids
+		}),
+		docstore.ByNumber(byCreated, func(s *Session) docstore.Value { return docstore.Moment(s.TimeCreated) }),
+	},
+})
+
+// key is what a browser proves a session with. It has the session's id. It is a document of its own, so that no answer
+// and no event has it.
+type key struct {
+	docstore.Meta
+	Hash string `json:"hash"` // SHA-256 of the secret
+}
+
+var keys = docstore.Define(docstore.Schema[key]{Name: "session_keys", Noun: "session", Part: true})
+
+// Collections are the collections that the store must have.
+func Collections() []*docstore.Def {
+	return []*docstore.Def{sessions.Def(), keys.Def(), browsers.Def()}
+}
+
+// newCookie makes the value of a session's cookie, with 256 random bits, and its key.
+func newCookie(id string) (cookie, hash string) {
+	text := secret.Token(cookieBytes)
+	return id + "." + text, Hash(text)
+}
+
+const cookieBytes = 32
+
+// Hash is the form in which a browser's secret is kept.
+func Hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// split returns the session's id and the secret of a cookie.
+func split(cookie string) (id, text string, ok bool) {
+	id, text, ok = strings.Cut(cookie, ".")
+	return id, text, ok && len(id) <= 20 && len(text) == base64.RawURLEncoding.EncodedLen(cookieBytes)
+}
+
+const (
+	// maxApplications bounds the applications of a session; more than a person uses.
+	maxApplications = 500
+	// usedEvery is how often the use of a session is noted.
+	usedEvery = 5 * time.Minute
+	// maxAgent bounds the name of a browser, in bytes.
+	maxAgent = 512
+)

@@ -1,0 +1,239 @@
+// Package settings is the domain of a tenant's settings of sign-in: how its pages look, what they say, and how many
+// failures they bear.
+package settings
+
+import (
+	"context"
+	"encoding/base64"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// Settings are a tenant's. They have the same JSON form in the API, in events and in the store.
+type Settings struct {
+	docstore.Meta
+	Profile
+}
+
+// Profile holds the members that clients set.
+type Profile struct {
+	Name   string `json:"name"`   // of the organization; empty: no name is shown
+	Logo   string `json:"logo"`   // a data URI; empty: none
+	Colour string `json:"colour"` // of buttons and links on light pages, #rrggbb; empty: the platform's
+	// ColourDark is that of dark pages.
+	ColourDark       string `json:"colour_dark"`
+	Locale           string `json:"locale"` // where nothing says which language a person reads
+	Links            []Link `json:"links"`
+	Texts            Texts  `json:"texts"`
+	FailuresPerMin   int    `json:"failures_per_minute"` // wrong passwords from an address
+	FailuresOfTenant int    `json:"failures_of_tenant"`  // wrong passwords of all together, a minute
+}
+
+// Link is shown at the foot of each page.
+type Link struct {
+	Label string `json:"label"`
+	URL   string `json:"url"`
+}
+
+// Texts are what a tenant says on the pages, by language (en, zh); plain text.
+type Texts struct {
+	SignIn map[string]string `json:"sign_in"` // above the form
+	Help   map[string]string `json:"help"`    // whom to ask, where something is refused
+}
+
+// The defaults.
+const (
+	failuresPerMin   = 10
+	failuresOfTenant = 300
+)
+
+// Locales are the languages of the pages.
+var Locales = []string{"en", "zh"}
+
+// LogoTypes are the types that a logo can have. SVG is none of them: as a page of its own it could have scripts.
+var LogoTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+const (
+	maxName  = 64
+	maxLogo  = 64 << 10 // of the data URI
+	maxLinks = 5
+	maxURL   = 2048
+	maxText  = 500 // characters
+)
+
+const byOne = "one"
+
+var all = docstore.Define(docstore.Schema[Settings]{
+	Name: "settings", Noun: "sign-in settings",
+	Indexes: []docstore.Index[Settings]{
+		docstore.Unique(docstore.ByText(byOne, func(*Settings) string { return "1" }), ""),
+	},
+})
+
+// Collections are the collections that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{all.Def()} }
+
+// Doc is a tenant's settings as read or written.
+type Doc = docstore.Doc[Settings]
+
+// Service are the use cases.
+type Service struct{ Store *docstore.Store }
+
+func initial() Profile {
+	return Profile{Locale: "en", Links: []Link{}, FailuresPerMin: failuresPerMin, FailuresOfTenant: failuresOfTenant,
+		Texts: Texts{SignIn: map[string]string{}, Help: map[string]string{}}}
+}
+
+func first() docstore.Filter { return docstore.Eq(byOne, docstore.Text("1")) }
+
+// Of returns the tenant's settings; the defaults if it has none.
+func (s *Service) Of(ctx context.Context) (*Settings, error) {
+	doc, err := all.First(ctx, s.Store, first())
+	if apperr.IsNotFound(err) {
+		return &Settings{Profile: initial()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value()
+}
+
+// Get returns the tenant's settings, and stores the defaults if it has none.
+func (s *Service) Get(ctx context.Context) (Doc, error) {
+	doc, err := all.First(ctx, s.Store, first())
+	if !apperr.IsNotFound(err) {
+		return doc, err
+	}
+	id, err := s.Store.NewID(ctx)
+	if err != nil {
+		return Doc{}, err
+	}
+	aside := docstore.Aside(request.System(ctx, request.Tenant(ctx)))
+	doc, err = docstore.Write(aside, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		return all.Insert(aside, tx, &Settings{Meta: docstore.Meta{ID: id}, Profile: initial()})
+	})
+	if apperr.KindOf(err) == apperr.AlreadyExists { // another request was first
+		return all.First(ctx, s.Store, first())
+	}
+	return doc, err
+}
+
+// Change applies edit to the tenant's settings. The error is apperr.InvalidParameters with every fault, or
+// VersionMismatch.
+func (s *Service) Change(ctx context.Context, edit func(*Profile) error) (Doc, error) {
+	present, err := s.Get(ctx)
+	if err != nil {
+		return Doc{}, err
+	}
+	ctx = docstore.ExpectFor(ctx, "", present.ID)
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		v, err := all.Load(ctx, tx, present.ID)
+		if err != nil {
+			return Doc{}, err
+		}
+		if err := edit(&v.Profile); err != nil {
+			return Doc{}, err
+		}
+		if err := v.check(); err != nil {
+			return Doc{}, err
+		}
+		doc, err := all.Replace(ctx, tx, v)
+		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		return doc, outbox.Tell(ctx, tx, outbox.Kind{Entity: "sign_in_settings", Source: "/sign-in/settings"},
+			"updated",
+			&doc, nil)
+	})
+}
+
+// Fresh is what a PUT starts from.
+func Fresh(p *Profile) { *p = initial() }
+
+var colour = regexp.MustCompile(`^#[0-9a-f]{6}$`)
+
+// check sets defaults and reports every fault.
+func (p *Profile) check() error {
+	var faults apperr.Faults
+	p.Colour, p.ColourDark = strings.ToLower(p.Colour), strings.ToLower(p.ColourDark)
+	if p.Links == nil {
+		p.Links = []Link{}
+	}
+	faults.Check(utf8.RuneCountInString(p.Name) <= maxName, "name", "must have at most %d characters", maxName)
+	faults.Check(p.Logo == "" || p.logoType() != "", "logo",
+		"must be a data URI in base64 of at most %d KiB, of a PNG, JPEG, GIF or WebP", maxLogo>>10)
+	checkColour(&faults, "colour", p.Colour, lightPage)
+	checkColour(&faults, "colour_dark", p.ColourDark, darkPage)
+	faults.Check(slices.Contains(Locales, p.Locale), "locale", "must be one of %s", strings.Join(Locales, ", "))
+	faults.Check(len(p.Links) <= maxLinks, "links", "must have at most %d items", maxLinks)
+	for i, l := range p.Links {
+		of := faults.Within("links[" + string(rune('0'+i%10)) + "]")
+		of.Check(strings.TrimSpace(l.Label) != "" && utf8.RuneCountInString(l.Label) <= maxName, "label",
+			"must have 1…%d characters", maxName)
+		of.Check(isLink(l.URL), "url", "must be an https, http or mailto URL of at most %d bytes", maxURL)
+	}
+	p.Texts.SignIn = checkTexts(&faults, "texts.sign_in", p.Texts.SignIn)
+	p.Texts.Help = checkTexts(&faults, "texts.help", p.Texts.Help)
+	faults.Check(p.FailuresPerMin >= 1 && p.FailuresPerMin <= 1000, "failures_per_minute", "must lie in 1…1000")
+	faults.Check(p.FailuresOfTenant >= 1 && p.FailuresOfTenant <= 100_000, "failures_of_tenant", "must lie in 1…100000")
+	return faults.Err()
+}
+
+func checkTexts(faults *apperr.Faults, member string, texts map[string]string) map[string]string {
+	if texts == nil {
+		return map[string]string{}
+	}
+	for locale, text := range texts {
+		faults.Check(slices.Contains(Locales, locale), member, "must have only the members %s",
+			strings.Join(Locales, ", "))
+		faults.Check(utf8.RuneCountInString(text) <= maxText, member, "must have texts of at most %d characters",
+			maxText)
+	}
+	return texts
+}
+
+func checkColour(faults *apperr.Faults, member, value string, page [3]float64) {
+	switch {
+	case value == "":
+	case !colour.MatchString(value):
+		faults.Add(member, "must be a colour like #1a5fb4")
+	case contrast(rgb(value), page) < minContrast:
+		faults.Add(member, "must have a contrast of at least 4.5 to the page, so that people can read it")
+	}
+}
+
+func isLink(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || len(text) > maxURL {
+		return false
+	}
+	return (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil ||
+		u.Scheme == "mailto" && u.Opaque != ""
+}
+
+// logoType is the content type of the logo; "" if it is none.
+func (p *Profile) logoType() string {
+	kind, _, ok := p.LogoImage()
+	if !ok {
+		return ""
+	}
+	return kind
+}
+
+// LogoImage returns the logo.
+func (p *Profile) LogoImage() (contentType string, image []byte, ok bool) {
+	head, data, found := strings.Cut(strings.TrimPrefix(p.Logo, "data:"), ";base64,")
+	if !found || len(p.Logo) > maxLogo || !slices.Contains(LogoTypes, head) {
+		return "", nil, false
+	}
+	image, err := base64.StdEncoding.DecodeString(data)
+	return head, image, err == nil && len(image) > 0
+}

@@ -1,0 +1,217 @@
+package signin_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// tellUser publishes an event about a user, as the users service does.
+func (w *world) tellUser(action string, u *user) {
+	w.t.Helper()
+	w.TestTells("user")
+	u.sequence += 10
+	id, sequence := u.record["id"].(string), strconv.FormatInt(u.sequence, 10)
+	event, err := json.Marshal(object{
+		"specversion": "1.0", "id": "user/" + id + "/" + sequence, "source": "/users", "type": "idp.user." + action,
+		"subject": id, "time": w.Clock.Now(), "tenantid": "acme", "sequence": sequence,
+		"data": object{"record": u.record},
+	})
+	w.must(err)
+	m := nats.NewMsg("idp.events.acme.user." + action)
+	m.Data = event
+	wait.Until(w.t, func() bool {
+		_, err := w.Deps.Bus.JetStream().PublishMsg(context.Background(), m)
+		return err == nil
+	})
+}
+
+func (w *world) signedIn() *browser {
+	w.t.Helper()
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password)
+	b.answered(callback)
+	return b
+}
+
+// Sessions end with the user, and not because others have guessed passwords.
+func TestSessionsEndWithTheUser(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		action string
+		change object
+		ends   bool
+	}{
+		"disabled":           {"disabled", object{"status": "0"}, true},
+		"resigned":           {"resigned", object{"status": "resigned"}, true},
+		"locked by a caller": {"locked", object{"locked": true, "lock_reason": "suspicious"}, true},
+		"locked by failures": {"locked", object{"locked": true, "lock_reason": questions.LockedByFailures},
+			false},
+		"a new password":           {"password_set", object{"time_password_changed": "2100-01-01T00:00:00.000Z"}, true},
+		"another name":             {"updated", object{"display_name": "Ann Other"}, false},
+		"deleted":                  {"deleted", object{}, true},
+		"an event from before now": {"disabled", object{"status": "0", "stale": true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			b := w.signedIn()
+			u := w.users["ann"]
+			for member, value := range row.change {
+				if u.record[member] = value; member == "stale" {
+					delete(u.record, member)
+					u.sequence = -5
+				}
+			}
+			w.tellUser(row.action, u)
+			if row.ends {
+				wait.Until(t, func() bool { return len(w.sessions()) == 0 })
+				b.get(w.authorize("portal")).shows(200, "to continue to Portal")
+				return
+			}
+			if name == "another name" {
+				wait.Until(t, func() bool { return strings.Contains(b.get(base).body, "Ann Other") })
+			}
+			marker := ann(w.Clock.Now())
+			marker.record["id"], marker.sequence = "20", 1000
+			w.tellUser("updated", marker)
+			wait.Until(t, func() bool { return strings.Contains(b.get(base).body, "Ann Lee") })
+			require.Len(t, w.sessions(), 1)
+		})
+	}
+}
+
+func TestSessionsExpire(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.signedIn()
+	for range 2 {
+		w.Clock.Advance(7 * time.Hour)
+		b.get(w.authorize("portal")).answered(callback)
+	}
+	w.Clock.Advance(8 * time.Hour)
+	w.RunTask("end sessions")
+	b.get(w.authorize("portal")).shows(200, "to continue to Portal")
+	require.Empty(t, w.sessions())
+	b = w.signedIn()
+	for range 4 {
+		w.Clock.Advance(6 * time.Hour)
+		b.get(w.authorize("portal"))
+	}
+	b.get(w.authorize("portal")).shows(200, "to continue to Portal")
+}
+
+func TestSessionsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b, other := w.signedIn(), w.signedIn()
+	other.get(w.authorize("wiki")).answered("https://wiki.test/cb")
+	admin := w.admin()
+	count := func(query string) int { return len(admin.Get("/v1/sessions" + query).Object()["items"].([]any)) }
+	require.Equal(t, 2, count("?user_id=20"))
+	require.Equal(t, 1, count("?app_id=8"))
+	require.Equal(t, 1, count("?app_id=8&user_id=20"))
+	require.Equal(t, 0, count("?user_id=21"))
+	admin.Post("/v1/sessions/end", object{}).Problem(400, "invalid_parameters", "body")
+	admin.Post("/v1/sessions/end", object{"user_ids": []string{"20"}, "app_id": "8"}).Problem(400, "invalid_parameters", "body")
+	require.EqualValues(t, 1, admin.Post("/v1/sessions/end?dry_run=true", object{"app_id": "8"}).Object()["ended"])
+	require.EqualValues(t, 1, admin.Post("/v1/sessions/end", object{"app_id": "8"}).Object()["ended"])
+	other.get(w.authorize("wiki")).shows(200, "to continue to Wiki")
+	id := w.sessions()[0].(object)["id"].(string)
+	answer := admin.Get("/v1/sessions/" + id)
+	require.NotContains(t, string(answer.Body), "hash")
+	admin.With("If-Match", `"99"`).Delete("/v1/sessions/"+id, nil).Problem(412, "version_mismatch")
+	w.As("globex", auth.SignInWrite).Delete("/v1/sessions/"+id, nil).Problem(404, "not_found")
+	admin.Delete("/v1/sessions/"+id+"?dry_run=true", nil).OK(nil)
+	require.Len(t, w.sessions(), 1)
+	admin.Delete("/v1/sessions/"+id, nil).OK(nil)
+	b.get(w.authorize("portal")).shows(200, "to continue to Portal")
+}
+
+// The person's own page.
+func TestOwnPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser().get(base).shows(200, "Sign in")
+	b.signIn("ann", password).shows(200, "Where you are signed in").shows(200, "This browser")
+	other := w.signedIn()
+	b.get(base)
+	theirs := ""
+	for _, s := range w.sessions() {
+		if len(s.(object)["applications"].([]any)) > 0 {
+			theirs = s.(object)["id"].(string)
+		}
+	}
+	b.post(base+"/sessions", url.Values{"session": {theirs}}).shows(200, "That browser is signed out")
+	other.get(w.authorize("portal")).shows(200, "to continue to Portal")
+
+	other = w.signedIn()
+	change := func(old, one, two string) *browser {
+		return b.post(base+"/password", url.Values{"old": {old}, "password": {one}, "repeated": {two}})
+	}
+	change("wrong", "battery staple", "battery staple").shows(200, "The present password is not right")
+	change(password, "battery staple", "x").shows(200, "not the same")
+	change(password, "short", "short").shows(200, "cannot be used")
+	before := b.cookie()
+	change(password, "battery staple", "battery staple").shows(200, "The password is changed")
+	require.NotEqual(t, before, b.cookie())
+	other.get(w.authorize("portal")).shows(200, "to continue to Portal")
+	require.Len(t, w.sessions(), 1)
+	b.post(base+"/sessions", url.Values{"session": {w.sessions()[0].(object)["id"].(string)}}).shows(200, "Sign in")
+	require.Empty(t, w.sessions())
+	b.post(base+"/consents", url.Values{"consent": {"1"}}).shows(200, "Sign in")
+}
+
+// Another person's sign-in with the browser ends the session of the first.
+func TestAnotherPerson(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.users["bob"] = ann(w.Clock.Now())
+	w.users["bob"].record["id"], w.users["bob"].record["username"] = "21", "bob"
+	b := w.signedIn()
+	b.get(w.authorize("portal", "prompt", "select_account")).signIn("bob", password).answered(callback)
+	require.Len(t, w.sessions(), 1)
+	require.Equal(t, "21", w.sessions()[0].(object)["user_id"])
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.admin()
+	first := c.Get("/v1/sign-in/settings")
+	require.Equal(t, `"1"`, first.Header.Get("ETag"))
+	c.Patch("/v1/sign-in/settings", object{"colour": "#ffff00", "colour_dark": "#000080", "logo": "data:text/html;base64,PGI+",
+		"links": []object{{"label": "x", "url": "javascript:alert(1)"}}, "failures_per_minute": 0}).
+		Problem(400, "invalid_parameters", "body.colour", "body.colour_dark", "body.logo", "body.links[0].url",
+			"body.failures_per_minute")
+	c.With("If-Match", `"7"`).Patch("/v1/sign-in/settings", object{"name": "Acme"}).Problem(412, "version_mismatch")
+	c.With("If-Match", `"1"`).Patch("/v1/sign-in/settings", object{
+		"name": "Acme <&>", "colour": "#1A5FB4", "logo": "data:image/gif;base64,R0lGODlhAQABAAAAACw=",
+		"texts": object{"sign_in": object{"en": "Welcome <b>"}, "help": object{"zh": "请拨打 4711。"}},
+		"links": []object{{"label": "Privacy", "url": "https://acme.test/privacy"}},
+	}).OK(nil)
+	b := w.browser().get(w.authorize("portal")).shows(200, "Acme &lt;&amp;&gt;").shows(200, "Welcome &lt;b&gt;").
+		shows(200, `href="https://acme.test/privacy"`)
+	logo := b.body[strings.Index(b.body, "/sign-in/acme/logo?v="):]
+	answer := w.Stranger().Get(logo[:strings.Index(logo, `"`)])
+	require.Equal(t, "image/gif", answer.Header.Get("Content-Type"))
+	require.Equal(t, "GIF89a", string(answer.Body[:6]))
+	style := b.body[strings.Index(b.body, "/sign-in/acme/style.css"):]
+	require.Contains(t, string(w.Stranger().Get(style[:strings.Index(style, `"`)]).Body),
+		"--accent:#1a5fb4;--on-accent:#ffffff")
+	put := c.Do("PUT", "/v1/sign-in/settings", object{"name": "Acme"}).Object()
+	require.Equal(t, "", put["logo"])
+	require.EqualValues(t, 10, put["failures_per_minute"])
+	require.LessOrEqual(t, len(w.Stranger().Get("/sign-in/acme/script.js").Body), 4<<10)
+	w.As("acme", auth.SignInRead).Patch("/v1/sign-in/settings", object{}).Problem(403, "forbidden")
+}

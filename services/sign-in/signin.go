@@ -1,0 +1,180 @@
+// Package signin is the sign-in service: people of a tenant sign in once for its applications, which speak OpenID
+// Connect, SAML and CAS. It exports only what a program needs to run it.
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/cas"
+	"github.com/idplatform/idplatform/services/sign-in/internal/client"
+	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
+	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
+	"github.com/idplatform/idplatform/services/sign-in/internal/httpapi"
+	"github.com/idplatform/idplatform/services/sign-in/internal/notice"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/backchannel"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
+	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
+	"github.com/idplatform/idplatform/services/sign-in/internal/session"
+	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
+)
+
+// Config holds the service's own settings.
+type Config struct {
+	SessionIdle time.Duration `mapstructure:"session_idle" doc:"How long a person stays signed in without opening an application"`
+	SessionMax  time.Duration `mapstructure:"session_max" doc:"How long a person stays signed in at all"`
+	AccessTTL   time.Duration `mapstructure:"access_ttl" doc:"How long access tokens of people are valid"`
+}
+
+// DefaultConfig is that of a working day.
+func DefaultConfig() Config {
+	return Config{SessionIdle: 8 * time.Hour, SessionMax: 24 * time.Hour, AccessTTL: 10 * time.Minute}
+}
+
+// Validate is called by config.Load.
+func (c Config) Validate() error {
+	const least, most = time.Minute, 90 * 24 * time.Hour
+	switch {
+	case c.SessionIdle < least || c.SessionMax < c.SessionIdle || c.SessionMax > most:
+		return errors.New("session_idle must be at least 1m, and session_max lie between it and 2160h")
+	case c.AccessTTL < least || c.AccessTTL > time.Hour:
+		return errors.New("access_ttl must lie in 1m…1h")
+	}
+	return nil
+}
+
+// Spec describes the service with a configuration.
+func Spec(c Config) service.Spec {
+	return service.Spec{
+		Name: "sign-in",
+		Collections: slices.Concat(session.Collections(), person.Collections(), consent.Collections(),
+			settings.Collections(), flow.Collections(), oidc.Collections(), saml.Collections(), cas.Collections(),
+			notice.Collections()),
+		New: c.new,
+	}
+}
+
+// app is the service's parts.
+type app struct {
+	service.Deps
+	sessions *session.Sessions
+	consents *consent.Consents
+	engine   *flow.Engine
+	provider *oidc.Provider
+	saml     *saml.Provider
+	cas      *cas.Server
+	notices  *notice.Sender
+}
+
+func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
+	if err := c.Validate(); err != nil {
+		return service.App{}, err
+	}
+	seed, err := d.DataKey(ctx, "refresh tokens of people")
+	if err != nil {
+		return service.App{}, err
+	}
+	a := &app{Deps: d, consents: &consent.Consents{Store: d.Store, Withdrawn: oidc.EndUser}}
+	a.sessions = session.New(session.Deps{Store: d.Store, Idle: c.SessionIdle, Max: c.SessionMax, Ended: a.ended})
+	clients, signing := client.New(d.Bus, d.Clock), keys.New(d.Store)
+	settled := &settings.Service{Store: d.Store}
+	protocols := map[string]protocol.Protocol{flow.OwnPage: flow.Own{}}
+	a.engine = flow.New(flow.Deps{
+		Store: d.Store, Bus: d.Bus, Keys: d.Keys, Clients: clients, Sessions: a.sessions, Consents: a.consents,
+		Settings: settled, Protocols: protocols,
+	})
+	a.provider = oidc.New(oidc.Deps{
+		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, MayUse: a.engine.MayUse, Seed: seed,
+		PublicURL: d.PublicURL, AccessTTL: c.AccessTTL, HTTP: d.Outbound, Log: d.Log,
+	})
+	if err := a.addOthers(clients); err != nil {
+		return service.App{}, err
+	}
+	protocols[protocol.OIDC], protocols[protocol.SAML], protocols[protocol.CAS] = a.provider, a.saml, a.cas
+	server := d.Server("sign-in")
+	httpapi.Register(server, httpapi.Deps{
+		Engine: a.engine, Sessions: a.sessions, Consents: a.consents, Settings: settled, OIDC: a.provider,
+		Keys: signing, SAML: a.saml, CAS: a.cas, Log: d.Log, PublicURL: d.PublicURL,
+	})
+	return service.App{
+		Handler: server, Close: a.close, Tasks: a.tasks(), Followers: []bus.FollowerConfig{clients.Follower()},
+		Consumers: []bus.ConsumerConfig{
+			{Name: "sign-in-users", Subjects: []string{"idp.events.*.user.*"}, Handle: a.onUser},
+			{Name: "sign-in-applications", Subjects: []string{"idp.events.*.application.deleted"},
+				Handle: a.onApplication},
+		},
+	}, nil
+}
+
+// addOthers makes the protocols beside OpenID Connect.
+func (a *app) addOthers(clients *client.Clients) error {
+	seed := make([]byte, 32)
+	_, _ = rand.Read(seed) // never fails (crypto/rand)
+	recipient, err := secret.NewRecipient(seed)
+	if err != nil {
+		return err
+	}
+	a.saml = saml.New(saml.Config{
+		Store: a.Store, Clients: clients, Recipient: recipient,
+		SigningKey: func(ctx context.Context, q questions.SigningKeyQuestion) (questions.SigningKey, error) {
+			return questions.SigningKeyOf.Ask(ctx, a.Bus, q)
+		},
+	})
+	a.cas = cas.New(a.Store, clients)
+	a.notices = notice.New(notice.Deps{Store: a.Store, SAML: a.saml, CAS: a.cas, HTTP: a.Outbound, Log: a.Log})
+	return nil
+}
+
+// ended is told of each session that ends: the applications in it hear of it.
+func (a *app) ended(ctx context.Context, tx *docstore.Tx, s *session.Session) error {
+	issuer := a.PublicURL + "/sign-in/" + s.TenantID
+	e := backchannel.Ended{Issuer: issuer, SessionID: s.ID, UserID: s.UserID}
+	for _, entered := range s.Applications {
+		if entered.Protocol == protocol.OIDC {
+			e.AppIDs = append(e.AppIDs, entered.AppID)
+		}
+	}
+	if err := oidc.TellLogout(ctx, tx, e); err != nil {
+		return err
+	}
+	if err := oidc.EndSession(ctx, tx, s.ID); err != nil {
+		return err
+	}
+	return a.notices.Tell(ctx, tx, issuer, s.ID)
+}
+
+func (a *app) close() {
+	a.provider.Close()
+	a.notices.Close()
+}
+
+// tasks are what falls due.
+func (a *app) tasks() []service.Task {
+	work := append(a.provider.Work(),
+		service.DueWork{Name: "end sessions", Every: 10 * time.Second, Due: session.Due, Do: a.sessions.EndDue},
+		service.DueWork{Name: "forget browsers", Every: time.Minute, Due: session.DueBrowsers,
+			Do: a.sessions.ForgetBrowser},
+		service.DueWork{Name: "forget flows", Every: time.Minute, Due: flow.Due, Do: a.engine.Forget},
+		service.DueWork{Name: "forget CAS tickets", Every: 10 * time.Second, Due: cas.Due, Do: a.cas.Expire},
+		a.notices.Work(),
+	)
+	for _, e := range a.saml.Expiring() {
+		work = append(work, service.DueWork{Name: e.Name, Every: time.Minute, Due: e.Due, Do: e.Do})
+	}
+	tasks := make([]service.Task, len(work))
+	for i, w := range work {
+		tasks[i] = a.DueTask(w)
+	}
+	return tasks
+}

@@ -1,0 +1,367 @@
+package signin_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/questions"
+	signin "github.com/idplatform/idplatform/services/sign-in"
+)
+
+// object is a JSON object.
+type object = map[string]any
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func start(t testing.TB) *testkit.Service {
+	return testkit.Start(t, signin.Spec(signin.DefaultConfig()))
+}
+
+// world is the service among answers in place of the other services.
+type world struct {
+	*testkit.Service
+	t testing.TB
+
+	mu        sync.Mutex
+	users     map[string]*user // by login name
+	clients   map[string]questions.Client
+	template  questions.LoginTemplate
+	refused   map[string]string                 // reason by application
+	accounts  map[string][]questions.SubAccount // by application
+	away      map[string]bool                   // services that do not answer
+	verified  int
+	recipient *secret.Recipient
+}
+
+type user struct {
+	record     object
+	password   string
+	mustChange bool
+	sequence   int64
+}
+
+const (
+	clientSecret = "the-secret-of-the-portal-is-random-enough"
+	callback     = "https://portal.test/callback"
+)
+
+func ann(now clock.Time) *user {
+	return &user{password: "correct horse", sequence: 10, record: object{
+		"id": "20", "tenant_id": "acme", "username": "ann", "display_name": "Ann Lee", "email": "ann@acme.test",
+		"email_verified": true, "locale": "", "status": "1", "locked": false, "lock_reason": "",
+		"time_password_changed": now, "time_modified": now, "mobile": "", "gender": "", "zoneinfo": "",
+	}}
+}
+
+func newWorld(t testing.TB, options ...testkit.Options) *world {
+	t.Helper()
+	w := &world{t: t, Service: testkit.Start(t, signin.Spec(signin.DefaultConfig()), options...)}
+	w.refused, w.accounts, w.away = map[string]string{}, map[string][]questions.SubAccount{}, map[string]bool{}
+	w.users = map[string]*user{"ann": ann(w.Clock.Now())}
+	sum := sha256.Sum256([]byte(clientSecret))
+	w.clients = map[string]questions.Client{"portal": {
+		AppID: "9", ClientID: "portal", Name: "Portal", Category: "1", Enabled: true, SSO: true,
+		RedirectURLs: []string{callback}, LogoutURL: "https://portal.test/bye",
+		OIDC:    &questions.OIDCSettings{SignatureAlgorithm: "ES256", LifetimeInSeconds: 600},
+		Secrets: []questions.HashedSecret{{SHA256: hex.EncodeToString(sum[:])}},
+	}, "wiki": {
+		AppID: "8", ClientID: "wiki", Name: "Wiki", Category: "1", Enabled: true, SSO: true,
+		RedirectURLs: []string{"https://wiki.test/cb"}, OIDC: &questions.OIDCSettings{SignatureAlgorithm: "ES256"},
+		Secrets: []questions.HashedSecret{{SHA256: hex.EncodeToString(sum[:])}},
+	}}
+	var err error
+	w.recipient, err = secret.NewRecipient([]byte(strings.Repeat("seed", 10)))
+	require.NoError(t, err)
+	w.answer()
+	w.Ready()
+	return w
+}
+
+// change changes the world while the service runs.
+func (w *world) change(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
+}
+
+// answer answers in place of the other services.
+func (w *world) answer() {
+	b := w.Deps.Bus
+	w.must(questions.TransitKeyOfUsers.Answer(b, func(context.Context, questions.Nothing) (secret.TransitKey, error) {
+		return w.recipient.Key(), nil
+	}))
+	w.must(questions.VerifyLogin.Answer(b, w.verify))
+	w.must(questions.SetPassword.Answer(b, w.setPassword))
+	w.must(questions.ClientOf.Answer(b, func(ctx context.Context, q questions.ClientName) (questions.Client, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, c := range w.clients {
+			if request.Tenant(ctx) == "acme" && (c.ClientID == q.ClientID || c.AppID == q.AppID) {
+				return c, nil
+			}
+		}
+		return questions.Client{}, apperr.Missing("application")
+	}))
+	w.must(questions.LoginTemplateOf.Answer(b,
+		func(context.Context, questions.TemplateCode) (questions.LoginTemplate, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			t := w.template
+			if t.Steps == nil {
+				t.Steps = []questions.LoginStep{}
+			}
+			return t, nil
+		}))
+	w.must(questions.AccountsOfUser.Answer(b,
+		func(_ context.Context, q questions.AccountsQuestion) (questions.SubAccounts, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return questions.SubAccounts{Accounts: append([]questions.SubAccount{}, w.accounts[q.AppID]...)}, nil
+		}))
+	w.must(questions.MayUse.Answer(b, func(_ context.Context, q questions.Use) (questions.MayUseAnswer, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.away["permissions"] {
+			return questions.MayUseAnswer{}, apperr.Away("the permissions service", nil)
+		}
+		if reason, ok := w.refused[q.AppID]; ok {
+			return questions.MayUseAnswer{Reason: reason}, nil
+		}
+		return questions.MayUseAnswer{Allowed: true, RuleID: "7", Reason: "granted"}, nil
+	}))
+}
+
+func (w *world) must(err error) { require.NoError(w.t, err) }
+
+func (w *world) open(ctx context.Context, sealed, use, whose string) (string, error) {
+	text, err := w.recipient.Open(sealed, questions.PasswordFor(use, request.Tenant(ctx), whose))
+	if err != nil {
+		return "", apperr.New(apperr.VersionMismatch, "another key")
+	}
+	return text.Reveal(), nil
+}
+
+func (u *user) signedIn() questions.SignedIn {
+	record, _ := json.Marshal(u.record)
+	return questions.SignedIn{User: record, Sequence: u.sequence}
+}
+
+func (w *world) verify(ctx context.Context, q questions.Login) (questions.LoginVerified, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away["users"] {
+		return questions.LoginVerified{}, apperr.Away("the users service", nil)
+	}
+	w.verified++
+	password, err := w.open(ctx, q.Password, questions.ToVerify, q.LoginName)
+	if err != nil {
+		return questions.LoginVerified{}, err
+	}
+	u := w.users[q.LoginName]
+	switch {
+	case u == nil || u.password != password || request.Tenant(ctx) != "acme":
+		return questions.LoginVerified{Reason: "invalid_credentials"}, nil
+	case u.record["status"] != "1":
+		return questions.LoginVerified{Reason: "disabled"}, nil
+	}
+	return questions.LoginVerified{Verified: true, MustChangePassword: u.mustChange, SignedIn: u.signedIn()}, nil
+}
+
+func (w *world) setPassword(ctx context.Context, q questions.NewPassword) (questions.SignedIn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	password, err := w.open(ctx, q.Password, questions.ToSet, q.UserID)
+	if err != nil {
+		return questions.SignedIn{}, err
+	}
+	if len(password) < 8 {
+		return questions.SignedIn{}, apperr.Invalid("new_password", "must have at least 8 characters")
+	}
+	for _, u := range w.users {
+		if u.record["id"] == q.UserID {
+			u.password, u.mustChange, u.sequence = password, false, u.sequence+10
+			u.record["time_password_changed"] = w.Clock.Now()
+			return u.signedIn(), nil
+		}
+	}
+	return questions.SignedIn{}, apperr.Missing("user")
+}
+
+// admin is a client of the API.
+func (w *world) admin() *testkit.Client { return w.As("acme", auth.SignInRead, auth.SignInWrite) }
+
+// browser is a person's browser: it keeps cookies, and follows redirects within the platform.
+type browser struct {
+	w      *world
+	client *http.Client
+	header http.Header
+	// page is the last answer, at its address.
+	page *http.Response
+	at   string
+	body string
+}
+
+// handler serves a client's requests without a network.
+type handler struct{ http.Handler }
+
+func (h handler) RoundTrip(r *http.Request) (*http.Response, error) {
+	out := r.Clone(r.Context())
+	out.RequestURI, out.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:4711"
+	if out.Body == nil {
+		out.Body = http.NoBody
+	}
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, out)
+	answer := recorder.Result()
+	answer.Request = r
+	return answer, nil
+}
+
+// left is where a redirect leaves the platform.
+type left struct{ to *url.URL }
+
+func (l *left) Error() string { return "the browser has gone to " + l.to.String() }
+
+func (w *world) browser() *browser {
+	jar, err := cookiejar.New(nil)
+	w.must(err)
+	b := &browser{w: w, header: http.Header{"User-Agent": {"Mozilla/5.0 (X11; Linux) Firefox/140.0"}}}
+	b.client = &http.Client{Jar: jar, Transport: handler{w.Handler}, CheckRedirect: func(r *http.Request,
+		_ []*http.Request) error {
+		if r.URL.Host != "idp.test" {
+			return &left{r.URL}
+		}
+		r.Header = b.header.Clone()
+		return nil
+	}}
+	return b
+}
+
+// tab is another tab of the browser.
+func (b *browser) tab() *browser {
+	other := *b
+	return &other
+}
+
+const base = "https://idp.test/sign-in/acme"
+
+func (b *browser) do(r *http.Request) *browser {
+	b.w.t.Helper()
+	for name, values := range b.header {
+		r.Header[name] = values
+	}
+	answer, err := b.client.Do(r)
+	if wrapped, ok := err.(*url.Error); ok {
+		if gone, ok := wrapped.Err.(*left); ok {
+			b.at, b.body = gone.to.String(), ""
+			return b
+		}
+	}
+	b.w.must(err)
+	defer answer.Body.Close()
+	var text strings.Builder
+	_, err = copyBody(&text, answer)
+	b.w.must(err)
+	b.page, b.at, b.body = answer, answer.Request.URL.String(), text.String()
+	if refresh := answer.Header.Get("Refresh"); refresh != "" {
+		_, to, _ := strings.Cut(refresh, "url=")
+		if strings.HasPrefix(to, "https://idp.test") {
+			return b.get(to)
+		}
+		b.at = to
+	}
+	return b
+}
+
+func (b *browser) get(target string) *browser {
+	b.w.t.Helper()
+	if strings.HasPrefix(target, "/") {
+		target = base + target
+	}
+	r, err := http.NewRequest(http.MethodGet, target, nil)
+	b.w.must(err)
+	return b.do(r)
+}
+
+var (
+	action        = regexp.MustCompile(`<form method="post" action="([^"]*)">`)
+	sealedRequest = regexp.MustCompile(`name="request" value="([^"]*)"`)
+)
+
+// send sends a form of the page, as the script-less browser does.
+func (b *browser) send(fields url.Values) *browser {
+	b.w.t.Helper()
+	to, sealed := action.FindStringSubmatch(b.body), sealedRequest.FindStringSubmatch(b.body)
+	require.NotNil(b.w.t, to, "%s", b.body)
+	if sealed != nil {
+		fields.Set("request", html.UnescapeString(sealed[1]))
+	}
+	return b.post("https://idp.test"+html.UnescapeString(to[1]), fields)
+}
+
+func (b *browser) post(target string, fields url.Values) *browser {
+	b.w.t.Helper()
+	r, err := http.NewRequest(http.MethodPost, target, strings.NewReader(fields.Encode()))
+	b.w.must(err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return b.do(r)
+}
+
+// signIn fills in the page.
+func (b *browser) signIn(name, password string) *browser {
+	b.w.t.Helper()
+	return b.send(url.Values{"action": {"sign-in"}, "login_name": {name}, "password": {password}})
+}
+
+func (b *browser) press(name string) *browser {
+	b.w.t.Helper()
+	return b.send(url.Values{"action": {name}})
+}
+
+// authorize is the address of an authorization request of an application.
+func (w *world) authorize(client string, more ...string) string {
+	q := url.Values{"client_id": {client}, "response_type": {"code"}, "scope": {"openid profile email"}, "state": {"s"},
+		"redirect_uri": {w.clients[client].RedirectURLs[0]}, "nonce": {"n"}}
+	for i := 0; i < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	return "/authorize?" + q.Encode()
+}
+
+// answered fails the test unless the browser is at the application's callback, and returns the answer.
+func (b *browser) answered(callback string) url.Values {
+	b.w.t.Helper()
+	require.True(b.w.t, strings.HasPrefix(b.at, callback+"?"), "%s\n%s", b.at, b.body)
+	u, err := url.Parse(b.at)
+	b.w.must(err)
+	require.Equal(b.w.t, base, u.Query().Get("iss"))
+	return u.Query()
+}
+
+// shows fails the test unless the browser shows a page with this status and text.
+func (b *browser) shows(status int, text string) *browser {
+	b.w.t.Helper()
+	require.Equal(b.w.t, status, b.page.StatusCode, "%s", b.body)
+	require.Contains(b.w.t, b.body, text)
+	return b
+}

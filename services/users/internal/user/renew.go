@@ -1,0 +1,52 @@
+package user
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// RenewPassword sets the password that a user has chosen after a sign-in, which has proven the old one. A change that
+// was made already, by its id, is not made again. The error is apperr.NotFound, InvalidParameters (at new_password) or
+// InvalidState (a user who cannot sign in).
+func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword string) (Doc, error) {
+	u, err := s.signable(ctx, id)
+	if err != nil {
+		return Doc{}, err
+	}
+	a, err := findAccount(ctx, s.Store, id)
+	if err != nil {
+		return Doc{}, err
+	}
+	if a.LastChange == changeID {
+		return s.Get(ctx, id)
+	}
+	if err := checkNewPassword(newPassword, u); err != nil {
+		return Doc{}, err
+	}
+	hash, err := s.newHash(ctx, u, newPassword)
+	if err != nil {
+		return Doc{}, err
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		u, err := s.load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		if reason := refusal(u); reason != "" {
+			return Doc{}, errCannotSignIn(reason)
+		}
+		if err := editAccount(ctx, tx, id, func(now *account) error {
+			if now.Password != a.Password {
+				return apperr.New(apperr.InvalidState, "the password was changed meanwhile")
+			}
+			now.setPassword(hash)
+			now.LastChange = changeID
+			return nil
+		}); err != nil {
+			return Doc{}, err
+		}
+		return passwordSet(ctx, tx, u, false)
+	})
+}

@@ -1,0 +1,155 @@
+package users_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// provisioner asks as the provisioning service does.
+type provisioner struct {
+	t *testing.T
+	s *testkit.Service
+}
+
+var owner = &questions.ManagedBy{ConnectionID: "4001",
+	Members: []string{"username", "display_name", "status", questions.OwnedProps}}
+
+func (p provisioner) change(c questions.UserChange) (object, error) {
+	ctx := request.With(p.t.Context(), request.Info{Tenant: "acme", Actor: "scim:4001"})
+	state, err := questions.ChangeUser.Ask(ctx, p.s.Deps.Bus, c)
+	if err != nil || len(state.User) == 0 {
+		return nil, err
+	}
+	var user object
+	require.NoError(p.t, json.Unmarshal(state.User, &user))
+	require.Positive(p.t, state.Sequence)
+	return user, nil
+}
+
+func (p provisioner) must(c questions.UserChange) object {
+	p.t.Helper()
+	user, err := p.change(c)
+	require.NoError(p.t, err)
+	return user
+}
+
+func (p provisioner) refused(kind apperr.Kind, c questions.UserChange) {
+	p.t.Helper()
+	_, err := p.change(c)
+	require.Equal(p.t, kind, apperr.KindOf(err), "%v", err)
+}
+
+func profile(v object) json.RawMessage {
+	text, _ := json.Marshal(v)
+	return text
+}
+
+// What a connection owns is changed by its questions only; the rest, and what guards a user, stays local.
+func TestOwnedMembersChangeNowhereElse(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	p := provisioner{t, s}
+	user := p.must(questions.UserChange{ID: "1", Action: questions.CreateUser, ManagedBy: owner,
+		Profile: profile(object{"username": "li.wei", "sys_ext_props": object{"scim": object{"title": "Guide"}}})})
+	require.Equal(t, object{"connection_id": "4001", "members": []any{"username", "display_name", "status",
+		"sys_ext_props.scim"}}, user["managed_by"])
+	require.Equal(t, user, c.Get(path(user)).Object())
+	owned := object{
+		"username": "other", "display_name": "x", "status": "0", "sys_ext_props": object{"scim": object{"title": "x"}},
+	}
+	for member, value := range owned {
+		c.Patch(path(user), object{member: value}).Problem(http.StatusConflict, "managed_elsewhere")
+	}
+	unchanged(t, c, user)
+	c.Patch(path(user), object{"managed_by": nil, "gender": "m", "sys_ext_props": object{"mine": 1}}).OK(nil)
+	same := c.Get(path(user)).Object()
+	require.NotNil(t, same["managed_by"], "it is read-only")
+	c.Post(path(user, "lock"), object{}).OK(nil)
+	c.Post(path(user, "reset-password"), object{}).OK(nil)
+	c.Post(path(user, "resign"), object{}).OK(nil)
+	c.Post(path(user, "reinstate"), nil).OK(nil)
+
+	result := c.With("Content-Type", "application/x-ndjson").Post("/v1/users/import?on_conflict=update",
+		`{"username":"li.wei","display_name":"x"}`)
+	require.Equal(t, http.StatusOK, result.Status)
+	require.Contains(t, string(result.Body), `"failed"`)
+
+	changed := p.must(questions.UserChange{ID: "2", UserID: user["id"].(string), Action: questions.UpdateUser,
+		Profile: profile(object{"display_name": "李伟", "sys_ext_props": object{"scim": nil}}), ManagedBy: owner})
+	require.Equal(t, "李伟", changed["display_name"])
+	require.Equal(t, object{"mine": 1.0}, changed["sys_ext_props"])
+	p.refused(apperr.ManagedElsewhere, questions.UserChange{ID: "3", UserID: user["id"].(string),
+		Action:    questions.UpdateUser,
+		ManagedBy: &questions.ManagedBy{ConnectionID: "4002", Members: []string{"email"}}})
+	freed := p.must(questions.UserChange{ID: "4", UserID: user["id"].(string), Action: questions.UpdateUser,
+		ManagedBy: &questions.ManagedBy{ConnectionID: "4001"}})
+	require.Nil(t, freed["managed_by"])
+	c.Patch(path(user), object{"display_name": "mine again"}).OK(nil)
+	c.Delete(path(user), nil).OK(nil)
+}
+
+func TestChangesAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	p := provisioner{t, s}
+	ctx := request.With(t.Context(), request.Info{Tenant: "acme", Actor: "scim:4001"})
+	create := questions.UserChange{ID: "1", Action: questions.CreateUser, ManagedBy: owner,
+		Profile:    profile(object{"username": "li.wei"}),
+		Credential: &questions.UserCredential{ProviderCode: "oidc", IDPConfigID: 31, ID1: "00u1"}}
+	dry := create
+	dry.DryRun = true
+	p.must(dry)
+	user := p.must(create)
+	require.Equal(t, user, p.must(create), "the same change again")
+	outcome, err := questions.SettleUserChange.Ask(ctx, s.Deps.Bus, questions.ChangeID{ID: "1"})
+	require.NoError(t, err)
+	require.True(t, outcome.Applied)
+	require.NotEmpty(t, outcome.User)
+	outcome, err = questions.SettleUserChange.Ask(ctx, s.Deps.Bus, questions.ChangeID{ID: "2"})
+	require.NoError(t, err)
+	require.False(t, outcome.Applied)
+	id := user["id"].(string)
+	p.refused(apperr.InvalidState, questions.UserChange{ID: "2", UserID: id, Action: questions.ResignUser})
+	p.refused(apperr.VersionMismatch, questions.UserChange{ID: "3", UserID: id, Version: 7,
+		Action: questions.UpdateUser})
+	p.refused(apperr.NotFound, questions.UserChange{ID: "4", UserID: "77", Action: questions.DeleteUser})
+	p.refused(apperr.InvalidParameters, questions.UserChange{ID: "5", UserID: id, Action: "fly"})
+	p.refused(apperr.InvalidParameters, questions.UserChange{ID: "", UserID: id, Action: questions.ResignUser})
+	p.refused(apperr.AlreadyExists, questions.UserChange{ID: "6", Action: questions.CreateUser,
+		Profile: profile(object{"username": "LI.WEI"})})
+	p.refused(apperr.InvalidParameters, questions.UserChange{ID: "7", Action: questions.CreateUser,
+		Profile: profile(object{"username": "two words"})})
+
+	list := c.Get("/v1/user-stored-credentials?provider_code=oidc&id1=00u1").Object()
+	require.Equal(t, 1.0, list["total"])
+	p.must(questions.UserChange{ID: "8", UserID: id, Action: questions.UpdateUser,
+		Credential: &questions.UserCredential{ProviderCode: "oidc", IDPConfigID: 31, ID1: "00u2"}})
+	list = c.Get("/v1/user-stored-credentials?id1=00u2").Object()
+	require.Equal(t, 1.0, list["total"], "it takes the place of the first")
+
+	gone := p.must(questions.UserChange{ID: "9", UserID: id, Action: questions.ResignUser})
+	require.Equal(t, "resigned", gone["status"])
+	back := p.must(questions.UserChange{ID: "10", UserID: id, Action: questions.ReinstateUser,
+		Profile: profile(object{"display_name": "back"})})
+	require.Equal(t, []any{"1", "back"}, []any{back["status"], back["display_name"]})
+	for _, q := range []questions.UserName{{ID: id}, {Username: "Li.Wei"}} {
+		found, err := questions.FindUser.Ask(ctx, s.Deps.Bus, q)
+		require.NoError(t, err)
+		require.NotEmpty(t, found.User)
+	}
+	p.must(questions.UserChange{ID: "11", UserID: id, Action: questions.DeleteUser})
+	found, err := questions.FindUser.Ask(ctx, s.Deps.Bus, questions.UserName{Username: "li.wei"})
+	require.NoError(t, err)
+	require.Empty(t, found.User)
+	s.Clock.Advance(25 * 3600e9)
+	s.RunTask("forget changes")
+	require.Empty(t, testkit.Stored(t, s, "acme", "user_changes"))
+}

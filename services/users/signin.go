@@ -1,0 +1,62 @@
+package users
+
+import (
+	"context"
+	"errors"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/users/internal/user"
+)
+
+// answerSignIn registers the answers to the sign-in service's questions. recipient opens the passwords in them.
+func answerSignIn(b *bus.Bus, users *user.Users, recipient *secret.Recipient) error {
+	return errors.Join(
+		questions.TransitKeyOfUsers.Answer(b, func(context.Context, questions.Nothing) (secret.TransitKey, error) {
+			return recipient.Key(), nil
+		}),
+		questions.VerifyLogin.Answer(b, func(ctx context.Context, q questions.Login) (questions.LoginVerified, error) {
+			var none questions.LoginVerified
+			password, err := open(ctx, recipient, q.Password, questions.ToVerify, q.LoginName)
+			if err != nil {
+				return none, err
+			}
+			login, err := users.SignIn(ctx, q.LoginName, password.Reveal())
+			if err != nil || !login.Verified {
+				return questions.LoginVerified{Reason: login.Reason}, err
+			}
+			record, err := signedIn(login.Doc)
+			return questions.LoginVerified{
+				Verified: true, MustChangePassword: *login.MustChangePassword, SignedIn: record,
+			}, err
+		}),
+		questions.SetPassword.Answer(b, func(ctx context.Context, q questions.NewPassword) (questions.SignedIn, error) {
+			password, err := open(ctx, recipient, q.Password, questions.ToSet, q.UserID)
+			if err != nil {
+				return questions.SignedIn{}, err
+			}
+			doc, err := users.RenewPassword(ctx, q.UserID, q.ID, password.Reveal())
+			if err != nil {
+				return questions.SignedIn{}, err
+			}
+			return signedIn(doc)
+		}),
+	)
+}
+
+func open(ctx context.Context, r *secret.Recipient, sealed, use, whose string) (secret.String, error) {
+	password, err := r.Open(sealed, questions.PasswordFor(use, request.Tenant(ctx), whose))
+	if err != nil {
+		return password, apperr.New(apperr.VersionMismatch, "the password is not sealed with the service's present key")
+	}
+	return password, nil
+}
+
+func signedIn(doc user.Doc) (questions.SignedIn, error) {
+	body, err := doc.JSON()
+	return questions.SignedIn{User: body, Sequence: docstore.FirstSequence(doc.Revision()+1) - 1}, err
+}

@@ -1,0 +1,146 @@
+package users_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/users"
+)
+
+// signer asks as the sign-in service does, for the tenant acme.
+type signer struct {
+	t   testing.TB
+	s   *testkit.Service
+	key secret.TransitKey
+}
+
+func signerOf(t testing.TB, s *testkit.Service) *signer {
+	t.Helper()
+	key, err := questions.TransitKeyOfUsers.Ask(request.System(t.Context(), "acme"), s.Deps.Bus, questions.Nothing{})
+	require.NoError(t, err)
+	return &signer{t, s, key}
+}
+
+func (a *signer) sealed(use, whose, password string) string {
+	a.t.Helper()
+	text, err := a.key.Seal(password, questions.PasswordFor(use, "acme", whose))
+	require.NoError(a.t, err)
+	return text
+}
+
+func (a *signer) verify(name, password string) questions.LoginVerified {
+	a.t.Helper()
+	answer, err := questions.VerifyLogin.Ask(request.System(a.t.Context(), "acme"), a.s.Deps.Bus,
+		questions.Login{LoginName: name, Password: a.sealed(questions.ToVerify, name, password)})
+	require.NoError(a.t, err)
+	return answer
+}
+
+func (a *signer) set(id, change, password string) (questions.SignedIn, error) {
+	a.t.Helper()
+	return questions.SetPassword.Ask(request.System(a.t.Context(), "acme"), a.s.Deps.Bus,
+		questions.NewPassword{ID: change, UserID: id, Password: a.sealed(questions.ToSet, id, password)})
+}
+
+func TestAnswerVerifyLogin(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"email": "li.wei@acme.test", "password": "correct horse battery"})
+	a := signerOf(t, s)
+	for _, name := range []string{"li.wei", "LI.WEI", "li.wei@acme.test"} {
+		answer := a.verify(name, "correct horse battery")
+		require.True(t, answer.Verified)
+		require.False(t, answer.MustChangePassword)
+		var record object
+		require.NoError(t, json.Unmarshal(answer.User, &record))
+		require.Equal(t, user["id"], record["id"])
+		require.NotContains(t, string(answer.User), "argon2")
+		require.Positive(t, answer.Sequence)
+	}
+	refused := questions.LoginVerified{Reason: "invalid_credentials"}
+	require.Equal(t, refused, a.verify("li.wei", "wrong"))
+	require.Equal(t, refused, a.verify("nobody", "correct horse battery"))
+	c.Post(path(user, "lock"), object{"reason": "on leave"}).OK(nil)
+	require.Equal(t, questions.LoginVerified{Reason: "locked"}, a.verify("li.wei", "correct horse battery"))
+}
+
+// Sequences of answers and events are of one row, so that the asker knows which of two is the later.
+func TestTheSequenceOfASignInIsThatOfItsEvent(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"password": "correct horse battery"})
+	answer := signerOf(t, s).verify("li.wei", "correct horse battery")
+	c.Post(path(user, "lock"), nil).OK(nil)
+	for _, e := range s.Events(3) {
+		switch e.Type {
+		case "idp.user.locked":
+			require.Greater(t, e.Sequence, answer.Sequence)
+		default:
+			require.LessOrEqual(t, e.Sequence, answer.Sequence, e.Type)
+		}
+	}
+}
+
+func TestASealedPasswordIsGoodForItsQuestionAlone(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	addUser(t, c, "li.wei", object{"password": "correct horse battery"})
+	addUser(t, in(s, "globex"), "li.wei", object{"password": "correct horse battery"})
+	a := signerOf(t, s)
+	for name, try := range map[string]struct{ tenant, sealed string }{
+		"another name":   {"acme", a.sealed(questions.ToVerify, "wang", "correct horse battery")},
+		"another use":    {"acme", a.sealed(questions.ToSet, "li.wei", "correct horse battery")},
+		"another tenant": {"globex", a.sealed(questions.ToVerify, "li.wei", "correct horse battery")},
+		"not sealed":     {"acme", "correct horse battery"},
+	} {
+		_, err := questions.VerifyLogin.Ask(request.System(t.Context(), try.tenant), s.Deps.Bus,
+			questions.Login{LoginName: "li.wei", Password: try.sealed})
+		require.Equal(t, apperr.VersionMismatch, apperr.KindOf(err), name)
+	}
+	require.True(t, a.verify("li.wei", "correct horse battery").Verified)
+}
+
+func TestReplicasHaveOneTransitKey(t *testing.T) {
+	t.Parallel()
+	s, _ := acme(t)
+	replica := s.Replica(users.Spec(cheap()))
+	require.Equal(t, signerOf(t, s).key, signerOf(t, replica).key)
+}
+
+func TestAnswerSetPassword(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"password": "correct horse battery", "must_change_password": true})
+	id := user["id"].(string)
+	a := signerOf(t, s)
+	verified := a.verify("li.wei", "correct horse battery")
+	require.True(t, verified.MustChangePassword)
+
+	for _, bad := range []string{"short", "li.wei is my name", "correct horse battery"} {
+		_, err := a.set(id, "1", bad)
+		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), bad)
+		require.NotContains(t, err.Error(), bad)
+	}
+	set, err := a.set(id, "1", "another staple")
+	require.NoError(t, err)
+	require.Greater(t, set.Sequence, verified.Sequence)
+	again, err := a.set(id, "1", "another staple")
+	require.NoError(t, err, "the same change, asked for again")
+	require.Equal(t, set, again)
+	require.False(t, a.verify("li.wei", "another staple").MustChangePassword)
+	require.False(t, a.verify("li.wei", "correct horse battery").Verified)
+
+	_, err = a.set("404404", "2", "another staple")
+	require.Equal(t, apperr.NotFound, apperr.KindOf(err))
+	c.Post(path(user, "lock"), object{"until": s.Clock.Now().Add(time.Hour)}).OK(nil)
+	_, err = a.set(id, "3", "a third staple")
+	require.Equal(t, apperr.InvalidState, apperr.KindOf(err))
+}
