@@ -10,10 +10,12 @@ APART    := pkg/docstore/mongostore/mongotest deploy/apitest deploy/k8s console/
 
 export CGO_ENABLED ?= 0
 
+# -trimpath makes compiled packages the same in every folder, so a fresh clone finds them in the build cache.
 # nomsgpack leaves out gin's support of MessagePack, which no operation uses: 6 MB of each program, 8 MiB of its memory.
-PROGRAM := -trimpath -tags nomsgpack -ldflags '-s -w'
+export GOFLAGS := $(sort $(GOFLAGS) -trimpath -tags=nomsgpack -buildvcs=false)
+PROGRAM := -ldflags '-s -w'
 
-.PHONY: help build run test test-mongo test-simulated soak bench fuzz hostile load lint fmt isolated tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test cli-test clean
+.PHONY: help build run test race race-all verify test-mongo test-simulated soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test cli-test clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,16 +39,53 @@ run-services: services ## Start NATS, every service and the gateway as processes
 	@bin/tools/run-services
 
 services: build ## Build every program, nats-server and run-services
-	@go build -C deploy/standalone -trimpath -ldflags '-s -w' -o $(CURDIR)/bin/nats-server github.com/nats-io/nats-server/v2
-	@go build -trimpath -o bin/tools/ ./deploy/standalone/run-services
+	@go build -C deploy/standalone $(PROGRAM) -o $(CURDIR)/bin/nats-server github.com/nats-io/nats-server/v2
+	@go build -o bin/tools/ ./deploy/standalone/run-services
 
-# The race detector leaves SQLite out: only its own package touches its memory, and tests would take twice as long.
-RACE := -race -gcflags='github.com/ncruces/...=-race=false'
+TOOL := bin/tools/gotestsum
 
-test: web ## Run all tests, with the race detector where a C compiler is there for it
-	@if command -v $${CC:-gcc} >/dev/null 2>&1; then echo "with the race detector"; CGO_ENABLED=1 go test $(RACE) -timeout 20m $(PACKAGES); \
-	else echo "without the race detector: it needs a C compiler"; go test -timeout 20m $(PACKAGES); fi
-	@for module in $(APART); do (cd $$module && GOWORK=off go test -timeout 20m -parallel 8 ./...) || exit 1; done
+$(TOOL): deploy/tools/go.mod $(wildcard deploy/tools/*/*.go)
+	@GOWORK=off go build -C deploy/tools -o $(CURDIR)/bin/tools/ tool
+
+# A test that fails runs again, alone, up to twice. What fails and then passes is told as FLAKY: a fault to mend.
+# $(1): name of the report, $(2): packages, $(3): flags of go test
+define run-tests
+$(CURDIR)/$(TOOL) --format pkgname --format-hide-empty-pkg --hide-summary skipped \
+	--rerun-fails=2 --rerun-fails-max-failures=20 --rerun-fails-report=$(CURDIR)/bin/test/$(1).rerun \
+	--jsonfile=$(CURDIR)/bin/test/$(1).json --packages="$(2)" -- -timeout 20m $(3)
+endef
+
+test: web $(TOOL) ## Run all tests; what fails runs again, and what passes then is told as FLAKY
+	@rm -rf bin/test && mkdir -p bin/test
+	@failed=0; $(call run-tests,test,$(PACKAGES)) || failed=1; \
+	for module in $(APART); do (cd $$module && export GOWORK=off && \
+		$(call run-tests,$$(echo $$module | tr / -),./...,-parallel 8)) || failed=1; done; \
+	bin/tools/testreport bin/test/*.json; exit $$failed
+
+# Packages whose goroutines share memory: their code starts goroutines or uses sync. The detector leaves out SQLite and
+# the runtimes of functions, whose memory only their own packages touch: tests would take twice to ten times as long.
+RACE     := -race -gcflags='github.com/ncruces/...=-race=false' -gcflags='github.com/tetratelabs/...=-race=false' \
+	-gcflags='github.com/dop251/...=-race=false'
+SHARING   = $(shell git ls-files 'pkg/*.go' 'services/*/internal/*.go' 'gateway/*.go' 'console/internal/*.go' | \
+	grep -v -e _test.go -e /mongotest/ -e /testdata/ | xargs grep -lE '^\s+"sync(/atomic)?"$$|^\s+go [a-zA-Z.]+' | \
+	xargs -n1 dirname | sort -u | sed 's,^,./,')
+
+# What takes minutes. It is run before a capability is called done.
+VERIFY := lint isolated sdk-compare sdk-test test race-all test-simulated console-test cli-test hostile tour tour-services fuzz
+
+verify: ## Run everything that needs no Docker, an hour or two: with the race detector, faults, browsers, hostile requests, fuzzing
+	@failed=; for step in $(VERIFY); do echo; echo "== make $$step ($${SECONDS}s)"; \
+		$(MAKE) --no-print-directory $$step || failed="$$failed $$step"; done; \
+	echo; echo "== done ($${SECONDS}s)"; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+race: web $(TOOL) ## Run the quick tests of packages whose goroutines share memory with the race detector; needs a C compiler
+	@mkdir -p bin/test
+	@CGO_ENABLED=1 $(call run-tests,race,$(SHARING),-short $(RACE))
+
+race-all: web $(TOOL) ## Run all tests with the race detector; needs a C compiler
+	@mkdir -p bin/test
+	@CGO_ENABLED=1 $(call run-tests,race-all,$(PACKAGES),$(RACE)); failed=$$?; \
+		bin/tools/testreport bin/test/race-all.json; exit $$failed
 
 test-mongo: ## Run storage and service tests on MongoDB 8 in Docker; fails where no Docker engine answers
 	cd pkg/docstore/mongostore/mongotest && IDP_TEST_MONGO_REQUIRED=1 GOWORK=off go test -count=1 ./...
@@ -75,10 +114,9 @@ fuzz: ## Fuzz every parser for a while (FUZZTIME=10s each)
 			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-10s} $$package || exit 1; \
 		done; done) || exit 1; done
 
-lint: ## Check formatting, vet, staticcheck, licences, known faults of imports (where vuln.go.dev answers), imports between parts, and sizes
+lint: $(TOOL) ## Check formatting, vet, staticcheck, licences, known faults of imports (where vuln.go.dev answers), imports between parts, and sizes
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	go vet $(PACKAGES)
-	@GOWORK=off go build -C deploy/tools -o $(CURDIR)/bin/tools/ tool
 	bin/tools/staticcheck $(PACKAGES)
 	@bin/tools/licences $(PACKAGES)
 	@if curl -sfI --max-time 10 -o /dev/null https://vuln.go.dev/index/modules.json.gz; then bin/tools/govulncheck $(PACKAGES); \
@@ -91,11 +129,16 @@ hostile: build ## Send hostile requests to every operation of a running platform
 load: build ## Load a platform with reads, checks and writes, and draw bin/load/*.svg (LOAD="-duration 10m -rate 500"; -help lists all)
 	@go run ./deploy/standalone/load -program bin/idp-standalone -svg bin/load $(LOAD)
 
-isolated: ## Build and vet every module alone, without the workspace, and the command line for other systems
+isolated: ## Build every module alone, without the workspace, and the command line for other systems
 	@for module in $(MODULES) $(APART) console/browsertest; do \
-		echo "$$module"; (cd $$module && GOWORK=off go build ./... && GOWORK=off go vet ./...) || exit 1; done
+		echo "$$module"; (cd $$module && GOWORK=off go build ./...) || exit 1; done
 	@for system in windows darwin; do echo "cli for $$system"; \
 		GOOS=$$system go build -C cli -o /dev/null ./cmd/idp || exit 1; done
+
+download: ## Download the modules that building and testing need
+	@go list -deps -test $(PACKAGES) >/dev/null
+	@for module in $(APART); do (cd $$module && GOWORK=off go list -deps -test ./... >/dev/null) || exit 1; done
+	@GOWORK=off go list -C deploy/tools -deps tool >/dev/null
 
 tidy: ## Tidy every module
 	@for module in $(MODULES); do echo "$$module"; (cd $$module && GOWORK=off go mod tidy) || exit 1; done

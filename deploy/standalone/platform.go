@@ -270,7 +270,8 @@ func (p *platform) startNATS(
 		return nil, err
 	}
 	b, err := bus.Connect(ctx, bus.Config{
-		InProcess: p.nats.Conn(), Sync: p.nats.Sync, Name: "idp-standalone", Log: log, Metrics: registry,
+		InProcess: p.nats.Conn(), Sync: p.nats.Sync, Name: "idp-standalone", Patience: 20 * time.Second,
+		Log: log, Metrics: registry,
 	})
 	if err != nil {
 		return nil, err

@@ -50,6 +50,10 @@ type Config struct {
 	Replicas int           // of the streams; 0 means 1
 	MaxAge   time.Duration // of events; 0 means 7 days
 
+	// Patience is the least time that questions wait for their answers. Where asker and asked are one process, silence
+	// means that the machine is busy, not that the other side is away.
+	Patience time.Duration
+
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // may be nil
 }

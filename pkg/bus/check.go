@@ -48,11 +48,14 @@ type Question[Req, Resp any] struct {
 	// Refusals are the kinds of error that an answer may have, besides apperr.Internal and apperr.Unavailable, which
 	// are always possible.
 	Refusals []apperr.Kind
-	// Patience is how long the asker waits for an answer, and how long the answer may take; 0 means 2 s.
+	// Patience is how long the asker waits for an answer, and how long the answer may take, unless Config.Patience is
+	// longer; 0 means 2 s.
 	Patience time.Duration
 }
 
-func (q Question[Req, Resp]) patience() time.Duration { return cmp.Or(q.Patience, checkTimeout) }
+func (q Question[Req, Resp]) patience(b *Bus) time.Duration {
+	return max(b.config.Patience, cmp.Or(q.Patience, checkTimeout))
+}
 
 // Ask asks the question and waits for its answer, for as long as its Patience. The context's tenant, actor, request id,
 // payload origin and trace are sent with it. A refusal comes back as the *apperr.Error that the service made, without
@@ -75,7 +78,7 @@ func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, er
 	if err != nil {
 		return resp, fmt.Errorf("ask %s: %w", subject, err)
 	}
-	asking, cancel := context.WithTimeout(ctx, q.patience())
+	asking, cancel := context.WithTimeout(ctx, q.patience(b))
 	defer cancel()
 	asking, span := tracer.Start(asking, "ask "+subject, trace.WithSpanKind(trace.SpanKindClient))
 	defer span.End()
@@ -158,7 +161,7 @@ func (q Question[Req, Resp]) Answer(b *Bus, fn func(ctx context.Context, req Req
 		b.answering.Add(1)
 		go func() {
 			defer func() { <-free; b.answering.Done() }()
-			b.respond(m, q.patience(), func(ctx context.Context) (any, error) {
+			b.respond(m, q.patience(b), func(ctx context.Context) (any, error) {
 				var req Req
 				if err := json.Unmarshal(m.Data, &req); err != nil {
 					return nil, apperr.New(apperr.InvalidParameters,

@@ -142,7 +142,9 @@ func (s *Service) run(spec service.Spec, registry prometheus.Registerer) {
 	if registry == nil {
 		registry = prometheus.NewRegistry()
 	}
-	b, err := bus.Connect(ctx, bus.Config{InProcess: s.NATS, Name: spec.Name, Log: s.Deps.Log, Metrics: registry})
+	b, err := bus.Connect(ctx, bus.Config{
+		InProcess: s.NATS, Name: spec.Name, Patience: wait.Long, Log: s.Deps.Log, Metrics: registry,
+	})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { within(s.t, b.Close) })
 	b.EnsureStreams(ctx)

@@ -34,7 +34,7 @@ type logSettings struct {
 
 func defaults() settings {
 	return settings{
-		Listen: "127.0.0.1:8089", AdminListen: "127.0.0.1:9089", Gateway: "http://127.0.0.1:8080",
+		Listen: "127.0.0.1:8090", AdminListen: "127.0.0.1:9090", Gateway: "http://127.0.0.1:8080",
 		DrainTimeout: 20 * time.Second, Log: logSettings{Level: slog.LevelInfo, Format: telemetry.JSON},
 		Config: console.DefaultConfig(),
 	}

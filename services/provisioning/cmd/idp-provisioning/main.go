@@ -11,6 +11,6 @@ type settings struct {
 }
 
 func main() {
-	s := settings{service.DefaultConfig("provisioning", 8090)}
+	s := settings{service.DefaultConfig("provisioning", 8089)}
 	service.Main("provisioning", &s, &s.Config, provisioning.Spec)
 }
