@@ -15,7 +15,7 @@ export CGO_ENABLED ?= 0
 export GOFLAGS := $(sort $(GOFLAGS) -trimpath -tags=nomsgpack -buildvcs=false)
 PROGRAM := -ldflags '-s -w'
 
-.PHONY: help build run test race race-all verify test-mongo test-simulated soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test cli-test clean
+.PHONY: help build run check test race race-all verify test-mongo test-simulated soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test cli-test clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,14 @@ run-services: services ## Start NATS, every service and the gateway as processes
 services: build ## Build every program, nats-server and run-services
 	@go build -C deploy/standalone $(PROGRAM) -o $(CURDIR)/bin/nats-server github.com/nats-io/nats-server/v2
 	@go build -o bin/tools/ ./deploy/standalone/run-services
+
+CHANGED = $(shell git diff --name-only --diff-filter=d main -- '*.go'; git ls-files -o --exclude-standard '*.go')
+
+check: ## Check in seconds what changed since main: form, vet, imports between parts, tests of its packages
+	@unformatted=$$(printf '%s\n' $(CHANGED) | xargs -r gofmt -l); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
+	go test -count=1 -run '^Test(Imports|Lines|Sizes)$$' ./deploy/standalone
+	@packages=$$(go list -find -f '{{.Dir}}' $(PACKAGES) | grep -xF "$$(printf '%s\n' $(CHANGED) | xargs -r -n1 dirname | \
+		sort -u | sed 's,^,$(CURDIR)/,')"); [ -z "$$packages" ] || { go vet $$packages && go test $$packages; }
 
 TOOL := bin/tools/gotestsum
 

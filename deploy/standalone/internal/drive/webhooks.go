@@ -64,6 +64,12 @@ func (w *Webhooks) receive(rw http.ResponseWriter, r *http.Request) {
 // Subscribe makes subscriptions to all events about users, of which some fail half the time.
 func (w *Webhooks) Subscribe(t testing.TB, c *Client, works, failing int) {
 	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			answer, err := c.Do(http.MethodGet, "/v1/event-subscriptions?page_size=200", "")
+			t.Logf("the subscriptions: %s %v", answer, err)
+		}
+	})
 	for n := range works + failing {
 		path := fmt.Sprintf("/works%d", n)
 		if n < failing {
