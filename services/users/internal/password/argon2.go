@@ -21,7 +21,7 @@ type argon2Params struct {
 
 func (p argon2Params) check() error {
 	if p.iterations < 1 || p.parallelism < 1 || p.memory < 8*uint32(p.parallelism) {
-		return errUnknown
+		return errCost
 	}
 	if p.memory > maxMemory || uint64(p.memory)*uint64(p.iterations) > maxWork || p.parallelism > 16 {
 		return errExpensive
@@ -30,6 +30,7 @@ func (p argon2Params) check() error {
 }
 
 type argon2Hash struct {
+	wholePassword
 	argon2Params
 	id        bool // argon2id, otherwise argon2i
 	salt, key []byte
@@ -43,11 +44,11 @@ func newArgon2id(p argon2Params, salt []byte, password string) *argon2Hash {
 
 func parseArgon2(id bool, fields []string) (hash, error) {
 	if len(fields) != 4 || fields[0] != "v=19" {
-		return nil, errUnknown
+		return nil, errArgon2
 	}
-	p, err := parameters(fields[1], "m", "t", "p")
-	if err != nil {
-		return nil, err
+	p, ok := parameters(fields[1], "m", "t", "p")
+	if !ok {
+		return nil, errArgon2
 	}
 	if p["p"] > 255 {
 		return nil, errExpensive
@@ -56,6 +57,7 @@ func parseArgon2(id bool, fields []string) (hash, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
+	var err error
 	h.salt, h.key, err = saltAndKey(fields[2], fields[3])
 	return h, err
 }

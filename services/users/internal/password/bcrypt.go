@@ -6,21 +6,23 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-const maxBcryptCost = 14
+const (
+	maxBcryptCost = 14
+	bcryptReads   = 72 // bytes of a password
+)
 
 var bcryptForm = regexp.MustCompile(`^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$`)
 
-// bcryptHash compares only the first 72 bytes of a password, as the system that made it did. Further bytes matter only
-// after the hash has been replaced, at the first successful login.
+// bcryptHash compares only the first 72 bytes of a password, as the system that made it did.
 type bcryptHash string
 
 func parseBcrypt(s string) (hash, error) {
 	if !bcryptForm.MatchString(s) {
-		return nil, errUnknown
+		return nil, errBcrypt
 	}
 	cost, err := bcrypt.Cost([]byte(s))
 	if err != nil {
-		return nil, errUnknown
+		return nil, errBcrypt
 	}
 	if cost > maxBcryptCost {
 		return nil, errExpensive
@@ -29,6 +31,9 @@ func parseBcrypt(s string) (hash, error) {
 }
 
 func (h bcryptHash) memory() int64 { return 0 }
+
+// saw is false also for 72 bytes: the password that was hashed may have had more.
+func (h bcryptHash) saw(password string) bool { return len(password) < bcryptReads }
 
 func (h bcryptHash) match(password string) bool {
 	return bcrypt.CompareHashAndPassword([]byte(h), []byte(password)) == nil

@@ -12,7 +12,13 @@ import (
 type hash interface {
 	memory() int64 // KiB that match needs, apart from a small constant
 	match(password string) bool
+	saw(password string) bool // a match depends on the whole password
 }
+
+// wholePassword is for hashes that depend on all bytes of a password.
+type wholePassword struct{}
+
+func (wholePassword) saw(string) bool { return true }
 
 // Limits for every hash, so that a hostile imported one takes neither the machine's memory nor a processor for long:
 // about a second.
@@ -28,7 +34,13 @@ const (
 )
 
 var (
-	errUnknown   = errors.New("is not of a supported form")
+	errScheme    = errors.New("must begin with $argon2id$, $argon2i$, $2a$, $2b$, $2y$, $pbkdf2…$ or $scrypt$")
+	errArgon2    = errors.New("must be $argon2id$v=19$m=…,t=…,p=…$salt$hash")
+	errCost      = errors.New("must have one pass and one lane or more, and 8 KiB or more for each lane")
+	errBcrypt    = errors.New("must have a cost of 4…31 and then 53 characters, as in $2b$12$…")
+	errPBKDF2    = errors.New("must be $pbkdf2-sha256$i=…,l=…$salt$hash or $pbkdf2-sha256$iterations$salt$hash")
+	errScrypt    = errors.New("must be $scrypt$ln=…,r=…,p=…$salt$hash")
+	errBase64    = errors.New("must have salt and hash in base64 without padding")
 	errExpensive = errors.New("costs too much to verify")
 )
 
@@ -43,11 +55,11 @@ func ParseHash(s string) error {
 func parse(s string) (hash, error) {
 	// The second test refuses line ends, which base64 decoding would skip.
 	if len(s) > maxHashText || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errUnknown
+		return nil, fmt.Errorf("must have up to %d ASCII characters without blanks", maxHashText)
 	}
 	fields := strings.Split(s, "$")
 	if len(fields) < 3 || fields[0] != "" {
-		return nil, errUnknown
+		return nil, errScheme
 	}
 	switch scheme, rest := fields[1], fields[2:]; scheme {
 	case "argon2id", "argon2i":
@@ -59,29 +71,26 @@ func parse(s string) (hash, error) {
 	case "scrypt":
 		return parseScrypt(rest)
 	}
-	return nil, errUnknown
+	return nil, errScheme
 }
 
 // parameters parses "m=1,t=2": exactly the named ones, each once, in any order.
-func parameters(s string, names ...string) (map[string]uint32, error) {
-	found := map[string]uint32{}
+func parameters(s string, names ...string) (found map[string]uint32, ok bool) {
+	found = map[string]uint32{}
 	for item := range strings.SplitSeq(s, ",") {
 		name, value, _ := strings.Cut(item, "=")
 		n, err := strconv.ParseUint(value, 10, 32)
 		if _, again := found[name]; again || err != nil {
-			return nil, errUnknown
+			return nil, false
 		}
 		found[name] = uint32(n)
 	}
 	for _, name := range names {
 		if _, ok := found[name]; !ok {
-			return nil, errUnknown
+			return nil, false
 		}
 	}
-	if len(found) != len(names) {
-		return nil, errUnknown
-	}
-	return found, nil
+	return found, len(found) == len(names)
 }
 
 // saltAndKey decodes the last two fields. Passlib writes . for base64's +.
@@ -89,7 +98,7 @@ func saltAndKey(salt, key string) (s, k []byte, err error) {
 	s, errSalt := base64.RawStdEncoding.Strict().DecodeString(strings.ReplaceAll(salt, ".", "+"))
 	k, errKey := base64.RawStdEncoding.Strict().DecodeString(strings.ReplaceAll(key, ".", "+"))
 	if errSalt != nil || errKey != nil {
-		return nil, nil, errUnknown
+		return nil, nil, errBase64
 	}
 	if len(s) < minSalt || len(s) > maxSalt {
 		return nil, nil, fmt.Errorf("must have a salt of %d…%d bytes", minSalt, maxSalt)

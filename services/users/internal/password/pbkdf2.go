@@ -15,6 +15,7 @@ import (
 const maxPBKDF2Work = 3_000_000
 
 type pbkdf2Hash struct {
+	wholePassword
 	digest     func() stdhash.Hash
 	iterations int
 	salt, key  []byte
@@ -23,7 +24,7 @@ type pbkdf2Hash struct {
 // parsePBKDF2 parses the PHC form i=…,l=…$salt$key (l may be missing) and passlib's iterations$salt$key.
 func parsePBKDF2(scheme string, fields []string) (hash, error) {
 	if len(fields) != 3 {
-		return nil, errUnknown
+		return nil, errPBKDF2
 	}
 	h := &pbkdf2Hash{digest: sha1.New}
 	switch scheme {
@@ -32,15 +33,16 @@ func parsePBKDF2(scheme string, fields []string) (hash, error) {
 	case "pbkdf2-sha512":
 		h.digest = sha512.New
 	}
-	iterations, size, err := pbkdf2Cost(fields[0])
-	if err != nil {
-		return nil, err
+	iterations, size, ok := pbkdf2Cost(fields[0])
+	if !ok {
+		return nil, errPBKDF2
 	}
+	var err error
 	if h.salt, h.key, err = saltAndKey(fields[1], fields[2]); err != nil {
 		return nil, err
 	}
 	if iterations < 1 || (size != 0 && int(size) != len(h.key)) {
-		return nil, errUnknown
+		return nil, errPBKDF2
 	}
 	blockSize := h.digest().Size()
 	if blocks := (len(h.key) + blockSize - 1) / blockSize; uint64(iterations)*uint64(blocks) > maxPBKDF2Work {
@@ -50,15 +52,15 @@ func parsePBKDF2(scheme string, fields []string) (hash, error) {
 	return h, nil
 }
 
-func pbkdf2Cost(s string) (iterations, size uint32, err error) {
+func pbkdf2Cost(s string) (iterations, size uint32, ok bool) {
 	if n, err := strconv.ParseUint(s, 10, 32); err == nil {
-		return uint32(n), 0, nil
+		return uint32(n), 0, true
 	}
-	if p, err := parameters(s, "i"); err == nil {
-		return p["i"], 0, nil
+	if p, ok := parameters(s, "i"); ok {
+		return p["i"], 0, true
 	}
-	p, err := parameters(s, "i", "l")
-	return p["i"], p["l"], err
+	p, ok := parameters(s, "i", "l")
+	return p["i"], p["l"], ok
 }
 
 func (h *pbkdf2Hash) memory() int64 { return 0 }

@@ -7,6 +7,7 @@ import (
 )
 
 type scryptHash struct {
+	wholePassword
 	logN, r, p uint32
 	salt, key  []byte
 }
@@ -14,20 +15,21 @@ type scryptHash struct {
 // parseScrypt parses ln=…,r=…,p=…$salt$key, where N is 2 to the power of ln (RFC 7914 §2).
 func parseScrypt(fields []string) (hash, error) {
 	if len(fields) != 3 {
-		return nil, errUnknown
+		return nil, errScrypt
 	}
-	p, err := parameters(fields[0], "ln", "r", "p")
-	if err != nil {
-		return nil, err
+	p, ok := parameters(fields[0], "ln", "r", "p")
+	if !ok {
+		return nil, errScrypt
 	}
 	h := &scryptHash{logN: p["ln"], r: p["r"], p: p["p"]}
 	if h.logN < 1 || h.r < 1 || h.p < 1 {
-		return nil, errUnknown
+		return nil, errScrypt
 	}
 	// maxWork is halved because scrypt passes over its memory twice
 	if h.logN > 20 || h.r > 64 || h.p > 16 || h.memory() > maxMemory || h.memory()*int64(h.p) > maxWork/2 {
 		return nil, errExpensive
 	}
+	var err error
 	h.salt, h.key, err = saltAndKey(fields[1], fields[2])
 	return h, err
 }

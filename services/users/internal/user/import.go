@@ -80,8 +80,9 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 	case r.Password != "" && r.PasswordHash != "":
 		r.faults.Add("password_hash", "must not come with password")
 	case r.PasswordHash != "":
-		r.faults.Check(password.ParseHash(r.PasswordHash) == nil, "password_hash",
-			"must be an argon2, bcrypt, PBKDF2 or scrypt hash of bounded cost")
+		if err := password.ParseHash(r.PasswordHash); err != nil {
+			r.faults.Add("password_hash", "%s", err)
+		}
 		r.hash = r.PasswordHash
 	case r.Password != "":
 		checkPassword(&r.faults, "password", r.Password, r.Username)
