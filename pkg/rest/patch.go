@@ -1,10 +1,8 @@
 package rest
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -13,6 +11,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/mergepatch"
 )
 
 // JSON is a body that was checked against the schema of W and kept unchanged.
@@ -70,66 +69,7 @@ func (p MergePatch[W]) Has(member string) bool {
 // Into changes what v points to by the patch: null sets a member to its zero value, an object is merged, any other
 // value replaces the member. A value that passes the schema but does not fit is apperr.InvalidParameters; v stays as
 // it was.
-func (p MergePatch[W]) Into(v any) error {
-	var before bytes.Buffer
-	if err := encodeJSON(&before, v); err != nil {
-		return fmt.Errorf("merge patch: %w", err)
-	}
-	after, err := mergePatch(before.Bytes(), p.raw)
-	if err != nil {
-		return fmt.Errorf("merge patch: %w", err)
-	}
-	to := reflect.ValueOf(v).Elem()
-	merged := reflect.New(to.Type())
-	if err := json.Unmarshal(after, merged.Interface()); err != nil {
-		return wrongType(fmt.Errorf("merge patch: %w", err))
-	}
-	to.Set(merged.Elem())
-	return nil
-}
-
-// mergePatch implements RFC 7396 §2. It keeps the text of every value that the patch does not change. Libraries encode
-// such values again, and a record would seem to change if only its escapes or the order of its members do.
-func mergePatch(target, patch json.RawMessage) (json.RawMessage, error) {
-	if !isObject(patch) {
-		return patch, nil
-	}
-	merged, changes := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	if isObject(target) {
-		if err := json.Unmarshal(target, &merged); err != nil {
-			return nil, err
-		}
-	}
-	if err := json.Unmarshal(patch, &changes); err != nil {
-		return nil, err
-	}
-	changed := !isObject(target)
-	for name, change := range changes {
-		before, had := merged[name]
-		if string(change) == "null" {
-			delete(merged, name)
-			changed = changed || had
-			continue
-		}
-		value, err := mergePatch(before, change)
-		if err != nil {
-			return nil, err
-		}
-		merged[name] = value
-		changed = changed || !bytes.Equal(before, value)
-	}
-	if !changed {
-		return target, nil
-	}
-	var b bytes.Buffer
-	err := encodeJSON(&b, merged)
-	return bytes.TrimSpace(b.Bytes()), err
-}
-
-func isObject(text json.RawMessage) bool {
-	text = bytes.TrimLeft(text, " \t\r\n")
-	return len(text) > 0 && text[0] == '{'
-}
+func (p MergePatch[W]) Into(v any) error { return wrongType(mergepatch.Into(v, p.raw)) }
 
 // Schema returns the schema of W without required members, and with null allowed wherever a patch merges. Arrays are
 // replaced as a whole.

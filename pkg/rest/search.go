@@ -12,6 +12,18 @@ type Search struct {
 	Keyword string `query:"keyword" maxLength:"256" doc:"A part of a name or code, without regard to case, accents and width" example:"研发"`
 }
 
+// Items are the items of a comma list, which may have blanks around them; nil for "".
+func Items(list string) []string {
+	if list == "" {
+		return nil
+	}
+	items := strings.Split(list, ",")
+	for i, item := range items {
+		items[i] = strings.TrimSpace(item)
+	}
+	return items
+}
+
 // maxIDs is how many ids a list takes.
 const maxIDs = 200
 
@@ -23,10 +35,7 @@ type Selection struct {
 // ReadIDs returns the ids, nil if none are given, and adds a fault if they are too many. They are sorted: the order in
 // which they are given must not make a different list, whose pages another token continues.
 func (s Selection) ReadIDs(faults *apperr.Faults) []string {
-	if s.IDs == "" {
-		return nil
-	}
-	ids := strings.Split(s.IDs, ",")
+	ids := Items(s.IDs)
 	faults.Check(len(ids) <= maxIDs, "ids", "must have at most %d ids", maxIDs)
 	slices.Sort(ids)
 	return slices.Compact(ids)

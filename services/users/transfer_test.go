@@ -164,7 +164,6 @@ func TestImportTellsSomeOfManyFaults(t *testing.T) {
 	require.Len(t, list[0].Errors, 22, "twenty of them, that there are more, and the username")
 	wide := strings.Join(names(101), ",")
 	send(c, csvType, "", wide).Problem(http.StatusBadRequest, "invalid_parameters", "body")
-	require.Empty(t, lines(t, send(c, csvType, "", wide[:strings.LastIndexByte(wide, ',')])))
 }
 
 func TestImportSecrets(t *testing.T) {
@@ -242,6 +241,27 @@ func TestImportConflicts(t *testing.T) {
 			now["email_verified"], now["sys_ext_props"], now["version"]})
 }
 
+// null means in an import what it means in PATCH: the member gets its zero value, a property goes.
+func TestImportNull(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	id := importLines(t, c, "", `{"username":"a","display_name":"A","email":"a@acme.test","email_verified":true,`+
+		`"free_ext_props":{"x":1,"y":2},"locked_until":null,"mobile":null}`)[0].ID
+	list := importLines(t, c, "?on_conflict=update",
+		`{"username":"a","display_name":null,"email":null,"email_verified":null,"free_ext_props":{"x":null}}`)
+	require.Equal(t, []string{"updated"}, statuses(list))
+	answer := c.Get("/v1/users/" + id)
+	user := answer.Object()
+	require.Equal(t, []any{"", "", false}, []any{user["display_name"], user["email"], user["email_verified"]})
+	_, free := props(t, answer)
+	require.Equal(t, literal(t, `{"y":2}`), free)
+	importLines(t, c, "?on_conflict=update", `{"username":"a","free_ext_props":null}`)
+	_, free = props(t, c.Get("/v1/users/"+id))
+	require.Equal(t, literal(t, `{}`), free)
+	require.Equal(t, []string{"body.username"},
+		importLines(t, c, "?on_conflict=update", `{"username":null}`)[0].locations())
+}
+
 func TestImportCSV(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -274,12 +294,15 @@ func TestImportCSV(t *testing.T) {
 	require.Equal(t, literal(t, `{"a":[1,"x"],"big":12345678901234567890}`), sys)
 	require.Equal(t, []any{"li.wei", "empty", "last"}, c.Items("/v1/users", "username"))
 
-	require.Empty(t, rows(csvType, ""))
 	require.Empty(t, rows(csvType, "username,email\n"))
-	require.Equal(t, []string{"body.Username"}, rows(csvType, "Username\nx\n")[0].locations())
+	for _, ends := range []string{"\r", "\n", "\r\n", "\r\n\r", "\n\r"} {
+		name := "ends" + strings.NewReplacer("\r", "r", "\n", "n").Replace(ends)
+		list := rows(csvType, strings.ReplaceAll("username,display_name\n"+name+"1,\"x, y\"\n"+name+"2,y\n", "\n", ends))
+		require.Equal(t, []string{"created", "created"}, statuses(list), name)
+	}
 	before := total(c)
 	for _, bad := range []string{"username,email,username\na,b,c\n", "username,\xff\na,b\n", "username\n\"a\"b\n",
-		"username\n\"a"} {
+		"username\n\"a", "", "\r", "Username\nx\n", "username;email\nx;y\n", "x,y\nz,y\n", "username,e-mail\rx,y"} {
 		send(c, csvType, "", bad).Problem(http.StatusBadRequest, "invalid_parameters", "body")
 	}
 	require.Equal(t, before, total(c))

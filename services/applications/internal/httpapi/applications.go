@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -92,9 +91,7 @@ func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (
 	filter := application.Filter{
 		Name: in.Name, Type: in.Type, Status: in.Status, Category: in.Category, Keyword: in.Keyword,
 	}
-	if in.Types != "" {
-		filter.Types = strings.Split(in.Types, ",")
-	}
+	filter.Types = rest.Items(in.Types)
 	var faults apperr.Faults
 	filter.IDs = in.ReadIDs(&faults)
 	if err := faults.Err(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -48,10 +47,7 @@ type listEventsInput struct {
 
 func (a *api) listEvents(ctx context.Context, in *listEventsInput) (rest.OrEvents[rest.Pieces[EventPage]], error) {
 	var answer rest.OrEvents[rest.Pieces[EventPage]]
-	var types feed.Types
-	if in.Types != "" {
-		types = strings.Split(in.Types, ",")
-	}
+	types := feed.Types(rest.Items(in.Types))
 	for _, pattern := range types {
 		if !feed.ValidType(pattern) {
 			return answer, apperr.Invalid("types", "must be types or patterns, joined by commas")

@@ -48,13 +48,14 @@ type reader interface{ next() (record, error) }
 // byteOrderMark is at the beginning of files from some spreadsheet programs.
 const byteOrderMark = "\ufeff"
 
-func newReader(f Format, body io.Reader) reader {
+// newReader returns the records of body. known says which columns a CSV file may have.
+func newReader(f Format, body io.Reader, known func(column string) bool) reader {
 	in := bufio.NewReaderSize(body, 64<<10)
 	if start, _ := in.Peek(len(byteOrderMark)); string(start) == byteOrderMark {
 		_, _ = in.Discard(len(start))
 	}
 	if f == CSV {
-		r := &csvReader{in: &bounded{in: in}}
+		r := &csvReader{in: &bounded{in: &lineEnds{in: in}}, known: known}
 		r.csv = csv.NewReader(r.in)
 		r.csv.ReuseRecord = true
 		r.csv.FieldsPerRecord = -1 // a record of another length is a bad record, not the end of the stream
@@ -119,9 +120,34 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// lineEnds makes every line end a line feed: carriage return, line feed, or both. Package csv knows the last two.
+type lineEnds struct {
+	in    io.Reader
+	ended bool // the last byte was a carriage return; a line feed after it is part of the same line end
+}
+
+func (l *lineEnds) Read(p []byte) (int, error) {
+	n, err := l.in.Read(p)
+	if !l.ended && bytes.IndexByte(p[:n], '\r') < 0 {
+		return n, err
+	}
+	kept := p[:0]
+	for _, b := range p[:n] {
+		after := l.ended
+		if l.ended = b == '\r'; l.ended {
+			b = '\n'
+		} else if after && b == '\n' {
+			continue
+		}
+		kept = append(kept, b)
+	}
+	return len(kept), err
+}
+
 type csvReader struct {
 	in     *bounded
 	csv    *csv.Reader
+	known  func(column string) bool
 	header []string
 }
 
@@ -141,6 +167,9 @@ func (r *csvReader) read() ([]string, error) {
 
 func (r *csvReader) readHeader() error {
 	header, err := r.read()
+	if errors.Is(err, io.EOF) {
+		return apperr.Invalid("", "must begin with a header: a line with the names of the columns")
+	}
 	if err != nil {
 		return err
 	}
@@ -155,9 +184,22 @@ func (r *csvReader) readHeader() error {
 		if slices.Contains(r.header, name) {
 			return apperr.Invalid("", "has the same header in two columns, the second is column %d", i+1)
 		}
+		if !r.known(name) {
+			return unknownColumn(i, header)
+		}
 		r.header = append(r.header, name)
 	}
 	return nil
+}
+
+// unknownColumn says what is wrong with a header. It does not repeat it: without a header, the first line has values.
+func unknownColumn(i int, header []string) error {
+	hint := ""
+	if len(header) == 1 && strings.ContainsAny(header[0], ";\t|") {
+		hint = "; columns are separated by commas"
+	}
+	return apperr.Invalid("", "must begin with a header of known columns, and column %d is not: %s, written so%s",
+		i+1, strings.Join(append([]string{"password", "password_hash"}, columns...), ", "), hint)
 }
 
 // next makes an object from the cells of a record. An empty cell is an absent member.

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // all reads a stream to its end and returns the error that it ended with, unless that is io.EOF.
 func all(f Format, text []byte) (records []record, err error) {
-	r := newReader(f, bytes.NewReader(text))
+	r := newReader(f, bytes.NewReader(text), func(string) bool { return true })
 	for {
 		next, err := r.next()
 		if errors.Is(err, io.EOF) {

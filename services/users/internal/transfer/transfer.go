@@ -116,7 +116,7 @@ func (t *Transfers) run(ctx context.Context, body io.Reader, o ImportOptions, re
 	read, parsed := make(chan block), make(chan block)
 	group.Go(func() error {
 		defer close(read)
-		return split(ctx, newReader(o.Format, body), read)
+		return split(ctx, newReader(o.Format, body, user.IsImportMember), read)
 	})
 	group.Go(func() error {
 		defer close(parsed)

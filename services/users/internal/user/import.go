@@ -1,22 +1,26 @@
 package user
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/mergepatch"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/users/internal/password"
 )
 
-// Import is a record to import: a user, whose read-only members are ignored, with a password or its hash.
+// Import is a record to import: a user, whose read-only members are ignored, with a password or its hash. It is a merge
+// patch (RFC 7396) of the user whom it updates.
 type Import struct {
 	User
 	Password     string `json:"password"`
@@ -61,11 +65,15 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 		return r, nil
 	}
 	r.edit = func(u *User) error {
-		patch := &Import{User: *u}
-		if err := json.Unmarshal(raw, patch); err != nil {
+		after := &Import{User: *u}
+		changes, err := changesOf(after, raw)
+		if err != nil {
 			return err
 		}
-		u.Profile = patch.Profile
+		if err := mergepatch.Into(after, changes); err != nil {
+			return err
+		}
+		u.Profile = after.Profile
 		return nil
 	}
 	r.normalize()
@@ -96,6 +104,31 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 	return r, nil
 }
 
+// changesOf leaves out the members of a patch that the record has already. So an export that is imported again changes
+// nothing, also where a property is null, which a patch would remove.
+func changesOf(record *Import, patch []byte) ([]byte, error) {
+	var before, changes map[string]json.RawMessage
+	text, err := json.Marshal(record)
+	if err == nil {
+		err = errors.Join(json.Unmarshal(text, &before), json.Unmarshal(patch, &changes))
+	}
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(changes, func(name string, value json.RawMessage) bool {
+		return reflect.DeepEqual(decoded(value), decoded(before[name]))
+	})
+	return json.Marshal(changes)
+}
+
+// decoded keeps all digits of numbers.
+func decoded(text json.RawMessage) (v any) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	_ = d.Decode(&v) // it is JSON already; none is nil
+	return v
+}
+
 // BadImport is a record that is not a JSON object: it fails with the fault.
 func BadImport(fault string) *Import {
 	r := &Import{}
@@ -112,6 +145,12 @@ var importMembers = func() map[string]json.RawMessage {
 	return members
 }()
 
+// IsImportMember reports whether an Import has a member of that name.
+func IsImportMember(name string) bool {
+	_, known := importMembers[name]
+	return known
+}
+
 // maxUnknown bounds the faults that are reported for one record: a line can have a hundred thousand unknown members.
 const maxUnknown = 20
 
@@ -127,8 +166,7 @@ func (r *Import) decode(raw []byte) bool {
 		return false
 	}
 	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool {
-		_, known := importMembers[name]
-		return known
+		return IsImportMember(name)
 	})
 	for i, name := range slices.Sorted(maps.Keys(members)) {
 		if i == maxUnknown {
