@@ -38,14 +38,14 @@ func TestLogin(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	want := object{"verified": true, "user_id": user["id"], "must_change_password": false, "mfa_required": false}
 	for _, name := range []string{"Lǐ.伟", "LǏ.伟", "Li\u030c.伟", "li.wei@ACME.test", "+8613800000000",
-		"＋８６１３８００００００００"} {
+		"＋８６１３８００００００００", "Lǐ.伟 ", "\tli.wei@acme.test\n"} {
 		require.Equal(t, want, login(t, c, name, password), name)
 	}
 	now := c.Get(path(user)).Object()
 	require.Equal(t, s.Clock.Now().String(), now["time_last_login"])
 
 	refused := object{"verified": false, "reason": "invalid_credentials"}
-	for _, name := range []string{"nobody", "", "A-17", "李伟", "Lǐ", user["id"].(string), "Lǐ.伟 ", "%", "\x00"} {
+	for _, name := range []string{"nobody", "", "A-17", "李伟", "Lǐ", user["id"].(string), "Lǐ. 伟", "%", "\x00"} {
 		require.Equal(t, refused, login(t, c, name, password), name)
 	}
 	for _, secret := range []string{"", "A good Passw0rd", password + " ", strings.Repeat("x", 1024), "\x00"} {

@@ -6,10 +6,10 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/domain"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/protocol"
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
@@ -100,7 +100,7 @@ const (
 )
 
 var applications = docstore.Define(docstore.Schema[Application]{
-	Name: "applications", Noun: "application", Revision: 1,
+	Name: "applications", Noun: "application", Revision: 2,
 	Sortable: []string{byTimeCreated, byName, byTimeModified},
 	Due:      (*Application).due,
 	Settle:   func(a *Application, now clock.Time) { a.settle(now) },
@@ -134,7 +134,7 @@ func (a *Application) hosts() []string {
 	if err != nil || u.Host == "" {
 		return nil
 	}
-	host := strings.ToLower(u.Hostname())
+	host := domain.Key(u.Hostname())
 	if u.Port() == "" {
 		return []string{host}
 	}

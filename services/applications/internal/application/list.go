@@ -3,10 +3,10 @@ package application
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/domain"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
 	"github.com/idplatform/idplatform/services/questions"
@@ -74,7 +74,7 @@ func (s *Applications) ByDomain(ctx context.Context, host, domainSN string) (Doc
 	}
 	var all []docstore.Filter
 	if host != "" {
-		all = append(all, docstore.Eq(byHost, docstore.Text(strings.ToLower(host))))
+		all = append(all, docstore.Eq(byHost, docstore.Text(domain.HostKey(host))))
 	}
 	if domainSN != "" {
 		all = append(all, docstore.Eq(byDomainSN, docstore.Text(textindex.Key(domainSN))))

@@ -3,6 +3,8 @@ package application
 import (
 	"net/url"
 	"strings"
+
+	"github.com/idplatform/idplatform/pkg/domain"
 )
 
 // maxSegments bounds the segments of a service's path.
@@ -29,7 +31,7 @@ func place(text string) (normal string, ok bool) {
 			return "", false
 		}
 	}
-	host := strings.ToLower(u.Host)
+	host := domain.HostKey(u.Host)
 	host = strings.TrimSuffix(host, map[string]string{"https": ":443", "http": ":80"}[u.Scheme])
 	return u.Scheme + "://" + host + strings.TrimRight(path, "/"), len(segments) <= maxSegments
 }

@@ -94,14 +94,14 @@ func (who Identity) given() error {
 func (who Identity) logins() (keys []string) {
 	for _, login := range []string{who.Username, who.Email, who.Mobile} {
 		if login != "" {
-			keys = append(keys, textindex.Key(login))
+			keys = append(keys, loginKey(login))
 		}
 	}
 	return keys
 }
 
 func (who Identity) is(u *User) bool {
-	same := func(asked, has string) bool { return asked == "" || textindex.Key(asked) == textindex.Key(has) }
+	same := func(asked, has string) bool { return asked == "" || loginKey(asked) == loginKey(has) }
 	return (who.ID == "" || who.ID == u.ID) && same(who.Username, u.Username) && same(who.Email, u.Email) &&
 		same(who.Mobile, u.Mobile) && same(who.EmployeeNumber, u.EmployeeNumber)
 }

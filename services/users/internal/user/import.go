@@ -15,7 +15,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/mergepatch"
-	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/users/internal/password"
 )
 
@@ -270,7 +269,7 @@ func (b *batch) findOwners(ctx context.Context, records []*Import) error {
 }
 
 func (b *batch) own(u *User) {
-	has := holder{u.ID, textindex.Key(u.Username)}
+	has := holder{u.ID, loginKey(u.Username)}
 	for _, key := range u.logins() {
 		if key == "" {
 			continue
@@ -287,13 +286,13 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 	var taken apperr.Faults
 	owner := ""
 	// a user whose email is the record's username is not its owner
-	if has := b.owners[textindex.Key(r.Username)]; has.username == textindex.Key(r.Username) {
+	if has := b.owners[loginKey(r.Username)]; has.username == loginKey(r.Username) {
 		owner = has.id
 	}
 	conflict := owner
 	for _, m := range []struct{ location, name string }{{"username", r.Username}, {"email", r.Email},
 		{"mobile", r.Mobile}} {
-		key := textindex.Key(m.name)
+		key := loginKey(m.name)
 		if key == "" {
 			continue
 		}

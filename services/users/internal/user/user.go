@@ -6,6 +6,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/domain"
 	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
@@ -73,7 +74,7 @@ type Protected struct {
 
 // users is the collection of user records.
 var users = docstore.Define(docstore.Schema[User]{
-	Name: "users", Noun: "user", Revision: 4,
+	Name: "users", Noun: "user", Revision: 5,
 	Sortable: sortable,
 	Due:      (*User).due,
 	Settle:   func(u *User, now clock.Time) { u.settle(now) },
@@ -128,8 +129,11 @@ var sortable = []string{byTimeCreated, byUsername, byDisplayName, byEmail, byTim
 // logins are the names that the user can sign in with, as compared. They share one namespace: nobody's username is
 // another's email.
 func (u *User) logins() []string {
-	return []string{textindex.Key(u.Username), textindex.Key(u.Email), textindex.Key(u.Mobile)}
+	return []string{loginKey(u.Username), loginKey(u.Email), loginKey(u.Mobile)}
 }
+
+// loginKey is the form in which login names are compared. Those of one mailbox are equal, however its domain is written.
+func loginKey(name string) string { return domain.EmailKey(textindex.Key(name)) }
 
 // words are what a search of all members finds.
 func (u *User) words() []string {

@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -9,7 +10,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/picture"
-	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users/internal/password"
 	"github.com/idplatform/idplatform/services/users/internal/realname"
@@ -298,13 +298,14 @@ func (s *Users) byMember(ctx context.Context, value string, member func(*User) s
 		return Doc{}, err
 	}
 	u, err := doc.Value()
-	if err == nil && textindex.Key(member(u)) != textindex.Key(value) {
+	if err == nil && loginKey(member(u)) != loginKey(value) {
 		err = apperr.Missing("user")
 	}
 	return doc, err
 }
 
-// byLogin finds the user with a login name. The error is apperr.NotFound.
+// byLogin finds the user with a login name. Blanks around it, as the keyboards of phones add, do not count: no login name
+// has any. The error is apperr.NotFound.
 func (s *Users) byLogin(ctx context.Context, r docstore.Reader, name string) (Doc, error) {
-	return users.First(ctx, r, docstore.Eq(byLogin, docstore.Text(textindex.Key(name))))
+	return users.First(ctx, r, docstore.Eq(byLogin, docstore.Text(loginKey(strings.TrimSpace(name)))))
 }

@@ -1,0 +1,39 @@
+// Package domain compares domain names.
+package domain
+
+import (
+	"net"
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// lookup maps as for a lookup (UTS 46, non-transitional). Labels with an underscore are no host names, but exist.
+var lookup = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false))
+
+// Key is the form in which equal domain names are equal: A-labels in lower case (RFC 5890 §2.3.2.1), as browsers send
+// them. A name that has no such form is compared as it is written, in lower case. Key(Key(s)) == Key(s).
+func Key(name string) string {
+	if ascii, err := lookup.ToASCII(name); err == nil {
+		return strings.ToLower(ascii)
+	}
+	return strings.ToLower(name)
+}
+
+// HostKey is Key for a host with or without a port. Addresses stay as they are.
+func HostKey(hostport string) string {
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return Key(hostport)
+	}
+	return net.JoinHostPort(Key(host), port)
+}
+
+// EmailKey is Key for what follows the last @ of an address. A text without one stays as it is.
+func EmailKey(address string) string {
+	at := strings.LastIndexByte(address, '@')
+	if at < 0 {
+		return address
+	}
+	return address[:at+1] + Key(address[at+1:])
+}

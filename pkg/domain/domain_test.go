@@ -1,0 +1,42 @@
+package domain
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestKey(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"":                           "",
+		"Acme.Test":                  "acme.test",
+		"例子.广告":                      "xn--fsqu00a.xn--4rr70v",
+		"例子。广告":                      "xn--fsqu00a.xn--4rr70v", // the ideographic full stop is a dot
+		"XN--fsqu00a.xn--4RR70V":     "xn--fsqu00a.xn--4rr70v",
+		"straße.test":                "xn--strae-oqa.test",
+		"ＡＣＭＥ.test":                  "acme.test",
+		"bücher.test":                "xn--bcher-kva.test",
+		"bu\u0308cher.test":          "xn--bcher-kva.test",
+		"_dmarc.acme.test":           "_dmarc.acme.test",
+		"192.0.2.1":                  "192.0.2.1",
+		"xn--zzzzzzzzzzzzzzzz9.test": "xn--zzzzzzzzzzzzzzzz9.test",
+	} {
+		require.Equal(t, want, Key(name), name)
+		require.Equal(t, want, Key(Key(name)), name)
+		require.Equal(t, "a@"+want, EmailKey("a@"+name))
+		require.Equal(t, want, HostKey(name))
+		if want != "" {
+			require.Equal(t, want+":8443", HostKey(name+":8443"))
+		}
+	}
+	require.Equal(t, "no address", EmailKey("no address"))
+	require.Equal(t, "[::1]:80", HostKey("[::1]:80"))
+}
+
+func FuzzKey(f *testing.F) {
+	for _, seed := range []string{"例子.广告", "xn--a", "A.B", "\u200d", "a..b", "\xff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, name string) { require.Equal(t, Key(name), Key(Key(name)), name) })
+}
