@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,9 +24,15 @@ type By struct {
 	Desc   bool
 }
 
+func (b By) isNumber() bool { return strings.HasSuffix(b.Member, "_id") || b.Member == byCreation }
+
 // PrivilegeMembers are what privileges can be ordered by, the default order first.
 var PrivilegeMembers = []string{"rule_id", "identity_id", "identity_type", "identity_name", "application_id",
-	"object_type", "object_id", "object_code", "object_name", "affect", "auth_unit_id", "inherited_from"}
+	"object_type", "object_id", "object_code", "object_name", "affect", "auth_unit_id", "inherited_from",
+	byCreation}
+
+// byCreation is the order of the times at which rules were created. Privileges do not show them.
+const byCreation = "time_created"
 
 func (p *Privilege) member(name string) string {
 	switch name {
@@ -47,6 +54,8 @@ func (p *Privilege) member(name string) string {
 		return p.ObjectName
 	case "affect":
 		return effect(p.Rule.Deny)
+	case byCreation:
+		return strconv.FormatInt(p.Rule.Created, 10)
 	case "auth_unit_id":
 		return p.Rule.UnitID
 	case "inherited_from":
@@ -81,7 +90,7 @@ const ties = 4
 func compareKeys(by []By, a, b []string) int {
 	for i := range a {
 		var c int
-		if i < len(by) && !strings.HasSuffix(by[i].Member, "_id") || i >= len(by)+2 {
+		if i < len(by) && !by[i].isNumber() || i >= len(by)+2 {
 			c = strings.Compare(a[i], b[i])
 		} else {
 			c = compareIDs(a[i], b[i])

@@ -51,6 +51,7 @@ func (s *simulation) privileges(f engine.PrivilegeFilter) (all []line) {
 				object.members["identity_name"] = s.tenant.State().Label(who)
 				object.members["application_id"], object.members["rule_id"] = rule.ApplicationID, rule.ID
 				object.members["auth_unit_id"], object.members["inherited_from"] = rule.UnitID, from
+				object.members["time_created"] = fmt.Sprint(rule.Created)
 				object.members["affect"] = map[bool]string{true: "deny", false: "affect"}[rule.Deny]
 				if f.ObjectType != "" && f.ObjectType != object.members["object_type"] ||
 					f.ObjectCode != "" && f.ObjectCode != object.members["object_code"] ||
@@ -108,7 +109,7 @@ func order(all []line, by []engine.By) {
 	slices.SortFunc(all, func(a, b line) int {
 		for _, b2 := range by {
 			compare := strings.Compare
-			if strings.HasSuffix(b2.Member, "_id") {
+			if strings.HasSuffix(b2.Member, "_id") || b2.Member == "time_created" {
 				compare = id
 			}
 			c := compare(a.members[b2.Member], b.members[b2.Member])

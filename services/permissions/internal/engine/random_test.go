@@ -189,7 +189,7 @@ func (s *simulation) resource(seq int64) {
 func (s *simulation) rule(seq int64) {
 	id, _ := id(s, s.world.Rules)
 	r := s.anyRule()
-	r.ID, r.UnitID, r.Sequence = id, pick(s, s.world.Units), seq
+	r.ID, r.UnitID, r.Sequence, r.Created = id, pick(s, s.world.Units), seq, seq%97
 	put(s, s.world.Rules, id, r, (*engine.Change).PutRule)
 }
 

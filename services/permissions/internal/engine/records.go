@@ -94,6 +94,7 @@ type Rule struct {
 	Deny       bool
 	Condition  *Condition // nil: none
 	From, To   int64      // milliseconds since 1970, from From and before To; 0: unbounded
+	Created    int64      // milliseconds since 1970
 	Sequence   int64
 }
 

@@ -192,6 +192,7 @@ func readRule(c grant.Change) (func(*engine.Change), error) {
 		return nil, err
 	}
 	rule := r.Engine()
+	rule.Created = r.TimeCreated.Millis()
 	rule.ID, rule.UnitID, rule.Sequence = c.ID, r.AuthUnitID, c.Sequence
 	return func(to *engine.Change) { to.PutRule(rule) }, nil
 }
