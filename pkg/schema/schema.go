@@ -20,8 +20,18 @@ import (
 // Schema is a compiled schema. It is safe for concurrent use.
 type Schema struct{ compiled *jsonschema.Schema }
 
+// Format is a format beside those of JSON Schema. The error of Check completes a sentence that begins with the member's
+// name, and does not repeat the text.
+type Format struct {
+	Name  string
+	Check func(text string) error
+}
+
+// refusal tells an error of a Format from those of the library's formats.
+type refusal struct{ error }
+
 // Compile parses a schema. Formats are asserted; references to other documents are not loaded.
-func Compile(text []byte) (*Schema, error) {
+func Compile(text []byte, formats ...Format) (*Schema, error) {
 	const name = "urn:idp:schema" // references inside the schema are resolved against it
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -30,6 +40,18 @@ func Compile(text []byte) (*Schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(jsonschema.SchemeURLLoader{})
 	compiler.AssertFormat()
+	for _, f := range formats {
+		compiler.RegisterFormat(&jsonschema.Format{Name: f.Name, Validate: func(v any) error {
+			text, is := v.(string)
+			if !is {
+				return nil
+			}
+			if err := f.Check(text); err != nil {
+				return refusal{err}
+			}
+			return nil
+		}})
+	}
 	if err := compiler.AddResource(name, document); err != nil {
 		return nil, err
 	}
@@ -129,6 +151,9 @@ func message(fault jsonschema.ErrorKind) string {
 	case *kind.Const:
 		return "must be " + list([]any{k.Want})
 	case *kind.Format:
+		if own, ok := errors.AsType[refusal](k.Err); ok {
+			return own.Error()
+		}
 		return "must have the format " + k.Want
 	case *kind.Pattern:
 		return "must match " + k.Want

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-ldap/ldap/v3"
+
+	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
 )
 
 // ldap connects, encrypts, binds and searches the base (RFC 4511).
@@ -44,9 +46,14 @@ func (r *run) directory(server, connect string) {
 	}
 	r.step("search the base", func(context.Context) (string, error) {
 		base := r.config.text("BaseDn", "")
+		filter := r.config.text("UserFilter", "")
+		if filter == "" {
+			filter = "(objectClass=*)"
+		}
 		_, err := conn.Search(&ldap.SearchRequest{
 			BaseDN: base, Scope: ldap.ScopeBaseObject, SizeLimit: 1, TimeLimit: int(oneStep / time.Second),
-			Filter: "(objectClass=*)", Attributes: []string{"1.1"}, // no attributes: RFC 4511, section 4.5.1.8
+			// The entry itself is found however the filter ends; the server says what it does not accept of it.
+			Filter: "(|(objectClass=*)" + provider.UserFilter(filter, "nobody") + ")", Attributes: []string{"1.1"}, // no attributes: RFC 4511, section 4.5.1.8
 		})
 		if err != nil {
 			return "", explainLDAP(err)
@@ -150,6 +157,8 @@ func explainLDAP(err error) error {
 		return fault("there is no entry at the base DN; check it")
 	case ldap.LDAPResultInsufficientAccessRights:
 		return fault("the bind DN may not read the base DN")
+	case ldap.ErrorFilterCompile, ldap.LDAPResultInappropriateMatching:
+		return fault("the user filter is not one that the directory understands")
 	case ldap.LDAPResultInvalidDNSyntax:
 		return fault("the bind DN or the base DN is not a distinguished name")
 	case ldap.LDAPResultInappropriateAuthentication, ldap.LDAPResultUnwillingToPerform:

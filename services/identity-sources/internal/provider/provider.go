@@ -124,7 +124,7 @@ func parse(text []byte) (*Provider, error) {
 	p.Check, p.Shapes, p.Example = f.Check, f.Shapes, f.Example
 	p.Logo = cmp.Or(p.Logo, monogram.DataURI(p.Name))
 	var err error
-	if p.schema, err = schema.Compile(p.ConfigSchema); err != nil {
+	if p.schema, err = schema.Compile(p.ConfigSchema, formats...); err != nil {
 		return nil, fmt.Errorf("config_schema: %w", err)
 	}
 	if err := p.readMembers(); err != nil {
