@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rsa"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/go-jose/go-jose/v4"
@@ -53,26 +54,45 @@ func (s *keySet) find(id, algorithm string) (*publicKey, bool) {
 	return found, found != nil
 }
 
-// parseKeySet parses a public JWK set (RFC 7517). As §5 requires, it skips keys of unknown type, keys that are too
-// weak, and those for other uses. A set without any usable key, or with private keys, is an error.
-func parseKeySet(raw []byte) (*keySet, error) {
+// ReadKeySet reads the public keys of a JWK set. As RFC 7517 §5 asks, it skips keys that it does not understand; they are
+// among all. Private keys are an error, also those that it does not understand; symmetric ones are not.
+func ReadKeySet(raw []byte) (keys []jose.JSONWebKey, all int, err error) {
 	var doc struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, fmt.Errorf("not a JWK set: %w", err)
+		return nil, 0, fmt.Errorf("not a JWK set: %w", err)
 	}
 	if len(doc.Keys) > maxKeys {
-		return nil, fmt.Errorf("a JWK set of %d keys, the limit is %d", len(doc.Keys), maxKeys)
+		return nil, 0, fmt.Errorf("a JWK set of %d keys, the limit is %d", len(doc.Keys), maxKeys)
+	}
+	for _, text := range doc.Keys {
+		var members map[string]json.RawMessage
+		_ = json.Unmarshal(text, &members)
+		for _, secret := range []string{"d", "priv"} { // RFC 7518 §6, and the drafts for AKP
+			if _, has := members[secret]; has {
+				return nil, 0, errors.New("a private key in a public JWK set")
+			}
+		}
+		var k jose.JSONWebKey
+		if k.UnmarshalJSON(text) == nil && k.Valid() {
+			keys = append(keys, k)
+		}
+	}
+	return keys, len(doc.Keys), nil
+}
+
+// parseKeySet parses a public JWK set (RFC 7517). It skips keys that ReadKeySet does not understand, keys that are too
+// weak, and those for other uses. A set without any usable key is an error.
+func parseKeySet(raw []byte) (*keySet, error) {
+	keys, _, err := ReadKeySet(raw)
+	if err != nil {
+		return nil, err
 	}
 	set := &keySet{raw: raw}
-	for _, text := range doc.Keys {
-		var k jose.JSONWebKey
-		if err := k.UnmarshalJSON(text); err != nil || (k.Use != "" && k.Use != "sig") {
+	for _, k := range keys {
+		if k.Use != "" && k.Use != "sig" {
 			continue
-		}
-		if _, symmetric := k.Key.([]byte); !symmetric && !k.IsPublic() {
-			return nil, fmt.Errorf("a private key in a public JWK set")
 		}
 		algorithm := algorithmOf(k.Key)
 		if algorithm == "" || (k.Algorithm != "" && k.Algorithm != algorithm) {

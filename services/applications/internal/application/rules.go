@@ -2,17 +2,15 @@ package application
 
 import (
 	"context"
-	"encoding/json"
 	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/go-jose/go-jose/v4"
-
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/weburl"
 	"github.com/idplatform/idplatform/services/applications/internal/protocol"
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
 )
@@ -101,8 +99,9 @@ func (p *Profile) checkRedirects(faults *apperr.Faults, location string, rules R
 	}
 	list := strings.Split(p.RedirectURL, ",")
 	faults.Check(len(list) <= maxRedirect, location, "must have at most %d URLs", maxRedirect)
+	faults.Check(strings.TrimSpace(p.RedirectURL) == p.RedirectURL, location, "must not have blanks around it")
 	for _, u := range list {
-		if u = strings.TrimSpace(u); u == "" {
+		if u = strings.Trim(u, " "); u == "" {
 			faults.Add(location, "must not have an empty URL in its list")
 			continue
 		}
@@ -121,16 +120,11 @@ func (p *Profile) checkKeys(faults *apperr.Faults, rules Rules) {
 	}
 	faults.Check(p.JWKSURI == "", "jwks_uri", "must not be given together with jwks")
 	faults.Props("jwks", &p.JWKS)
-	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(p.JWKS, &set); err != nil || len(set.Keys) == 0 || len(set.Keys) > maxKeys {
-		faults.Add("jwks", "must be a JWK set of 1…%d keys", maxKeys)
+	keys, all, err := auth.ReadKeySet(p.JWKS)
+	if err != nil || all == 0 || all > maxKeys ||
+		slices.ContainsFunc(keys, func(key jose.JSONWebKey) bool { return !key.IsPublic() }) {
+		faults.Add("jwks", "must be a JWK set of 1…%d keys, all of them public", maxKeys)
 		return
-	}
-	for _, key := range set.Keys {
-		if !key.Valid() || !key.IsPublic() {
-			faults.Add("jwks", "must have public keys only")
-			return
-		}
 	}
 	faults.Check(auth.UsableKeys(p.JWKS), "jwks", "must have a key for signatures with EdDSA, ES256 (P-256) or RS256 "+
 		"(2048…8192 bits)")
@@ -142,14 +136,14 @@ func (r Rules) url(faults *apperr.Faults, location, text string) {
 	if text == "" {
 		return
 	}
-	u, err := url.Parse(text)
+	u, err := weburl.HTTP(text)
 	switch {
-	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil:
-		faults.Add(location, "must be an absolute http or https URL")
+	case err != nil:
+		faults.Add(location, "%s", err)
 	case strings.Contains(text, "#"):
 		faults.Add(location, "must not have a fragment")
-	case len(text) > maxURL || strings.ContainsFunc(text, unicode.IsSpace):
-		faults.Add(location, "must have at most %d characters, and no spaces", maxURL)
+	case len(text) > maxURL:
+		faults.Add(location, "must have at most %d characters", maxURL)
 	case u.Scheme == "http" && !r.AllowHTTP && !isLoopback(u.Hostname()):
 		faults.Add(location, "must be https unless its host is localhost or a loopback address")
 	}

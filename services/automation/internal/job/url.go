@@ -1,14 +1,15 @@
 package job
 
 import (
-	"net/url"
-
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/weburl"
 )
 
 func checkURL(faults *apperr.Faults, text string) {
-	u, err := url.Parse(text)
-	ok := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && u.Fragment == ""
-	faults.Check(ok && len(text) <= maxURL, "url",
-		"must be an http or https URL of at most %d bytes, without user and fragment", maxURL)
+	u, err := weburl.HTTP(text)
+	if err != nil {
+		faults.Add("url", "%s", err)
+		return
+	}
+	faults.Check(u.Fragment == "" && len(text) <= maxURL, "url", "must have at most %d bytes, and no fragment", maxURL)
 }

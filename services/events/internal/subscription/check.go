@@ -3,7 +3,6 @@ package subscription
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/webhook"
+	"github.com/idplatform/idplatform/pkg/weburl"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
@@ -112,14 +112,12 @@ func (d *Delivery) checkWebhook(faults *apperr.Faults, kept Delivery) {
 
 // checkURL returns why a text is not a webhook's URL. Its addresses are checked when it is used.
 func checkURL(text string) error {
-	u, err := url.Parse(text)
+	u, err := weburl.HTTP(text)
 	switch {
-	case text == "" || err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
-		return errors.New("must be an http or https URL")
+	case err != nil:
+		return err
 	case len(text) > maxURL:
 		return errors.New("is too long")
-	case u.User != nil:
-		return errors.New("must not have a user or password; use headers")
 	case u.Fragment != "":
 		return errors.New("must not have a fragment")
 	}

@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
 )
 
@@ -91,18 +94,17 @@ func (r *run) oidc(of *provider.Provider) {
 		if err != nil {
 			return "", err
 		}
-		var keys jose.JSONWebKeySet
-		if err := json.Unmarshal(text, &keys); err != nil {
-			return "", fault("the key set at jwks_uri can't be read")
+		keys, all, err := auth.ReadKeySet(text)
+		if err != nil {
+			return "", fault("the key set at jwks_uri can't be read, or has a key that is not public")
 		}
-		usable := 0
-		for _, key := range keys.Keys {
-			if key.Valid() && key.IsPublic() && key.Use != "enc" {
-				usable++
-			}
-		}
+		keys = slices.DeleteFunc(keys, func(key jose.JSONWebKey) bool { return key.Use == "enc" || !key.IsPublic() })
+		usable := len(keys)
 		if usable == 0 {
 			return "", fault("the key set at jwks_uri has no key that could verify a signature")
+		}
+		if usable < all {
+			return fmt.Sprintf("%s; %d others are left out", counted(usable, "signing key"), all-usable), nil
 		}
 		return counted(usable, "signing key"), nil
 	})

@@ -5,16 +5,17 @@ package settings
 import (
 	"context"
 	"encoding/base64"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/weburl"
 )
 
 // Settings are a tenant's. They have the same JSON form in the API, in events and in the store.
@@ -211,12 +212,14 @@ func checkColour(faults *apperr.Faults, member, value string, page [3]float64) {
 }
 
 func isLink(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil || len(text) > maxURL {
+	if len(text) > maxURL {
 		return false
 	}
-	return (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil ||
-		u.Scheme == "mailto" && u.Opaque != ""
+	if address, ok := strings.CutPrefix(text, "mailto:"); ok {
+		return address != "" && !strings.ContainsFunc(address, unicode.IsSpace)
+	}
+	_, err := weburl.HTTP(text)
+	return err == nil
 }
 
 // logoType is the content type of the logo; "" if it is none.
