@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -53,6 +54,9 @@ func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byt
 	if len(unknown) > 0 {
 		body = op.shape.without(body)
 	}
+	if err == nil && len(body) > 0 && fractional.Match(body) {
+		body, _ = op.shape.integers(body)
+	}
 	if op.Lenient {
 		return body, err
 	}
@@ -61,6 +65,9 @@ func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byt
 	}
 	return body, err
 }
+
+// fractional matches bodies that may have a number with a point or an exponent.
+var fractional = regexp.MustCompile(`[0-9][.eE]`)
 
 var errTooLarge = apperr.New(apperr.TooLarge, "the body has more than %d bytes", maxBody)
 

@@ -44,6 +44,25 @@ func TestContentTypes(t *testing.T) {
 	answer := httptest.NewRecorder()
 	w.Handler.ServeHTTP(answer, r)
 	require.Equal(t, http.StatusUnsupportedMediaType, answer.Code, "a missing Content-Type is not JSON")
+	patch := c.With("Content-Type", "Application/Merge-Patch+JSON; charset=utf-8")
+	id := c.Post("/v1/things", `{"name":"patched"}`).ID()
+	require.Contains(t, string(patch.Patch("/v1/things/"+id, `{"count":7}`).OK(nil).Body), `"count":7`)
+	patch.Post("/v1/things", `{"name":"n"}`).Problem(http.StatusUnsupportedMediaType, "unsupported_media_type")
+}
+
+// An integer is one however JSON writes it, and a fault names its member.
+func TestIntegersHaveManyForms(t *testing.T) {
+	t.Parallel()
+	c := newWorld(t).client()
+	id := c.Post("/v1/things", `{"name":"a","count":1.0,"props":{"count":1.0}}`).ID()
+	require.Contains(t, string(c.Get("/v1/things/"+id).OK(nil).Body), `"count":1,"props":{"count":1.0}`)
+	for text, want := range map[string]string{"3.6e1": "36", "-2E0": "-2", "0.50e1": "5", "1e+2": "100", "120e-1": "12"} {
+		answer := c.Patch("/v1/things/"+id, `{ "count" : `+text+` }`)
+		require.Contains(t, string(answer.OK(nil).Body), `"count":`+want+`,`, text)
+	}
+	for _, text := range []string{"1.5", "1e-1", "1.0000000000000000001", "1e300", "\"1.0\""} {
+		c.Patch("/v1/things/"+id, `{"count":`+text+`}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.count")
+	}
 }
 
 type poked struct {

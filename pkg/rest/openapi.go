@@ -222,9 +222,12 @@ func requestBody(registry huma.Registry, op *Op, input reflect.Type) *huma.Reque
 		content := scimContent(&huma.MediaType{Schema: schema, Example: op.Request})
 		return &huma.RequestBody{Required: true, Content: content}
 	}
-	return &huma.RequestBody{Required: op.jsonBody == required, Content: map[string]*huma.MediaType{
-		"application/json": {Schema: huma.SchemaFromField(registry, body, op.ID+"-request"), Example: op.Request},
-	}}
+	content := &huma.MediaType{Schema: huma.SchemaFromField(registry, body, op.ID+"-request"), Example: op.Request}
+	types := map[string]*huma.MediaType{"application/json": content}
+	if op.Method == http.MethodPatch {
+		types[mergePatchType] = content
+	}
+	return &huma.RequestBody{Required: op.jsonBody == required, Content: types}
 }
 
 // declares reports whether the operation's input has a parameter of this name and place itself.

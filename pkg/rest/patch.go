@@ -3,8 +3,12 @@ package rest
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
 	jsonv2 "github.com/go-json-experiment/json"
@@ -37,7 +41,30 @@ func wrongType(err error) error {
 	if err == nil {
 		return nil
 	}
+	if at := wrongMember(err); at != "" {
+		return apperr.Invalid(at, "has the wrong type").Because(err)
+	}
 	return apperr.Invalid("", "has a member of the wrong type").Because(err)
+}
+
+// wrongMember is the location of the member that an error of decoding is about; "" if it does not say.
+func wrongMember(err error) (at string) {
+	var steps []string
+	if e, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
+		steps = slices.Collect(e.JSONPointer.Tokens())
+	} else if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		steps = slices.DeleteFunc(strings.Split(e.Field, "."), func(step string) bool {
+			return step != "" && unicode.IsUpper(rune(step[0])) // an embedded struct
+		})
+	}
+	for _, step := range steps {
+		if n, err := strconv.Atoi(step); err == nil {
+			at = apperr.Item(at, n)
+		} else {
+			at = apperr.Below(at, step)
+		}
+	}
+	return at
 }
 
 // likeV1 makes version 2 of encoding/json decode as version 1 does.

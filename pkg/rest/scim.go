@@ -65,13 +65,18 @@ func SCIMMatches(ifMatch, version string) bool {
 // AcceptOpaque makes the server take opaque tokens, beside those of the Verifier. It is called before Tagged.
 func (s *Server) AcceptOpaque(o *auth.Opaque) { s.opaque = o }
 
+// mergePatchType is the type of a JSON merge patch (RFC 7396 §4). PATCH takes it beside application/json.
+const mergePatchType = "application/merge-patch+json"
+
 // takes reports whether a JSON body may have this content type.
 func (op *Op) takes(contentType string) bool {
 	if isJSON(contentType) {
 		return true
 	}
 	media, _, _ := strings.Cut(contentType, ";")
-	return op.SCIM != nil && strings.EqualFold(strings.TrimSpace(media), SCIMType)
+	media = strings.TrimSpace(media)
+	return op.SCIM != nil && strings.EqualFold(media, SCIMType) ||
+		op.Method == http.MethodPatch && strings.EqualFold(media, mergePatchType)
 }
 
 // success is the status of the operation's answers.

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,6 +56,13 @@ func bodies(t *testing.T, s *Service, r Resource) {
 			assert.Contains(t, fmt.Sprint(doc.Errors), location, o.OperationID)
 		}
 		assert.NotContains(t, fmt.Sprint(doc), value, o.OperationID)
+		written := c.Do(o.Method, o.url(), withPoints(withUnknown))
+		assert.Equal(t, doc.Errors, written.Problem(http.StatusBadRequest, "invalid_parameters").Errors,
+			"%s: 1.0 is an integer, too", o.OperationID)
+		if o.Method == http.MethodPatch {
+			assert.Equal(t, doc.Errors, c.With("Content-Type", "application/merge-patch+json").
+				Do(o.Method, o.url(), withUnknown).Problem(http.StatusBadRequest, "invalid_parameters").Errors)
+		}
 		many := map[string]int{}
 		for n := range 500 {
 			many[fmt.Sprint("m", n)] = n
@@ -72,6 +81,29 @@ func bodies(t *testing.T, s *Service, r Resource) {
 	answer := s.As("acme", auth.PlatformAdmin).Post(r.Collection, faulty)
 	answer.Problem(http.StatusBadRequest, "invalid_parameters", append([]string{"body.no_such_member"}, r.Faults...)...)
 	assert.NotContains(t, string(answer.Body), value)
+}
+
+// withPoints returns a JSON value whose integers are written as 1.0.
+func withPoints(value any) any {
+	switch v := value.(type) {
+	case float64:
+		if v == math.Trunc(v) {
+			return json.RawMessage(strconv.FormatFloat(v, 'f', 1, 64))
+		}
+	case map[string]any:
+		changed := map[string]any{}
+		for name, member := range v {
+			changed[name] = withPoints(member)
+		}
+		return changed
+	case []any:
+		changed := make([]any, len(v))
+		for i, item := range v {
+			changed[i] = withPoints(item)
+		}
+		return changed
+	}
+	return value
 }
 
 // unknownMembers returns the operation's example with an unknown member at the top and in each object of its lists, and
