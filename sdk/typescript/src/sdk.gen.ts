@@ -2938,7 +2938,7 @@ export const whoAmI = <ThrowOnError extends boolean = false>(options?: Options<W
 /**
  * List an application's grants
  *
- * One item for each identity, object and rule that is valid now. With `identity_id` the list has what reaches the identity with this id, also by inheritance (of `identity_type`, or of every type that has it); otherwise what is granted to each identity itself. `expand=true` shows the resources of resource sets instead of the sets. `page_sort` takes every member that is a text; the default is `rule_id`, whose pages cost the same however many rules there are.
+ * One item for each identity, object and rule that is valid now. With `identity_id` the list has what reaches the identity with this id, also by inheritance (of `identity_type`, or of every type that has it); otherwise what is granted to each identity itself. `expand=true` shows the resources of resource sets instead of the sets. `page_sort` takes every member that is a text, and `time_created`, the rule's; the default is `rule_id`, whose pages cost the same however many rules there are.
  */
 export const listPrivileges = <ThrowOnError extends boolean = false>(options: Options<ListPrivilegesData, ThrowOnError>) => (options.client ?? client).get<ListPrivilegesResponses, ListPrivilegesErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
