@@ -90,8 +90,8 @@ func NewDecoder(room *Room, metrics prometheus.Registerer) *Decoder {
 }
 
 // Decode checks a PNG, JPEG, WebP or GIF of up to MaxBytes and MaxSide and returns it encoded again, with its squares:
-// a JPEG as JPEG of quality 90, upright whatever its EXIF orientation was; a GIF as GIF with its animation; the others
-// as PNG. If the result would be larger than MaxBytes, it becomes a JPEG if no pixel is transparent, otherwise its
+// a JPEG as JPEG of quality 90; a GIF as GIF with its animation; the others as PNG; all upright whatever their EXIF
+// orientation was. If the result would be larger than MaxBytes, it becomes a JPEG if no pixel is transparent, otherwise its
 // sides are halved until it fits; a GIF is first reduced to its first frame. Colour profiles and all other metadata are
 // lost. The error is apperr.TooLarge for too many bytes, apperr.InvalidParameters at body.file for anything that is not
 // such a picture, and apperr.Unavailable if too many others are being decoded.
@@ -204,7 +204,7 @@ func decodeConfig(kind string, r io.Reader) (config image.Config, err error) {
 	return config, err
 }
 
-// decode decodes a measured picture; of a GIF, the first frame. A JPEG is turned upright.
+// decode decodes a measured picture; of a GIF, the first frame. It is turned upright.
 func decode(kind string, raw []byte) (picture image.Image, err error) {
 	r := bytes.NewReader(raw)
 	switch kind {
@@ -220,8 +220,5 @@ func decode(kind string, raw []byte) (picture image.Image, err error) {
 	if err != nil {
 		return nil, errUnreadable.Because(err)
 	}
-	if kind == JPEG {
-		picture = upright(picture, scanJPEG(raw).orientation)
-	}
-	return picture, nil
+	return upright(picture, orientationOf(kind, raw)), nil
 }

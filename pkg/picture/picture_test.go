@@ -107,8 +107,8 @@ func animation(frames int) *gif.GIF {
 	return g
 }
 
-// withEXIF puts an orientation, a place and a name after the start of a JPEG.
-func withEXIF(raw []byte, order binary.AppendByteOrder, orientation uint16) []byte {
+// exifOf has an orientation, a place and a name.
+func exifOf(order binary.AppendByteOrder, orientation uint16) string {
 	head := "II*\x00"
 	if order == binary.AppendByteOrder(binary.BigEndian) {
 		head = "MM\x00*"
@@ -120,7 +120,12 @@ func withEXIF(raw []byte, order binary.AppendByteOrder, orientation uint16) []by
 		tiff = order.AppendUint32(tiff, 1)
 		tiff = order.AppendUint16(order.AppendUint16(tiff, entry[2]), entry[3])
 	}
-	body := "Exif\x00\x00" + string(tiff) + "GPS 39.9042N 116.4074E of Li Wei"
+	return string(tiff) + "GPS 39.9042N 116.4074E of Li Wei"
+}
+
+// withEXIF puts EXIF after the start of a JPEG.
+func withEXIF(raw []byte, order binary.AppendByteOrder, orientation uint16) []byte {
+	body := "Exif\x00\x00" + exifOf(order, orientation)
 	segment := binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(len(body)+2))
 	return bytes.Join([][]byte{raw[:2], segment, []byte(body), raw[2:]}, nil)
 }
@@ -267,6 +272,33 @@ func TestEXIFOrientation(t *testing.T) {
 		}
 	}
 	require.Zero(t, scanJPEG(withEXIF(jpegOf(t, quarters(8, 8), 95), binary.LittleEndian, 9)).orientation)
+}
+
+// PNG and WebP carry EXIF in chunks, with and without the header that it has in a JPEG.
+func TestEXIFOrientationInChunks(t *testing.T) {
+	t.Parallel()
+	plainPNG, plainWebP := pngOf(t, quarters(64, 32)), webPOf(t, "lossless")
+	for orientation := range uint16(10) {
+		want := int(orientation) % 9 // 9 is none
+		for _, header := range []string{"", "Exif\x00\x00"} {
+			exif := []byte(header + exifOf(binary.BigEndian, orientation))
+			raw := bytes.Join([][]byte{plainPNG[:33], chunk("tEXt", []byte("a\x00b")), chunk("eXIf", exif), plainPNG[33:]}, nil)
+			require.Equal(t, want, orientationOf(PNG, raw))
+			img, back := mustDecode(t, raw)
+			require.Equal(t, want >= 5, back.Bounds().Dy() == 64)
+			if want == 6 {
+				requireColour(t, blue, back, 0, 0)
+				requireColour(t, green, back, img.Width-1, img.Height-1)
+			}
+			size := binary.LittleEndian.AppendUint32(nil, uint32(len(exif)))
+			raw = bytes.Join([][]byte{plainWebP, []byte("EXIF"), size, exif, make([]byte, len(exif)%2)}, nil)
+			require.Equal(t, want, orientationOf(webP, raw))
+			mustDecode(t, raw)
+			for cut := range len(raw) - 12 { // no part of a file makes it read outside
+				orientationOf(webP, raw[:12+cut])
+			}
+		}
+	}
 }
 
 func TestMetadataAndPolyglotsAreStripped(t *testing.T) {
