@@ -143,9 +143,10 @@ isolated: ## Build every module alone, without the workspace, and the command li
 	@for system in windows darwin; do echo "cli for $$system"; \
 		GOOS=$$system go build -C cli -o /dev/null ./cmd/idp || exit 1; done
 
-download: ## Download the modules that building and testing need
+download: ## Download the modules that building and testing need; fails if a module alone would lack one
 	@go list -deps -test $(PACKAGES) >/dev/null
-	@for module in $(APART); do (cd $$module && GOWORK=off go list -deps -test ./... >/dev/null) || exit 1; done
+	@for module in $(MODULES) $(APART) console/browsertest; do \
+		(cd $$module && GOWORK=off go list -deps -test ./... >/dev/null) || exit 1; done
 	@GOWORK=off go list -C deploy/tools -deps tool >/dev/null
 
 tidy: ## Tidy every module

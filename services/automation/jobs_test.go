@@ -204,7 +204,8 @@ func TestFireTimesOfASchedule(t *testing.T) {
 	require.Equal(t, []string{after(time.Minute), after(2 * time.Minute)}, fire(minute, 2))
 	require.Len(t, fire(minute, nil), 10)
 	require.Equal(t, []string{after(time.Hour)}, fire(object{"type": "once", "at": now.Add(time.Hour)}, 5))
-	require.Equal(t, []string{}, fire(object{"type": "once", "at": now.Add(-time.Hour)}, 5))
+	c.Post(path, object{"schedule": object{"type": "once", "at": now}}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.schedule.at")
 	require.Equal(t, []string{}, fire(object{"type": "manual"}, nil))
 
 	// As a job with this schedule has them.

@@ -28,6 +28,7 @@ const patient = wait.Long // how long a test waits for what must happen
 
 // receiver receives webhooks and records the requests.
 type receiver struct {
+	retryAfter string // in seconds, "" for none
 	*httptest.Server
 	t  testing.TB
 	mu sync.Mutex
@@ -93,6 +94,9 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	r.got = append(r.got, got)
 	r.mu.Unlock()
+	if r.retryAfter != "" {
+		w.Header().Set("Retry-After", r.retryAfter)
+	}
 	w.WriteHeader(got.Status)
 }
 
@@ -227,6 +231,26 @@ func TestFailuresHoldUpOnlyTheirRecord(t *testing.T) {
 	awaitRecord(t, c, one(made), func(o object) bool {
 		return delivered(4)(o) && o["counters"].(object)["pending"] == 0.0
 	})
+}
+
+// A receiver that asks for a pause gets it, even if the next try would come sooner.
+func TestReceiversAskForAPause(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	hooked, mend := newBroken(t)
+	hooked.retryAfter = "600"
+	made := c.Post(subscriptionsPath, hook("things", hooked.URL, onlyThings)).Object()
+	began := s.Clock.Now()
+	tell(t, s, "acme", "7", 1, "created")
+	hooked.await(1)
+	awaitRecord(t, c, one(made), func(o object) bool { return o["counters"].(object)["failed"] == 1.0 })
+	waits := c.Get(one(made) + "/events").Object()["items"].([]any)[0].(object)
+	require.Equal(t, began.Add(10*time.Minute).String(), waits["next_try"])
+	mend()
+	s.Clock.Advance(11 * time.Minute)
+	awaitRecord(t, c, one(made), delivered(1))
+	require.Len(t, hooked.all(), 2)
 }
 
 // When an event has used up its tries, the subscription is failing. Resume starts the tries again.

@@ -2,6 +2,8 @@ package job
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // a container image may have no time zones
@@ -22,12 +24,24 @@ type timetable struct {
 	hourly     bool // the hours begin with *
 }
 
-var cronParser = cron.MustNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
-	cron.DowOrDom | cron.Descriptor)
+// A day fires if its day of the month or its day of the week does. If one of these fields begins with *, also as in
+// */2, both must, as in Vixie cron.
+var eitherDay, bothDays = cronParser(cron.DowOrDom), cronParser(0)
+
+func cronParser(options cron.ParseOption) cron.Parser {
+	return cron.MustNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
+		cron.Descriptor | options)
+}
+
+// cronFields are the names of an expression's fields.
+var cronFields = []string{"second", "minute", "hour", "day of month", "month", "day of week"}
+
+// errCron is the error of every expression that is not understood.
+var errCron = errors.New("must be a cron expression")
 
 var (
-	errCron = errors.New("must be a cron expression with 5 or 6 fields (seconds first), or @hourly, @daily, @weekly, " +
-		"@monthly or @yearly")
+	errForm = fmt.Errorf("%w with 5 or 6 fields (seconds first), or @hourly, @daily, @weekly, @monthly or @yearly",
+		errCron)
 	errNever = errors.New("never fires")
 	errZone  = errors.New("must be an IANA time zone such as Europe/Berlin")
 )
@@ -44,16 +58,20 @@ func parseZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// parseTimetable parses an expression, which may be one that never fires. The error is errCron.
+// parseTimetable parses an expression, which may be one that never fires. The error wraps errCron.
 func parseTimetable(expression string, zone *time.Location) (*timetable, error) {
 	expression = strings.TrimSpace(expression)
 	fields := strings.Fields(expression)
 	if len(fields) == 0 || strings.Contains(fields[0], "=") || fields[0] == "@every" || fields[0] == "@reboot" {
-		return nil, errCron
+		return nil, errForm
 	}
-	parsed, err := cronParser.Parse(expression)
+	parser := eitherDay
+	if n := len(fields); n >= 5 && (strings.HasPrefix(fields[n-3], "*") || strings.HasPrefix(fields[n-1], "*")) {
+		parser = bothDays
+	}
+	parsed, err := parser.Parse(expression)
 	if err != nil {
-		return nil, errCron
+		return nil, explainCron(fields)
 	}
 	hours := "*" // of @hourly
 	switch {
@@ -65,6 +83,23 @@ func parseTimetable(expression string, zone *time.Location) (*timetable, error) 
 		hours = "0"
 	}
 	return &timetable{parsed, zone, strings.HasPrefix(hours, "*")}, nil
+}
+
+// explainCron finds the field that is not understood.
+func explainCron(fields []string) error {
+	if len(fields) != 5 && len(fields) != 6 {
+		return errForm
+	}
+	names := cronFields[len(cronFields)-len(fields):]
+	for i, field := range fields {
+		alone := slices.Repeat([]string{"*"}, len(fields))
+		alone[i] = field
+		if _, err := bothDays.Parse(strings.Join(alone, " ")); err != nil {
+			return fmt.Errorf("%w, and its %s (field %d) is not understood: numbers in range, names, *, lists, ranges "+
+				"and steps are; L, W, # and ? are not", errCron, names[i], i+1)
+		}
+	}
+	return errForm
 }
 
 // next returns the first time to fire after t, or the zero time if the library finds none in the years that it

@@ -21,6 +21,12 @@ var timetables = map[string]struct {
 	"a day of the month or of the week": {"0 0 13 * FRI", "UTC", "2026-01-03T00:00:00Z", []string{
 		"2026-01-09T00:00:00Z", "2026-01-13T00:00:00Z", "2026-01-16T00:00:00Z",
 	}},
+	"every other day, if it is a Monday": {"0 0 */2 * MON", "UTC", "2026-01-03T00:00:00Z", []string{
+		"2026-01-05T00:00:00Z", "2026-01-19T00:00:00Z", "2026-02-09T00:00:00Z",
+	}},
+	"the 13th, if it is an even day of the week": {"0 0 0 13 * */2", "UTC", "2026-01-14T00:00:00Z", []string{
+		"2026-06-13T00:00:00Z",
+	}},
 	"@daily": {"@daily", "Europe/Berlin", "2026-01-01T00:00:00Z", []string{"2026-01-02T00:00:00+01:00"}},
 	"a leap day": {"0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", []string{
 		"2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z",
@@ -139,6 +145,13 @@ func TestRefusedTimetables(t *testing.T) {
 	} {
 		_, err := parseTimetable(expression, time.UTC)
 		require.ErrorIs(t, err, errCron, expression)
+	}
+	for expression, want := range map[string]string{
+		"0 0 L * *": "day of month (field 3)", "0 61 0 1 * *": "minute (field 2)", "0 0 1 * MON#2": "day of week (field 5)",
+		"0 0": "5 or 6 fields", "@fortnightly": "5 or 6 fields",
+	} {
+		_, err := parseTimetable(expression, time.UTC)
+		require.ErrorContains(t, err, want)
 	}
 	for _, zone := range []string{"Local", "Europe/Nowhere", "../etc/passwd", "+02:00"} {
 		_, err := parseZone(zone)

@@ -190,14 +190,14 @@ var (
 )
 
 // check sets defaults and reports every fault. before is the job's present target, the zero Target for a new job.
-func (p *Profile) check(now clock.Time, before Target) error {
+func (p *Profile) check(now clock.Time, before Profile) error {
 	var faults apperr.Faults
 	faults.Check(code.MatchString(p.Code), "code",
 		"must have 1…64 letters, digits or . _ -, and begin with a letter or digit")
 	faults.Name("name", p.Name, maxName)
 	faults.Prose("description", p.Description, maxDescription)
-	p.Schedule.check(faults.Within("schedule"), now)
-	p.Target.check(faults.Within("target"), before)
+	p.Schedule.check(faults.Within("schedule"), now, before.Schedule)
+	p.Target.check(faults.Within("target"), before.Target)
 	if p.TimeoutSeconds == 0 {
 		p.TimeoutSeconds = defaultTimeout
 	}

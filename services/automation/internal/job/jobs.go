@@ -105,7 +105,7 @@ func (s *Jobs) Get(ctx context.Context, id string) (Doc, error) { return jobs.Fi
 // Create adds a job. id is "" or an id that Reserve has returned. The error is apperr.InvalidParameters, Forbidden,
 // AlreadyExists, or InvalidState if the tenant has too many jobs.
 func (s *Jobs) Create(ctx context.Context, id string, p Profile) (Doc, error) {
-	if err := p.check(s.Store.Now(), Target{}); err != nil {
+	if err := p.check(s.Store.Now(), Profile{}); err != nil {
 		return Doc{}, err
 	}
 	fresh, err := s.Store.NewID(ctx)
@@ -151,7 +151,7 @@ func (s *Jobs) Update(ctx context.Context, id string, edit func(*Profile) error)
 		if err := edit(&j.Profile); err != nil {
 			return Doc{}, err
 		}
-		if err := j.Profile.check(tx.Now, before.Target); err != nil {
+		if err := j.Profile.check(tx.Now, before); err != nil {
 			return Doc{}, err
 		}
 		if err := s.checkTarget(ctx, tx, j.Target, before.Target); err != nil {
@@ -262,7 +262,7 @@ func (s *Jobs) FireTimes(ctx context.Context, id string, count int) ([]clock.Tim
 func (s *Jobs) PreviewFireTimes(schedule Schedule, count int) ([]clock.Time, error) {
 	var faults apperr.Faults
 	now := s.Store.Now()
-	schedule.check(faults.Within("schedule"), now)
+	schedule.check(faults.Within("schedule"), now, Schedule{})
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}

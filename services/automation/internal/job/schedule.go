@@ -30,7 +30,8 @@ const (
 	maxSeconds = 10 * 365 * 24 * 3600 // of an interval: ten years
 )
 
-func (s *Schedule) check(faults *apperr.Faults, now clock.Time) {
+// check notes faults. The time of a kept schedule may have passed.
+func (s *Schedule) check(faults *apperr.Faults, now clock.Time, before Schedule) {
 	types := []string{cronType, interval, once, manual}
 	if !slices.Contains(types, s.Type) {
 		faults.Add("type", "must be cron, interval, once or manual")
@@ -51,6 +52,7 @@ func (s *Schedule) check(faults *apperr.Faults, now clock.Time) {
 			maxSeconds)
 	case once:
 		faults.Check(!s.At.IsZero(), "at", "is missing")
+		faults.Check(s.At.IsZero() || s.At.After(now) || *s == before, "at", "must not have passed")
 	}
 }
 

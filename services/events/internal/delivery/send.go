@@ -43,6 +43,8 @@ type Result struct {
 	Code      int    // the status code of the receiver's answer; 0 without one
 	Error     string // why it was not delivered; without the URL, whose path may contain a secret
 	Took      time.Duration
+
+	RetryAfter time.Duration // the least pause that the receiver asks for
 }
 
 // Sender sends to receivers.
@@ -123,7 +125,10 @@ func (s *Sender) webhook(ctx context.Context, to *subscription.Subscription, wit
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // only so that the connection can be used again
 	code := resp.StatusCode
-	result := Result{Code: code, Delivered: code/100 == 2, Gone: code == http.StatusGone}
+	result := Result{
+		Code: code, Delivered: code/100 == 2, Gone: code == http.StatusGone,
+		RetryAfter: outbound.RetryAfter(resp, s.clock.Now().Std()),
+	}
 	switch {
 	case resp.StatusCode/100 == 3:
 		result.Error = "the receiver answered with a redirect, which is not followed"

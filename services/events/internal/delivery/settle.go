@@ -58,7 +58,7 @@ func (w *worker) settle(r tried) {
 		it.Status, w.stopAs = Failed, subscription.Failing
 	default:
 		it.Status = Retrying
-		it.NextTry = w.clock.Now().Add(jitter(w.schedule[it.Tries-1]))
+		it.NextTry = w.clock.Now().Add(max(jitter(w.schedule[it.Tries-1]), r.RetryAfter))
 		it.due = it.NextTry
 		w.retries[it.EventID] = it
 	}

@@ -13,10 +13,13 @@ import (
 const (
 	minLength = 8
 	maxLength = 256
+
+	// minName is the least length of a username that a password must not contain: most phrases contain shorter ones.
+	minName = 3
 )
 
 // Check returns the reasons why password is too weak for the user with that name, each as the end of a sentence; none
-// if it is not. Lengths are in characters of its NFKC form. Case is ignored when it is compared with common passwords
+// if it is not. Lengths are in characters of its NFKC form. It may contain a name of one or two characters. Case is ignored when it is compared with common passwords
 // and the name.
 func Check(password, username string) (reasons []string) {
 	if !utf8.ValidString(password) {
@@ -29,7 +32,8 @@ func Check(password, username string) (reasons []string) {
 		}
 	}
 	folded := fold(password)
-	if name := fold(username); name != "" && strings.Contains(folded, name) {
+	name := fold(username)
+	if utf8.RuneCountInString(name) >= minName && strings.Contains(folded, name) {
 		reasons = append(reasons, "must not contain the username")
 	}
 	if isCommon(folded) {
@@ -46,8 +50,8 @@ const (
 	signs           = "$%&*=?:/"                                                 // usernames cannot contain them
 )
 
-// Generate returns a password of about 98 random bits for the user with that name. Each third character is a sign, so
-// that it can contain only names of one or two characters; then it makes another password.
+// Generate returns a password of about 98 random bits for the user with that name. Each third character is a sign, which
+// usernames cannot contain, so it contains none that Check looks for.
 func Generate(username string) string {
 	b := make([]byte, generatedLength)
 	for {
