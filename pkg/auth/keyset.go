@@ -54,8 +54,8 @@ func (s *keySet) find(id, algorithm string) (*publicKey, bool) {
 	return found, found != nil
 }
 
-// ReadKeySet reads the public keys of a JWK set. As RFC 7517 §5 asks, it skips keys that it does not understand; they are
-// among all. Private keys are an error, also those that it does not understand; symmetric ones are not.
+// ReadKeySet reads the public keys of a JWK set. As RFC 7517 §5 asks, it skips keys that it does not understand; they
+// are among all. Private keys are an error, also those that it does not understand; symmetric ones are not.
 func ReadKeySet(raw []byte) (keys []jose.JSONWebKey, all int, err error) {
 	var doc struct {
 		Keys []json.RawMessage `json:"keys"`

@@ -28,8 +28,9 @@ func Into(v any, patch json.RawMessage) error {
 	return nil
 }
 
-// Apply returns a document changed by a patch (RFC 7396 §2). It keeps the text of every value that the patch does not change. Libraries encode
-// such values again, and a record would seem to change if only its escapes or the order of its members do.
+// Apply returns a document changed by a patch (RFC 7396 §2). It keeps the text of every value that the patch does not
+// change. Libraries encode such values again, and a record would seem to change if only its escapes or the order of its
+// members do.
 func Apply(target, patch json.RawMessage) (json.RawMessage, error) {
 	if !isObject(patch) {
 		return patch, nil

@@ -10,8 +10,8 @@ import (
 // exifHeader stands before EXIF in a JPEG, and in other pictures of programs that copy it from one.
 const exifHeader = "Exif\x00\x00"
 
-// orientationOf is how a picture must be turned: 1…8 (EXIF tag 0x0112), or 0 if it does not say. Browsers turn all three
-// formats.
+// orientationOf is how a picture must be turned: 1…8 (EXIF tag 0x0112), or 0 if it does not say. Browsers turn all
+// three formats.
 func orientationOf(kind string, raw []byte) int {
 	switch kind {
 	case JPEG:

@@ -91,10 +91,10 @@ func NewDecoder(room *Room, metrics prometheus.Registerer) *Decoder {
 
 // Decode checks a PNG, JPEG, WebP or GIF of up to MaxBytes and MaxSide and returns it encoded again, with its squares:
 // a JPEG as JPEG of quality 90; a GIF as GIF with its animation; the others as PNG; all upright whatever their EXIF
-// orientation was. If the result would be larger than MaxBytes, it becomes a JPEG if no pixel is transparent, otherwise its
-// sides are halved until it fits; a GIF is first reduced to its first frame. Colour profiles and all other metadata are
-// lost. The error is apperr.TooLarge for too many bytes, apperr.InvalidParameters at body.file for anything that is not
-// such a picture, and apperr.Unavailable if too many others are being decoded.
+// orientation was. If the result would be larger than MaxBytes, it becomes a JPEG if no pixel is transparent, otherwise
+// its sides are halved until it fits; a GIF is first reduced to its first frame. Colour profiles and all other metadata
+// are lost. The error is apperr.TooLarge for too many bytes, apperr.InvalidParameters at body.file for anything that is
+// not such a picture, and apperr.Unavailable if too many others are being decoded.
 func (d *Decoder) Decode(ctx context.Context, raw []byte) (Image, []Square, error) {
 	if len(raw) > MaxBytes {
 		return Image{}, nil, apperr.New(apperr.TooLarge, "a picture may have at most %d bytes", MaxBytes)

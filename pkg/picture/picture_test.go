@@ -282,7 +282,9 @@ func TestEXIFOrientationInChunks(t *testing.T) {
 		want := int(orientation) % 9 // 9 is none
 		for _, header := range []string{"", "Exif\x00\x00"} {
 			exif := []byte(header + exifOf(binary.BigEndian, orientation))
-			raw := bytes.Join([][]byte{plainPNG[:33], chunk("tEXt", []byte("a\x00b")), chunk("eXIf", exif), plainPNG[33:]}, nil)
+			raw := bytes.Join([][]byte{
+				plainPNG[:33], chunk("tEXt", []byte("a\x00b")), chunk("eXIf", exif), plainPNG[33:],
+			}, nil)
 			require.Equal(t, want, orientationOf(PNG, raw))
 			img, back := mustDecode(t, raw)
 			require.Equal(t, want >= 5, back.Bounds().Dy() == 64)

@@ -56,12 +56,15 @@ func TestIntegersHaveManyForms(t *testing.T) {
 	c := newWorld(t).client()
 	id := c.Post("/v1/things", `{"name":"a","count":1.0,"props":{"count":1.0}}`).ID()
 	require.Contains(t, string(c.Get("/v1/things/"+id).OK(nil).Body), `"count":1,"props":{"count":1.0}`)
-	for text, want := range map[string]string{"3.6e1": "36", "-2E0": "-2", "0.50e1": "5", "1e+2": "100", "120e-1": "12"} {
+	for text, want := range map[string]string{
+		"3.6e1": "36", "-2E0": "-2", "0.50e1": "5", "1e+2": "100", "120e-1": "12",
+	} {
 		answer := c.Patch("/v1/things/"+id, `{ "count" : `+text+` }`)
 		require.Contains(t, string(answer.OK(nil).Body), `"count":`+want+`,`, text)
 	}
 	for _, text := range []string{"1.5", "1e-1", "1.0000000000000000001", "1e300", "\"1.0\""} {
-		c.Patch("/v1/things/"+id, `{"count":`+text+`}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.count")
+		c.Patch("/v1/things/"+id, `{"count":`+text+`}`).
+			Problem(http.StatusBadRequest, "invalid_parameters", "body.count")
 	}
 }
 

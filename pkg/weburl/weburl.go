@@ -11,9 +11,9 @@ import (
 	"unicode"
 )
 
-// Parse reads an absolute URL (RFC 3986 §4.3) of one of the schemes. It has a host, no user or password and, if it has a
-// port, one of 1…65535. Blanks, control and invisible characters are refused anywhere, because programs disagree about
-// them. The error completes a sentence that begins with the member's name, and does not repeat the text.
+// Parse reads an absolute URL (RFC 3986 §4.3) of one of the schemes. It has a host, no user or password and, if it has
+// a port, one of 1…65535. Blanks, control and invisible characters are refused anywhere, because programs disagree
+// about them. The error completes a sentence that begins with the member's name, and does not repeat the text.
 func Parse(text string, schemes ...string) (*url.URL, error) {
 	if strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)

@@ -297,7 +297,8 @@ func TestImportCSV(t *testing.T) {
 	require.Empty(t, rows(csvType, "username,email\n"))
 	for _, ends := range []string{"\r", "\n", "\r\n", "\r\n\r", "\n\r"} {
 		name := "ends" + strings.NewReplacer("\r", "r", "\n", "n").Replace(ends)
-		list := rows(csvType, strings.ReplaceAll("username,display_name\n"+name+"1,\"x, y\"\n"+name+"2,y\n", "\n", ends))
+		text := "username,display_name\n" + name + "1,\"x, y\"\n" + name + "2,y\n"
+		list := rows(csvType, strings.ReplaceAll(text, "\n", ends))
 		require.Equal(t, []string{"created", "created"}, statuses(list), name)
 	}
 	before := total(c)

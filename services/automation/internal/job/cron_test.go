@@ -147,8 +147,9 @@ func TestRefusedTimetables(t *testing.T) {
 		require.ErrorIs(t, err, errCron, expression)
 	}
 	for expression, want := range map[string]string{
-		"0 0 L * *": "day of month (field 3)", "0 61 0 1 * *": "minute (field 2)", "0 0 1 * MON#2": "day of week (field 5)",
-		"0 0": "5 or 6 fields", "@fortnightly": "5 or 6 fields",
+		"0 0 L * *": "day of month (field 3)", "0 61 0 1 * *": "minute (field 2)",
+		"0 0 1 * MON#2": "day of week (field 5)",
+		"0 0":           "5 or 6 fields", "@fortnightly": "5 or 6 fields",
 	} {
 		_, err := parseTimetable(expression, time.UTC)
 		require.ErrorContains(t, err, want)

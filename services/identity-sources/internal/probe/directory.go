@@ -53,7 +53,8 @@ func (r *run) directory(server, connect string) {
 		_, err := conn.Search(&ldap.SearchRequest{
 			BaseDN: base, Scope: ldap.ScopeBaseObject, SizeLimit: 1, TimeLimit: int(oneStep / time.Second),
 			// The entry itself is found however the filter ends; the server says what it does not accept of it.
-			Filter: "(|(objectClass=*)" + provider.UserFilter(filter, "nobody") + ")", Attributes: []string{"1.1"}, // no attributes: RFC 4511, section 4.5.1.8
+			Filter:     "(|(objectClass=*)" + provider.UserFilter(filter, "nobody") + ")",
+			Attributes: []string{"1.1"}, // no attributes: RFC 4511, section 4.5.1.8
 		})
 		if err != nil {
 			return "", explainLDAP(err)

@@ -82,8 +82,8 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 
 // Verify reports whether password, in its NFKC form or as it is, is the hashed one. If so, it also reports whether Hash
 // should make a new hash, because this one has another algorithm, cost or form. A hash that does not depend on all that
-// was typed stays: the rest may be wrong, and a new hash would refuse the right password. The error is apperr.Unavailable as with
-// Hash, or about a stored hash that ParseHash refuses.
+// was typed stays: the rest may be wrong, and a new hash would refuse the right password. The error is
+// apperr.Unavailable as with Hash, or about a stored hash that ParseHash refuses.
 func (h *Hasher) Verify(ctx context.Context, stored, password string) (ok, rehash bool, err error) {
 	parsed, err := parse(stored)
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 )
 
 // Check returns the reasons why password is too weak for the user with that name, each as the end of a sentence; none
-// if it is not. Lengths are in characters of its NFKC form. It may contain a name of one or two characters. Case is ignored when it is compared with common passwords
-// and the name.
+// if it is not. Lengths are in characters of its NFKC form. It may contain a name of one or two characters. Case is
+// ignored when it is compared with common passwords and the name.
 func Check(password, username string) (reasons []string) {
 	if !utf8.ValidString(password) {
 		return []string{"must be UTF-8"}
@@ -50,8 +50,8 @@ const (
 	signs           = "$%&*=?:/"                                                 // usernames cannot contain them
 )
 
-// Generate returns a password of about 98 random bits for the user with that name. Each third character is a sign, which
-// usernames cannot contain, so it contains none that Check looks for.
+// Generate returns a password of about 98 random bits for the user with that name. Each third character is a sign,
+// which usernames cannot contain, so it contains none that Check looks for.
 func Generate(username string) string {
 	b := make([]byte, generatedLength)
 	for {

@@ -132,7 +132,8 @@ func (u *User) logins() []string {
 	return []string{loginKey(u.Username), loginKey(u.Email), loginKey(u.Mobile)}
 }
 
-// loginKey is the form in which login names are compared. Those of one mailbox are equal, however its domain is written.
+// loginKey is the form in which login names are compared. Those of one mailbox are equal, however its domain is
+// written.
 func loginKey(name string) string { return domain.EmailKey(textindex.Key(name)) }
 
 // words are what a search of all members finds.

@@ -304,8 +304,8 @@ func (s *Users) byMember(ctx context.Context, value string, member func(*User) s
 	return doc, err
 }
 
-// byLogin finds the user with a login name. Blanks around it, as the keyboards of phones add, do not count: no login name
-// has any. The error is apperr.NotFound.
+// byLogin finds the user with a login name. Blanks around it, as the keyboards of phones add, do not count: no login
+// name has any. The error is apperr.NotFound.
 func (s *Users) byLogin(ctx context.Context, r docstore.Reader, name string) (Doc, error) {
 	return users.First(ctx, r, docstore.Eq(byLogin, docstore.Text(loginKey(strings.TrimSpace(name)))))
 }
