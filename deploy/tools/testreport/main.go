@@ -91,9 +91,26 @@ func (all results) add(e event) {
 			break
 		}
 		if r.failed++; r.failed == 1 {
-			r.failure = strings.Join(r.output, "")
+			r.failure = shortened(r.output)
 		}
 	}
+}
+
+// shortened is the beginning of what a test printed: golden files fill hundreds of lines of thousands of characters.
+func shortened(lines []string) string {
+	const most, width = 30, 160
+	var b strings.Builder
+	for i, line := range lines {
+		if i == most {
+			fmt.Fprintf(&b, "… and %d more lines\n", len(lines)-most)
+			break
+		}
+		if line = strings.TrimRight(line, "\n"); len(line) > width {
+			line = strings.ToValidUTF8(line[:width], "") + "…"
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
 }
 
 func (all results) print(out io.Writer) {
