@@ -33,8 +33,8 @@ func Parse(text string, schemes ...string) (*url.URL, error) {
 	return u, nil
 }
 
-// HTTP is Parse for https and http.
-func HTTP(text string) (*url.URL, error) { return Parse(text, "https", "http") }
+// HTTP is Parse for http and https.
+func HTTP(text string) (*url.URL, error) { return Parse(text, "http", "https") }
 
 func validPort(text string) bool {
 	port, err := strconv.ParseUint(text, 10, 16)
