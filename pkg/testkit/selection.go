@@ -15,7 +15,7 @@ func SelectsByIDs(t *testing.T, c, foreign *Client, path string, create func(c *
 	a, b, others := create(c), create(c), create(foreign)
 	create(c) // one that is never asked for
 	path += "?ids="
-	require.Equal(t, []any{a, b}, c.Items(path+b+","+a+","+others+",nobody,"+a, "id"))
+	require.Equal(t, []any{a, b}, c.Items(path+b+",%20"+a+"%20,"+others+",nobody,"+a, "id"))
 	require.Equal(t, []any{b}, c.Items(path+b, "id"))
 	require.Empty(t, c.Items(path+others, "id"))
 	require.Equal(t, []any{others}, foreign.Items(path+others+","+a, "id"))

@@ -81,6 +81,8 @@ func TestCreateWithEverything(t *testing.T) {
 		"jwks_uri": "https://expenses.acme.test/jwks.json",
 	}
 	app := addApp(t, c, "", sent)
+	addApp(t, c, "an app on a device",
+		object{"category": "3", "redirect_url": "com.example.app:/cb, https://a.test/cb"})
 	var got, want object
 	body, err := json.Marshal(sent)
 	require.NoError(t, err)
@@ -117,6 +119,16 @@ func TestCreateRefuses(t *testing.T) {
 		"a password": {object{"name": "a", "logout_url": "https://u:p@acme.test"},
 			[]string{"body.logout_url"}},
 		"fragments": {object{"name": "a", "redirect_url": "https://a.test,https://b.test/#x"},
+			[]string{"body.redirect_url"}},
+		"a line end after a URL": {object{"name": "a", "redirect_url": "https://a.test/cb\n"},
+			[]string{"body.redirect_url"}},
+		"a line end between URLs": {object{"name": "a", "redirect_url": "https://a.test,\nhttps://b.test"},
+			[]string{"body.redirect_url"}},
+		"no port": {object{"name": "a", "redirect_url": "https://a.test:99999/cb", "logout_url": "https://a.test:0"},
+			[]string{"body.redirect_url", "body.logout_url"}},
+		"a scheme of an app's own": {object{"name": "a", "redirect_url": "com.example.app:/cb"},
+			[]string{"body.redirect_url"}},
+		"a script for an app": {object{"name": "a", "category": "3", "redirect_url": "javascript:/alert"},
 			[]string{"body.redirect_url"}},
 		"an empty redirect":   {object{"name": "a", "redirect_url": "https://a.test,"}, []string{"body.redirect_url"}},
 		"a data logo":         {object{"name": "a", "logo": "data:image/png;base64,AA"}, []string{"body.logo"}},

@@ -151,6 +151,7 @@ func TestList(t *testing.T) {
 		"type=2":                    {"GitLab"},
 		"types=1,2":                 {"Expenses", "Travel expenses", "费用管理", "GitLab"},
 		"types=2&type=1":            {},
+		"types=%202%20,%202":        {"GitLab"},
 		"status=0":                  {"Travel expenses"},
 		"category=4":                {"Travel expenses", "费用管理"},
 		"category=4&status=1":       {"费用管理"},
@@ -176,9 +177,11 @@ func TestFindByDomain(t *testing.T) {
 	first := addApp(t, c, "a", object{"login_url": "https://Apps.acme.test:8443/a", "domain_sn": "a-1"})
 	s.Clock.Advance(time.Second)
 	second := addApp(t, c, "b", object{"login_url": "https://apps.acme.test/b", "domain_sn": "b-1"})
+	chinese := addApp(t, c, "c", object{"login_url": "https://例子.广告:8443/"})
 	for query, want := range map[string]object{
 		"domain=apps.acme.test": first, "domain=APPS.acme.test:8443": first, "domain_sn=B-1": second,
-		"domain=apps.acme.test&domain_sn=b-1": second,
+		"domain=apps.acme.test&domain_sn=b-1": second, "domain=xn--fsqu00a.xn--4rr70v": chinese,
+		"domain=%E4%BE%8B%E5%AD%90.%E5%B9%BF%E5%91%8A": chinese, "domain=XN--fsqu00a.xn--4rr70v:8443": chinese,
 	} {
 		assert.Equal(t, want, c.Get("/v1/application?"+query).Object(), query)
 	}

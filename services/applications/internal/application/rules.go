@@ -3,6 +3,7 @@ package application
 import (
 	"context"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -99,15 +100,21 @@ func (p *Profile) checkRedirects(faults *apperr.Faults, location string, rules R
 	}
 	list := strings.Split(p.RedirectURL, ",")
 	faults.Check(len(list) <= maxRedirect, location, "must have at most %d URLs", maxRedirect)
-	faults.Check(strings.TrimSpace(p.RedirectURL) == p.RedirectURL, location, "must not have blanks around it")
+	faults.Check(strings.Trim(p.RedirectURL, " ") == p.RedirectURL, location, "must not have blanks around it")
 	for _, u := range list {
 		if u = strings.Trim(u, " "); u == "" {
 			faults.Add(location, "must not have an empty URL in its list")
 			continue
 		}
-		rules.url(faults, location, u)
+		if p.Category != ClientProgram || !privateUse.MatchString(u) {
+			rules.url(faults, location, u)
+		}
 	}
 }
+
+// privateUse matches the redirect URL of an app on a device: a domain in reverse as the scheme, and a path (RFC 8252
+// §7.1).
+var privateUse = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z0-9-]+)+:/[A-Za-z0-9._~/?=&%-]*$`)
 
 // checkKeys checks the keys for private_key_jwt: in jwks or at jwks_uri, not both (RFC 7591 §2).
 func (p *Profile) checkKeys(faults *apperr.Faults, rules Rules) {

@@ -50,6 +50,10 @@ func TestOIDC(t *testing.T) {
 	id := good(t)
 	requireSuccess(t, run(t, id, "oidc", object{"Issuer": issuer(t, id, nil)}), "discovery", "keys")
 	requireSuccess(t, run(t, id, "gitlab", object{"Issuer": issuer(t, id, nil)}), "discovery", "keys")
+	newer := issuer(t, id, func(_, k object) {
+		k["keys"] = append(k["keys"].([]any), object{"kty": "AKP", "pub": "x"})
+	})
+	requireSuccess(t, run(t, id, "oidc", object{"Issuer": newer}), "discovery", "keys")
 	for name, row := range map[string]struct {
 		change        func(document, keys object)
 		step, message string
@@ -59,9 +63,12 @@ func TestOIDC(t *testing.T) {
 		"not found":      {func(d, _ object) { d["status"] = 404 }, "discovery", "status 404"},
 		"redirect":       {func(d, _ object) { d["status"] = 302 }, "discovery", "redirects"},
 		"endless":        {func(d, _ object) { d["x"] = strings.Repeat("x", 2<<20) }, "discovery", "too large"},
-		"no keys":        {func(_, k object) { k["keys"] = []any{} }, "keys", "no key"},
-		"broken keys":    {func(_, k object) { k["keys"] = "none" }, "keys", "can't be read"},
-		"keys are away":  {func(_, k object) { k["status"] = 503 }, "keys", "status 503"},
+		"unknown keys":   {func(_, k object) { k["keys"] = []any{object{"kty": "AKP"}} }, "keys", "no key"},
+		"a private key": {func(_, k object) { k["keys"] = []any{object{"kty": "AKP", "priv": "x"}} }, "keys",
+			"not public"},
+		"no keys":       {func(_, k object) { k["keys"] = []any{} }, "keys", "no key"},
+		"broken keys":   {func(_, k object) { k["keys"] = "none" }, "keys", "can't be read"},
+		"keys are away": {func(_, k object) { k["status"] = 503 }, "keys", "status 503"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
