@@ -28,8 +28,8 @@ const logsIntro = `# Log lines
 
 <!-- Made from the code by TestLogsGolden; "make generate" writes it. -->
 
-Programs write a JSON object a line to standard error (` + "`IDP_LOG_FORMAT=text`" + ` for people, ` +
-	"`IDP_LOG_LEVEL=debug`" + ` for every request).
+Programs write short lines to standard error where it is a terminal, and a JSON object a line elsewhere; ` +
+	"`IDP_LOG_FORMAT` (`json`, `text`) sets one form for both, `IDP_LOG_LEVEL=debug`" + ` tells every request.
 No line has a body, a header, a query string or a credential.
 
 ## Members of many lines

@@ -62,7 +62,7 @@ type authConfig struct {
 func defaults() settings {
 	s := settings{
 		Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", DataDir: "data", Tenant: "default",
-		Log:     service.LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
+		Log:     service.LogConfig{Level: slog.LevelInfo, Format: telemetry.Auto},
 		Tracing: service.TracingConfig{SampleRatio: 1},
 		// Short, because the event store is in this process: if it accepts nothing, something is wrong here.
 		StuckAfter: 30 * time.Second,

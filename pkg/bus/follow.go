@@ -20,7 +20,23 @@ const (
 	followTries = 4
 	followIdle  = 30 * time.Second
 	aloneEvery  = 5 * time.Second
+
+	firstReminder, lastReminder = 10 * time.Second, 5 * time.Minute
 )
+
+// reminder says when to tell again that something lasts: after longer and longer pauses.
+type reminder struct {
+	told  time.Time
+	pause time.Duration
+}
+
+func (r *reminder) due(now time.Time) bool {
+	if now.Sub(r.told) < r.pause {
+		return false
+	}
+	*r = reminder{now, min(2*r.pause, lastReminder)}
+	return true
+}
 
 // FollowerConfig says what a replica follows and how.
 type FollowerConfig struct {
@@ -63,6 +79,7 @@ type Follower struct {
 	place   uint64    // the last stream sequence that is in the replica's state
 	created time.Time // creation time of the stream that place is in; zero before the first snapshot
 	event   string    // the id of the event at place; "" if it is not known
+	begun   bool      // the first snapshot has been announced
 
 	mu    sync.Mutex
 	stale error     // the reason why the state may be out of date; nil once it is up to date
@@ -186,7 +203,7 @@ func (f *Follower) run(ctx context.Context) {
 	if f.config.Meanwhile != nil {
 		others.Go(func() { f.alone(ctx) })
 	}
-	wait, troubled := patience(), false
+	wait, troubled, remind := patience(), false, reminder{}
 	for ctx.Err() == nil {
 		connected, cancel, err := f.bus.link.wait(ctx)
 		if err != nil {
@@ -199,6 +216,9 @@ func (f *Follower) run(ctx context.Context) {
 			if !troubled {
 				f.bus.log.Warn("a follower lost its session and continues where it stopped",
 					"follower", f.config.Name, "error", err)
+				remind = reminder{time.Now(), firstReminder}
+			} else if remind.due(time.Now()) {
+				f.bus.log.Warn("a follower still waits", "follower", f.config.Name, "error", err)
 			}
 			if troubled = f.place == began; !troubled {
 				wait.Reset()
@@ -268,7 +288,10 @@ func (f *Follower) resume(ctx context.Context, stream jetstream.Stream) error {
 		}
 	}
 	if f.created.IsZero() {
-		f.bus.log.Info("a follower begins with a snapshot", "follower", f.config.Name)
+		if !f.begun { // it begins again and again while the other service is away
+			f.bus.log.Info("a follower begins with a snapshot", "follower", f.config.Name)
+		}
+		f.begun = true
 	} else {
 		f.bus.log.Warn(
 			"a follower begins again with a snapshot: the stream does not have the events that it has not seen",

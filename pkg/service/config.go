@@ -52,7 +52,7 @@ type Config struct {
 // LogConfig says what is logged, and how.
 type LogConfig struct {
 	Level  slog.Level       `mapstructure:"level" doc:"debug (every request), info, warn or error"`
-	Format telemetry.Format `mapstructure:"format" doc:"json or text"`
+	Format telemetry.Format `mapstructure:"format" doc:"json, text (logfmt), or auto: lines for people on a terminal, JSON elsewhere"`
 }
 
 // MongoConfig says where MongoDB is.
@@ -103,7 +103,7 @@ func DefaultConfig(name string, port int) Config {
 	return Config{
 		Listen: fmt.Sprintf("127.0.0.1:%d", port), AdminListen: fmt.Sprintf("127.0.0.1:%d", port+1000),
 		PublicURL: "http://127.0.0.1:8080", DataDir: "data",
-		Log:    LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
+		Log:    LogConfig{Level: slog.LevelInfo, Format: telemetry.Auto},
 		Mongo:  MongoConfig{Database: "idp_" + strings.ReplaceAll(name, "-", "_")},
 		Caches: Caches{MiB: 64}, Answers: Answers{MiB: 128},
 		NATS:    NATSConfig{URL: "nats://127.0.0.1:4222", Replicas: 1, MaxAge: 7 * 24 * time.Hour},

@@ -6,7 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"os"
+	"time"
 
+	"github.com/lmittmann/tint"
+	"github.com/mattn/go-isatty"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/idplatform/idplatform/pkg/request"
@@ -18,29 +22,49 @@ type Format string
 
 // The log formats. The zero Format is JSON.
 const (
+	Auto Format = "auto" // short lines for people on a terminal, JSON elsewhere
 	JSON Format = "json"
-	Text Format = "text"
+	Text Format = "text" // logfmt
 )
 
 // UnmarshalText reads a configured format.
 func (f *Format) UnmarshalText(text []byte) error {
 	switch format := Format(text); format {
-	case JSON, Text:
+	case Auto, JSON, Text:
 		*f = format
 		return nil
 	}
-	return errors.New("must be json or text")
+	return errors.New("must be auto, json or text")
 }
 
 // NewLogger returns a logger that writes to w. Lines that are logged with a context carry the request's id, tenant
 // and operation and the ids of its trace and span, as far as the context has them. Credentials in URLs are masked in
 // messages, texts and errors, because drivers repeat the URLs that they were given.
 func NewLogger(w io.Writer, level slog.Level, format Format) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level, ReplaceAttr: maskURLs}
-	if format == Text {
-		return slog.New(WithContext(slog.NewTextHandler(w, options)))
+	switch {
+	case format == Text:
+		return slog.New(WithContext(slog.NewTextHandler(w, options(level))))
+	case format == Auto && isTerminal(w):
+		return slog.New(WithContext(forPeople(w, options(level))))
 	}
-	return slog.New(WithContext(slog.NewJSONHandler(w, options)))
+	return slog.New(WithContext(slog.NewJSONHandler(w, options(level))))
+}
+
+func options(level slog.Level) *slog.HandlerOptions {
+	return &slog.HandlerOptions{Level: level, ReplaceAttr: maskURLs}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// forPeople writes the time of day, the level, the message and the members, with colours unless NO_COLOR is set.
+func forPeople(w io.Writer, options *slog.HandlerOptions) slog.Handler {
+	return tint.NewHandler(w, &tint.Options{
+		Level: options.Level, ReplaceAttr: options.ReplaceAttr, TimeFormat: time.TimeOnly,
+		NoColor: os.Getenv("NO_COLOR") != "",
+	})
 }
 
 func maskURLs(_ []string, a slog.Attr) slog.Attr {

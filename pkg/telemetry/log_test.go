@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -110,7 +111,7 @@ func TestLevelAndFormat(t *testing.T) {
 	var f Format
 	require.NoError(t, f.UnmarshalText([]byte("text")))
 	require.Equal(t, Text, f)
-	require.EqualError(t, f.UnmarshalText([]byte("xml")), "must be json or text")
+	require.EqualError(t, f.UnmarshalText([]byte("xml")), "must be auto, json or text")
 	require.Equal(t, Text, f)
 }
 
@@ -124,15 +125,32 @@ func BenchmarkLog(b *testing.B) {
 
 func TestCredentialsInURLs(t *testing.T) {
 	t.Parallel()
-	for _, format := range []Format{JSON, Text} {
+	for name, made := range map[string]func(io.Writer) *slog.Logger{
+		"JSON": func(w io.Writer) *slog.Logger { return NewLogger(w, slog.LevelInfo, JSON) },
+		"text": func(w io.Writer) *slog.Logger { return NewLogger(w, slog.LevelInfo, Text) },
+		"people": func(w io.Writer) *slog.Logger {
+			return slog.New(WithContext(forPeople(w, options(slog.LevelInfo))))
+		},
+	} {
 		var out bytes.Buffer
-		log := NewLogger(&out, slog.LevelInfo, format).
-			With("nats", "nats://li:hush@h1,nats://li:hush@h2").WithGroup("g")
+		log := made(&out).With("nats", "nats://li:hush@h1,nats://li:hush@h2").WithGroup("g")
 		address, err := url.Parse("https://li:hush@h/?token=hush")
 		require.NoError(t, err)
 		log.Info("dial mongodb://li:hush@h", "error", fmt.Errorf("parse %q", "mongodb://li:hush@h"), "url", address,
 			slog.Group("more", "list", []string{"https://li:hush@h"}))
-		require.NotContains(t, out.String(), "hush")
-		require.Contains(t, out.String(), "nats://******@h1")
+		require.NotContains(t, out.String(), "hush", name)
+		require.Contains(t, out.String(), "nats://******@h1", name)
 	}
+}
+
+// Who reads a file or a pipe gets JSON, and people get lines with the time of day.
+func TestLinesForPeople(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	NewLogger(&out, slog.LevelInfo, Auto).Info("m")
+	require.Contains(t, out.String(), `"msg":"m"`)
+	out.Reset()
+	slog.New(WithContext(forPeople(&out, options(slog.LevelWarn)))).WarnContext(served(), "it is full", "limit", 3)
+	plain := regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(out.String(), "")
+	require.Regexp(t, `^\d\d:\d\d:\d\d WRN it is full limit=3 request_id=r1 tenant=7 `, plain)
 }

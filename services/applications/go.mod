@@ -12,7 +12,10 @@ require (
 	github.com/idplatform/idplatform/services/questions v0.0.0-00010101000000-000000000000
 )
 
-require golang.org/x/image v0.47.0 // indirect
+require (
+	github.com/lmittmann/tint v1.2.1 // indirect
+	golang.org/x/image v0.47.0 // indirect
+)
 
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect

@@ -29,13 +29,13 @@ type outSettings struct {
 
 type logSettings struct {
 	Level  slog.Level       `mapstructure:"level" doc:"debug, info, warn or error"`
-	Format telemetry.Format `mapstructure:"format" doc:"json or text"`
+	Format telemetry.Format `mapstructure:"format" doc:"json, text (logfmt), or auto: lines for people on a terminal, JSON elsewhere"`
 }
 
 func defaults() settings {
 	return settings{
 		Listen: "127.0.0.1:8090", AdminListen: "127.0.0.1:9090", Gateway: "http://127.0.0.1:8080",
-		DrainTimeout: 20 * time.Second, Log: logSettings{Level: slog.LevelInfo, Format: telemetry.JSON},
+		DrainTimeout: 20 * time.Second, Log: logSettings{Level: slog.LevelInfo, Format: telemetry.Auto},
 		Config: console.DefaultConfig(),
 	}
 }

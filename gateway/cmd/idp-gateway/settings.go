@@ -19,7 +19,7 @@ type settings struct {
 
 type logSettings struct {
 	Level  slog.Level       `mapstructure:"level" doc:"debug, info, warn or error"`
-	Format telemetry.Format `mapstructure:"format" doc:"json or text"`
+	Format telemetry.Format `mapstructure:"format" doc:"json, text (logfmt), or auto: lines for people on a terminal, JSON elsewhere"`
 }
 
 type tracingSettings struct {
@@ -30,7 +30,7 @@ type tracingSettings struct {
 func defaults() settings {
 	return settings{
 		Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9080",
-		Log:     logSettings{Level: slog.LevelInfo, Format: telemetry.JSON},
+		Log:     logSettings{Level: slog.LevelInfo, Format: telemetry.Auto},
 		Tracing: tracingSettings{SampleRatio: 1},
 		Config:  gateway.DefaultConfig(),
 	}
