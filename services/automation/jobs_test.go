@@ -383,6 +383,26 @@ func TestRetries(t *testing.T) {
 	require.JSONEq(t, `{"n": 2}`, string(hook.seen()[2].Payload))
 }
 
+// A webhook that says when it wants to be called again is not called sooner (RFC 9110 §10.2.3).
+func TestRetriesNoSoonerThanAsked(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := jobsOf(s, "acme")
+	hook := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, _ call) {
+		w.Header().Set("Retry-After", "90")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	path := newJob(c, hook, object{"retry": object{"max": 1, "backoff_seconds": 10}})
+	c.Post(path+"/trigger", nil).OK(nil)
+	s.RunTask("run jobs")
+	s.Clock.Advance(90*time.Second - time.Millisecond)
+	s.RunTask("run jobs")
+	require.Len(t, hook.seen(), 1)
+	s.Clock.Advance(time.Millisecond)
+	s.RunTask("run jobs")
+	require.Len(t, hook.seen(), 2)
+}
+
 // A run times out after timeout_seconds, whether the target does not answer or accepts the run and reports no result.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()

@@ -29,9 +29,10 @@ func (s *Jobs) claim(ctx context.Context, ids []string) (calls []Call, changed i
 		for _, c := range due {
 			switch c.run.Phase {
 			case leased:
-				err = fail(ctx, tx, c.job, c.sub, c.run, failed, "the process that ran it has stopped or stood still")
+				err = fail(ctx, tx, c.job, c.sub, c.run, failed, "the process that ran it has stopped or stood still",
+					0)
 			case accepted:
-				err = fail(ctx, tx, c.job, c.sub, c.run, timedOut, "no result arrived within timeout_seconds")
+				err = fail(ctx, tx, c.job, c.sub, c.run, timedOut, "no result arrived within timeout_seconds", 0)
 			default:
 				var call Call
 				call, err = s.begin(ctx, tx, c)
@@ -151,13 +152,15 @@ func current(ctx context.Context, tx *docstore.Tx, id string, attempt int64) (*r
 	return r, err
 }
 
-// fail ends an attempt. The run is tried again if its job allows another attempt; otherwise it ends with the state.
-func fail(ctx context.Context, tx *docstore.Tx, j *Job, sub *SubJob, r *run, state, reason string) error {
+// fail ends an attempt. The run is tried again if its job allows another attempt, no sooner than after the least pause;
+// otherwise it ends with the state.
+func fail(ctx context.Context, tx *docstore.Tx, j *Job, sub *SubJob, r *run, state, reason string,
+	least time.Duration) error {
 	reason = shorten(reason)
 	if r.Attempt > j.Retry.Max {
 		return end(ctx, tx, sub, r, state, nil, reason)
 	}
-	r.Phase, r.Next = ready, tx.Now.Add(backoff(j.Retry.BackoffSeconds, r.Attempt))
+	r.Phase, r.Next = ready, tx.Now.Add(max(backoff(j.Retry.BackoffSeconds, r.Attempt), least))
 	sub.State, sub.Error = pending, reason
 	if _, err := runs.Replace(ctx, tx, r); err != nil {
 		return err

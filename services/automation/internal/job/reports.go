@@ -147,7 +147,7 @@ func (s *Jobs) conclude(ctx context.Context, tx *docstore.Tx, r *report) error {
 		if errors.Is(failure, context.DeadlineExceeded) {
 			state, failure = timedOut, errors.New("the attempt did not end within timeout_seconds")
 		}
-		return fail(ctx, tx, j, sub, held, state, failure.Error())
+		return fail(ctx, tx, j, sub, held, state, failure.Error(), r.outcome.RetryAfter)
 	case r.outcome.Accepted:
 		held.Phase, held.Next = accepted, held.Deadline
 		_, err := runs.Replace(ctx, tx, held)

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -29,10 +30,13 @@ type Call struct {
 	Secret secret.String // signs the request to a webhook, unless it is empty
 }
 
-// Outcome is the answer to a call that did not fail.
+// Outcome is the answer to a call.
 type Outcome struct {
 	Accepted bool            // the result comes later, to CallbackURL
 	Result   json.RawMessage // JSON or nil
+
+	// RetryAfter is the least pause before the next attempt that a target asks for whose call failed.
+	RetryAfter time.Duration
 }
 
 // Runner makes calls to targets of one type. An error fails the attempt, and its text becomes the sub-job's error.

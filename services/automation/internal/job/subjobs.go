@@ -160,7 +160,7 @@ func (s *Jobs) Finish(ctx context.Context, t Ticket, jobID, id string, report Re
 			if err != nil {
 				return SubDoc{}, err
 			}
-			err = fail(ctx, tx, j, sub, r, failed, report.Error)
+			err = fail(ctx, tx, j, sub, r, failed, report.Error, 0)
 			return written(ctx, tx, id, err)
 		}
 		return written(ctx, tx, id, end(ctx, tx, sub, r, report.State, report.Result, report.Error))

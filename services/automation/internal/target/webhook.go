@@ -74,7 +74,8 @@ func (w webhookTarget) Run(ctx context.Context, c job.Call) (job.Outcome, error)
 	text, err := io.ReadAll(response.Body)
 	switch {
 	case response.StatusCode < 200 || response.StatusCode > 299:
-		return job.Outcome{}, fmt.Errorf("the webhook answered %d", response.StatusCode)
+		return job.Outcome{RetryAfter: outbound.RetryAfter(response, time.Now())},
+			fmt.Errorf("the webhook answered %d", response.StatusCode)
 	case response.StatusCode == http.StatusAccepted:
 		return job.Outcome{Accepted: true}, nil
 	case err != nil:
