@@ -48,7 +48,7 @@ func TestAuditLog(t *testing.T) {
 	all := awaitEntries(t, c, "", 3)
 	updated := all[1]
 	for member, want := range map[string]any{
-		"actor": "ann", "request_id": "request-1", "entity": "thing", "record": "7", "action": "updated",
+		"actor": "ann", "request_id": "request-1", "entity": "component", "record": "7", "action": "updated",
 		"outcome": "done", "time": middle.String(), "count": 1.0,
 		"changes": []any{object{"member": "name", "before": "old", "after": "new"}},
 	} {
@@ -64,7 +64,7 @@ func TestAuditLog(t *testing.T) {
 		object{"member": "secret", "before": "******", "after": nil},
 	}, all[2]["changes"])
 	for query, want := range map[string][]int{
-		"page_sort=time[desc]": {2, 1, 0}, "actor=ann": {0, 1, 2}, "actor=bob": {}, "entity=thing": {0, 1, 2},
+		"page_sort=time[desc]": {2, 1, 0}, "actor=ann": {0, 1, 2}, "actor=bob": {}, "entity=component": {0, 1, 2},
 		"entity=user": {}, "record=7": {0, 1}, "action=created": {0}, "record=7&action=updated": {1},
 		"outcome=done": {0, 1, 2}, "outcome=denied": {},
 		"time_from=" + middle.String(): {1, 2}, "time_to=" + middle.String(): {0},

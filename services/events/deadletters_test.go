@@ -27,7 +27,7 @@ const deadLettersPath = "/v1/dead-letters"
 func park(t testing.TB, s *testkit.Service, consumer, record string) {
 	t.Helper()
 	publishParked(t, s, "idp.deadletters.parked."+consumer+".globex", "globex", fmt.Appendf(nil,
-		`{"specversion":"1.0","id":"e%s","source":"/things","type":"idp.thing.created","subject":%q,`+
+		`{"specversion":"1.0","id":"e%s","source":"/things","type":"idp.component.created","subject":%q,`+
 			`"time":"2026-01-31T09:30:00.000Z","datacontenttype":"application/json","tenantid":"globex",`+
 			`"sequence":"1","data":{"record":{"id":%q}}}`, record, record, record))
 }
@@ -36,7 +36,7 @@ func park(t testing.TB, s *testkit.Service, consumer, record string) {
 func publishParked(t testing.TB, s *testkit.Service, subject, tenant string, event []byte) {
 	t.Helper()
 	m := nats.NewMsg(subject)
-	m.Header.Set("Idp-Original-Subject", "idp.events."+tenant+".thing.created")
+	m.Header.Set("Idp-Original-Subject", "idp.events."+tenant+".component.created")
 	m.Header.Set("Idp-Reason", "it does not fit")
 	m.Header.Set("Idp-Tries", "10")
 	m.Data = event
@@ -105,7 +105,7 @@ func TestReplayOfADeadLetter(t *testing.T) {
 	var broken atomic.Bool
 	handled := make(chan bus.Event, 10)
 	_, err := s.Deps.Bus.Consume(t.Context(), bus.ConsumerConfig{
-		Name: "test-things", Subjects: []string{"idp.events.*.thing.*"},
+		Name: "test-things", Subjects: []string{"idp.events.*.component.*"},
 		Handle: func(_ context.Context, e bus.Event) error {
 			if broken.Load() {
 				return errors.New("broken")

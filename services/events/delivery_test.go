@@ -114,7 +114,7 @@ func (r *receiver) await(n int) []received {
 }
 
 // things are records whose changes the tests emit.
-var things = outbox.Kind{Entity: "thing", Source: "/things"}
+var things = outbox.Kind{Entity: "component", Source: "/things"}
 
 // tell emits a change of a record, as a service would. The revision grows with each call for a record.
 func tell(t testing.TB, s *testkit.Service, tenant, record string, revision int64, action string) {
@@ -131,7 +131,7 @@ func tell(t testing.TB, s *testkit.Service, tenant, record string, revision int6
 }
 
 // onlyThings makes a subscription get the events of tell only.
-var onlyThings = object{"event_types": []any{"thing.*"}}
+var onlyThings = object{"event_types": []any{"component.*"}}
 
 // awaitRecord waits until the record of a subscription is as wanted, and returns it.
 func awaitRecord(t testing.TB, c *testkit.Client, path string, wanted func(object) bool) object {
@@ -163,7 +163,7 @@ func TestWebhookGetsTheEvents(t *testing.T) {
 	got := hooked.await(2)
 	require.Len(t, got, 2, "events of other tenants, of other types, or that the filter does not select are not "+
 		"delivered")
-	for i, want := range []string{"idp.thing.created", "idp.thing.updated"} {
+	for i, want := range []string{"idp.component.created", "idp.component.updated"} {
 		require.Equal(t, want, got[i].Event.Type)
 		require.Equal(t, "7", got[i].Event.Subject)
 		require.Equal(t, got[i].Event.ID, got[i].Header.Get("Webhook-Id"))
@@ -180,7 +180,7 @@ func TestWebhookGetsTheEvents(t *testing.T) {
 	list := c.Get(one(made) + "/events").Object()
 	require.EqualValues(t, 2, list["total"])
 	newest := list["items"].([]any)[0].(object)
-	require.Equal(t, []any{"idp.thing.updated", "delivered", 1.0, 200.0},
+	require.Equal(t, []any{"idp.component.updated", "delivered", 1.0, 200.0},
 		[]any{newest["event_type"], newest["status"], newest["tries"], newest["response_code"]})
 	in(s, "globex").Get(one(made)+"/events").Problem(http.StatusNotFound, "not_found")
 }
@@ -227,7 +227,7 @@ func TestFailuresHoldUpOnlyTheirRecord(t *testing.T) {
 			order = append(order, r.Event.Type)
 		}
 	}
-	require.Equal(t, []string{"idp.thing.created", "idp.thing.updated"}, order)
+	require.Equal(t, []string{"idp.component.created", "idp.component.updated"}, order)
 	awaitRecord(t, c, one(made), func(o object) bool {
 		return delivered(4)(o) && o["counters"].(object)["pending"] == 0.0
 	})

@@ -29,7 +29,7 @@ func start(t testing.TB) *testkit.Service {
 
 func startWith(t testing.TB, c events.Config, options ...testkit.Options) *testkit.Service {
 	s := testkit.Start(t, events.Spec(c), options...)
-	s.TestTells("thing")
+	s.TestTells("component")
 	s.Ready()
 	return s
 }

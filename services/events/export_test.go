@@ -30,7 +30,7 @@ func exported(t *testing.T, file string, n int) map[string]object {
 		text, _ := os.ReadFile(file)
 		for line := range strings.Lines(string(text)) {
 			var one object
-			if json.Unmarshal([]byte(line), &one) == nil && one["unmapped"].(object)["entity"] == "thing" {
+			if json.Unmarshal([]byte(line), &one) == nil && one["unmapped"].(object)["entity"] == "component" {
 				found[one["metadata"].(object)["uid"].(string)] = one
 			}
 		}
@@ -71,7 +71,7 @@ func TestAuditExportWaitsForItsTarget(t *testing.T) {
 	for n := range 3 {
 		tell(t, s, "acme", "7", int64(n+1), "updated")
 	}
-	awaitEntries(t, in(s, "acme"), "entity=thing", 3) // the audit log itself does not wait
+	awaitEntries(t, in(s, "acme"), "entity=component", 3) // the audit log itself does not wait
 	wait.Until(t, func() bool { return gauge(t, s, "idp_audit_export_behind_events") >= 3 }, "the metric")
 	require.NoError(t, os.Mkdir(folder, 0o700))
 	exported(t, folder+"/audit.ocsf", 3)

@@ -48,7 +48,7 @@ func TestFeed(t *testing.T) {
 		cursor, more = page["next"].(string), page["more"].(bool)
 	}
 	require.Equal(t, all["items"], walked)
-	require.Len(t, c.Get("/v1/events?types=thing.deleted,user.*").Object()["items"], 1)
+	require.Len(t, c.Get("/v1/events?types=component.deleted,user.*").Object()["items"], 1)
 	require.Len(t, c.Get("/v1/events?types=*.created").Object()["items"], 5)
 	require.Empty(t, c.Get("/v1/events?types=user.*").Object()["items"])
 
@@ -154,12 +154,12 @@ func TestFeedAsEventStream(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	c := in(s, "acme")
-	live := c.Events("/v1/events?after=now&types=thing.*")
+	live := c.Events("/v1/events?after=now&types=component.*")
 	tell(t, s, "acme", "1", 1, "created")
 	tell(t, s, "globex", "2", 1, "created")
 	tell(t, s, "acme", "3", 1, "created")
 	one, three := live.Next(), live.Next()
-	require.Equal(t, "idp.thing.created", one.Name)
+	require.Equal(t, "idp.component.created", one.Name)
 	require.Contains(t, string(three.Data), `"subject":"3"`)
 	require.Empty(t, live.Drain())
 

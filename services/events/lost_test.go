@@ -75,7 +75,7 @@ func TestEventsAtThePlacesOfLostOnes(t *testing.T) {
 	awaitRecord(t, c, one(made), delivered(4))
 	audited := func(n float64) {
 		require.Eventually(t, func() bool {
-			return c.Get(auditPath + "?entity=thing").Object()["total"] == n
+			return c.Get(auditPath + "?entity=component").Object()["total"] == n
 		}, patient, 5e6)
 	}
 	audited(4)

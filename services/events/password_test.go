@@ -14,7 +14,7 @@ func TestPasswordsOfSubscribersEnd(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	c := in(s, "acme")
-	made := c.Post(subscriptionsPath, object{"name": "n", "event_types": []any{"thing.*"},
+	made := c.Post(subscriptionsPath, object{"name": "n", "event_types": []any{"component.*"},
 		"delivery": object{"type": "nats"}}).Object()
 	admitted := func(record object) bool {
 		answer, err := questions.IsSubscriber.Ask(request.System(t.Context(), "acme"), s.Deps.Bus,

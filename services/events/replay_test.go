@@ -18,7 +18,7 @@ func TestReplaysOverNATSArrive(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	c := in(s, "acme")
-	made := c.Post(subscriptionsPath, object{"name": "n", "event_types": []any{"thing.*"},
+	made := c.Post(subscriptionsPath, object{"name": "n", "event_types": []any{"component.*"},
 		"delivery": object{"type": "nats"}}).Object()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()

@@ -120,7 +120,7 @@ func TestDeliveryOverNATS(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	c := in(s, "acme")
-	made := c.Post(subscriptionsPath, object{"name": "n", "event_types": []any{"thing.*"},
+	made := c.Post(subscriptionsPath, object{"name": "n", "event_types": []any{"component.*"},
 		"delivery": object{"type": "nats"}}).Object()
 	subject := made["delivery"].(object)["subject"].(string)
 	require.Equal(t, "idp.subscriptions.acme."+id(made), subject)

@@ -77,7 +77,7 @@ func TestAFloodDropsTheTenantsOwnEvents(t *testing.T) {
 	flood(t, s, "acme", large)
 	tell(t, s, "globex", "after", 1, "created")
 	wait.Until(t, func() bool {
-		return a.Get(auditPath + "?entity=thing").Object()["total"] == float64(large) &&
+		return a.Get(auditPath + "?entity=component").Object()["total"] == float64(large) &&
 			sizeOf(t, s, bus.EventStream) < 1<<20
 	})
 	s.Ready()
@@ -86,10 +86,10 @@ func TestAFloodDropsTheTenantsOwnEvents(t *testing.T) {
 	whole := func(s *testkit.Service) {
 		a, b := in(s, "acme"), in(s, "globex")
 		wait.Until(t, func() bool { return b.Get("/v1/events?after="+firstB).Status == http.StatusOK })
-		require.Equal(t, []any{"before", "after"}, recordsOf(b.Get("/v1/events?types=thing.*&after="+firstB)))
+		require.Equal(t, []any{"before", "after"}, recordsOf(b.Get("/v1/events?types=component.*&after="+firstB)))
 		next := continues(t, a.Get("/v1/events?after="+firstA))
 		kept := recordsOf(a.Get("/v1/events?after=" + next))
-		require.Equal(t, kept, recordsOf(a.Get("/v1/events?types=thing.*")), "without a cursor from the oldest on")
+		require.Equal(t, kept, recordsOf(a.Get("/v1/events?types=component.*")), "without a cursor from the oldest on")
 		require.Equal(t, fmt.Sprint("large", (large-1)%4), kept[len(kept)-1])
 		require.Less(t, len(kept), large/2)
 		live := a.With("Last-Event-ID", next).Events("/v1/events")
@@ -128,7 +128,7 @@ func TestAFloodShortensTheTenantsOwnQueues(t *testing.T) {
 	s := startWith(t, small())
 	a, b := in(s, "acme"), in(s, "globex")
 	overNATS := func(c *testkit.Client, name string) object {
-		return c.Post(subscriptionsPath, object{"name": name, "event_types": []any{"thing.*"},
+		return c.Post(subscriptionsPath, object{"name": name, "event_types": []any{"component.*"},
 			"delivery": object{"type": "nats"}}).Object()
 	}
 	reads, away, other := overNATS(a, "reads"), overNATS(a, "away"), overNATS(b, "other")

@@ -14,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/webhook"
 	"github.com/idplatform/idplatform/pkg/weburl"
+	"github.com/idplatform/idplatform/services/events/internal/catalogue"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
@@ -42,8 +43,14 @@ func (p *Profile) check(faults *apperr.Faults, before *Profile) {
 	faults.Check(len(p.EventTypes) >= 1 && len(p.EventTypes) <= maxTypes, "event_types", "must have 1…%d entries",
 		maxTypes)
 	for i, pattern := range p.EventTypes {
-		faults.Check(feed.ValidType(pattern), "event_types["+number(i)+"]",
-			"must be a type such as user.created, or a pattern such as user.* or *")
+		location := "event_types[" + number(i) + "]"
+		switch {
+		case !feed.ValidType(pattern):
+			faults.Add(location, "must be a type such as user.created, or a pattern such as user.* or *")
+		case before != nil && slices.Contains(before.EventTypes, pattern): // it was right when it was given
+		case !exists(pattern):
+			faults.Add(location, "selects no type of events that the platform has; GET /v1/event-types lists them")
+		}
 	}
 	if p.Filter != "" {
 		if _, err := Filters.Cached(p.Filter); err != nil {
@@ -52,6 +59,12 @@ func (p *Profile) check(faults *apperr.Faults, before *Profile) {
 	}
 	p.Delivery.check(faults.Within("delivery"), before)
 	faults.Switch("status", &p.Status, "1")
+}
+
+// exists reports whether the platform has a type of events that a pattern selects.
+func exists(pattern string) bool {
+	types := feed.Types{pattern}
+	return slices.ContainsFunc(catalogue.All(), func(t catalogue.Type) bool { return types.Match(t.Type) })
 }
 
 func (d *Delivery) check(faults *apperr.Faults, before *Profile) {
