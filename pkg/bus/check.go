@@ -59,9 +59,9 @@ func (q Question[Req, Resp]) patience(b *Bus) time.Duration {
 
 // Ask asks the question and waits for its answer, for as long as its Patience. The context's tenant, actor, request id,
 // payload origin and trace are sent with it. A refusal comes back as the *apperr.Error that the service made, without
-// its cause. If nobody answers, the error is apperr.Unavailable; if ctx ends first, it is ctx's error. An answer that
-// cannot be decoded, or a refusal of an unknown kind, is another error: it is then unknown what the service did. Inside
-// a store's Write it fails at once.
+// its cause. If nobody answers, or the connection to NATS ends meanwhile, the error is apperr.Unavailable; if ctx ends
+// first, it is ctx's error. An answer that cannot be decoded, or a refusal of an unknown kind, is another error: it is
+// then unknown what the service did. Inside a store's Write it fails at once.
 func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, error) {
 	var resp Resp
 	subject, err := checkSubject(q.Service, q.Name)
@@ -80,6 +80,7 @@ func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, er
 	}
 	asking, cancel := context.WithTimeout(ctx, q.patience(b))
 	defer cancel()
+	defer b.link.onDown(cancel)()
 	asking, span := tracer.Start(asking, "ask "+subject, trace.WithSpanKind(trace.SpanKindClient))
 	defer span.End()
 	answer, err := b.nats.RequestMsgWithContext(asking,
@@ -87,6 +88,9 @@ func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, er
 	if err != nil {
 		if ctx.Err() != nil {
 			return resp, fmt.Errorf("ask %s: %w", subject, ctx.Err())
+		}
+		if errors.Is(err, context.Canceled) {
+			err = nats.ErrDisconnected
 		}
 		return resp, apperr.Away("the "+q.Service+" service", fmt.Errorf("ask %s: %w", subject, err))
 	}

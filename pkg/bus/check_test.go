@@ -172,6 +172,22 @@ func TestSilenceIsUnavailable(t *testing.T) {
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 		require.True(t, Unheard(err), "it was not sent")
 	})
+	t.Run("NATS goes away meanwhile", func(t *testing.T) {
+		t.Parallel()
+		x := newBox(t)
+		b := x.connect(t, Config{Patience: time.Hour})
+		over := make(chan struct{})
+		t.Cleanup(func() { close(over) }) // before the bus is closed, which waits for the answer
+		require.NoError(t, missing.Answer(b, func(context.Context, question) (reply, error) {
+			go x.stop()
+			<-over
+			return reply{}, nil
+		}))
+		_, err := missing.Ask(acme(t.Context()), b, question{})
+		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
+		require.ErrorIs(t, err, nats.ErrDisconnected)
+		require.False(t, Unheard(err), "it was received")
+	})
 	t.Run("the caller gave up", func(t *testing.T) {
 		t.Parallel()
 		b, _ := open(t)

@@ -28,6 +28,16 @@ func (l *link) set(up bool) {
 	}
 }
 
+// onDown calls f when the present connection ends, unless stop is called before. Without a connection it does nothing.
+func (l *link) onDown(f func()) (stop func() bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(l.ctx, f)
+}
+
 // wait waits for a connection and returns a context that ends with it, or with ctx.
 func (l *link) wait(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	for {
