@@ -215,7 +215,7 @@ sdk-typescript: openapi $(NODE_MODULES) ## Rewrite sdk/typescript from the OpenA
 TOUR = go run ./deploy/standalone/tour -program bin/idp-standalone
 TOURS = $$(grep -l '^```console tour' README.md cli/README.md services/*/README.md)
 
-tour: build ## Play the tours of all READMEs against the running platform, or a fresh one
+tour: build ## Play the tours of all READMEs against a fresh platform, or a running one (IDP=its address)
 	@$(TOUR) $(TOURS)
 
 tour-services: services ## Play them against fresh processes

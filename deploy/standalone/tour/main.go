@@ -2,13 +2,12 @@
 // for each file, prints the command and its output, and fails if the output differs from the text below the command.
 //
 // In that text … stands for any output. Commands find the platform's address in IDP, and the given program on the
-// PATH. tour uses a platform that is already running, or starts one in a temporary folder. In each file it replaces
-// acme by a tenant of its own.
+// PATH. tour starts a platform in a temporary folder; one that runs already it uses only if it is told its address. In
+// each file it then replaces acme by a tenant of its own.
 package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -29,8 +28,8 @@ import (
 
 func main() {
 	program := flag.String("program", "bin/idp-standalone", "the platform's program")
-	address := flag.String("address", cmp.Or(os.Getenv("IDP"), "http://127.0.0.1:8080"),
-		"the address of a platform that may be running (default: IDP)")
+	address := flag.String("address", os.Getenv("IDP"),
+		"the address of a running platform; empty: start one (default: IDP)")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "usage: tour [-program P] [-address URL] README.md …")
@@ -68,7 +67,10 @@ func run(ctx context.Context, program, address string, readmes []string) error {
 	}
 	env := append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8")
 	tenant := "acme"
-	if running(ctx, address) {
+	if address != "" {
+		if err := running(ctx, address); err != nil {
+			return fmt.Errorf("the platform at %s: %w", address, err)
+		}
 		tenant = "tour-" + strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(secret.Token(8), ""))
 		fmt.Printf("using the platform at %s\n\n", address)
 		env = append(env, "IDP="+address)
@@ -129,19 +131,23 @@ func parse(name, text string) []step {
 	return steps
 }
 
-func running(ctx context.Context, address string) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+// running returns an error if no platform answers at an address, or it is not ready.
+func running(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/readyz", nil)
 	if err != nil {
-		return false
+		return err
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return false
+		return err
 	}
 	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET /readyz: %s", response.Status)
+	}
+	return nil
 }
 
 // start starts a platform and returns when it prints its address.
