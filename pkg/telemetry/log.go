@@ -61,7 +61,7 @@ func isTerminal(w io.Writer) bool {
 
 // forPeople writes the time of day, the level, the message and the members, with colours unless NO_COLOR is set.
 func forPeople(w io.Writer, options *slog.HandlerOptions) slog.Handler {
-	return tint.NewHandler(w, &tint.Options{
+	return tint.NewTextHandler(w, &tint.Options{
 		Level: options.Level, ReplaceAttr: options.ReplaceAttr, TimeFormat: time.TimeOnly,
 		NoColor: os.Getenv("NO_COLOR") != "",
 	})
