@@ -52,6 +52,19 @@ func TestAVerifierThatIsCutOffAsks(t *testing.T) {
 	away, active = nil, false
 	requireRefused(t, v, token)
 	require.LessOrEqual(t, MaxCacheTTL+grace, 30*time.Second)
+	active = true
+	within := func(passed time.Duration, times int) {
+		t.Helper()
+		clk.advance(passed)
+		_, err := v.VerifyWithin(t.Context(), token, 5*time.Second)
+		require.NoError(t, err)
+		require.Equal(t, times, asked)
+	}
+	within(0, 5)
+	within(5*time.Second-time.Millisecond, 5)
+	accepted(5)
+	within(time.Millisecond, 6)
+	within(0, 6)
 
 	foreign := "https://other.example"
 	require.NoError(t, v.Trust(Issuer{Name: foreign, Keys: other}))

@@ -10,10 +10,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 )
 
-// A stream ends within 30 s of its token's end, however busy it is: it is noticed after recheck, asking takes at most
-// recheckTime, and the client may take endGrace to receive what is being sent.
+// A stream ends within 30 s of its token's end, however busy it is, also in a replica that is cut off from NATS: the
+// token is looked at every recheck, with an answer that is at most recheckAge old; asking takes at most recheckTime, and
+// the client may take endGrace to receive what is being sent.
 const (
 	recheck     = 10 * time.Second
+	recheckAge  = 5 * time.Second
 	recheckTime = 5 * time.Second
 	endGrace    = 5 * time.Second
 )
@@ -59,8 +61,9 @@ func (s *Server) watch(ctx context.Context, op *Op, w http.ResponseWriter, r *ht
 	}
 }
 
-// stillValid reports whether the credential of a running request is still valid. There is no leeway for a token that
-// has expired: it is for the clocks of those who use a new one.
+// stillValid reports whether the credential of a running request is still valid. One about which nobody answers for so
+// long that new requests are refused is not. There is no leeway for a token that has expired: it is for the clocks of
+// those who use a new one.
 func (s *Server) stillValid(ctx context.Context, r *http.Request) bool {
 	token, err := auth.BearerToken(r)
 	if err != nil {
@@ -68,11 +71,8 @@ func (s *Server) stillValid(ctx context.Context, r *http.Request) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, recheckTime)
 	defer cancel()
-	principal, err := s.verify(ctx, token)
-	if err != nil {
-		return apperr.KindOf(err) != apperr.Unauthenticated
-	}
-	return s.cfg.Clock.Now().Before(principal.Expires)
+	principal, err := s.verify(ctx, token, recheckAge)
+	return err == nil && (principal.Expires.IsZero() || s.cfg.Clock.Now().Before(principal.Expires))
 }
 
 // endingWriter refuses writes once its context has ended.

@@ -96,6 +96,12 @@ func (s *EventStream) next() (event rest.ServerEvent, err error) {
 func (s *EventStream) Drain() (last []rest.ServerEvent) {
 	s.t.Helper()
 	s.drain()
+	return s.End()
+}
+
+// End waits until the service ends the stream, and returns the remaining events. The test fails unless it ends cleanly.
+func (s *EventStream) End() (last []rest.ServerEvent) {
+	s.t.Helper()
 	for {
 		event, err := s.next()
 		if err != nil {
