@@ -63,33 +63,6 @@ func TestBudgetOfConditions(t *testing.T) {
 	c.Post(nodesPath, add(fit+4)).OK(nil)
 }
 
-// Nodes that were stored before budgets were introduced are counted.
-func TestBudgetOfOlderNodes(t *testing.T) {
-	t.Parallel()
-	s, c, _ := withPeople(t, 0)
-	addObject(t, c, "company")
-	fit := int(tree.MaxConditions / tree.Estimate(costly(0)))
-	for i := range fit {
-		addNode(t, c, "company", "", fmt.Sprint(i), object{"is_dynamic": "1", "condition": costly(0)})
-	}
-	forget(t, s, "acme", "condition_budgets")
-	body := object{"object_code": "company", "parent_id": "", "name": "more", "is_dynamic": "1", "condition": costly(0)}
-	c.Post(nodesPath, body).Problem(http.StatusBadRequest, "invalid_parameters", "body.condition")
-}
-
-// forget removes a collection's documents of a tenant.
-func forget(t *testing.T, s *testkit.Service, tenant, collection string) {
-	t.Helper()
-	type anything struct{ docstore.Meta }
-	c := docstore.Define(docstore.Schema[anything]{Name: collection, Part: true})
-	ctx := request.System(t.Context(), tenant)
-	err := docstore.Do(ctx, s.Deps.Store, func(tx *docstore.Tx) error {
-		return c.DeleteWhere(ctx, tx, docstore.Filter{}, nil)
-	})
-	require.NoError(t, err)
-	require.Zero(t, stored(t, s, tenant, collection))
-}
-
 // A condition that reads nothing is counted, too.
 func TestConditionThatCostsNothing(t *testing.T) {
 	t.Parallel()

@@ -126,7 +126,8 @@ type Deps struct {
 // Members are the use cases.
 type Members struct {
 	Deps
-	enlisted atomic.Bool // see enlist
+	enlisted atomic.Bool     // see enlist
+	costs    together[int64] // of conditions, by tenant: an import tells an event for each of its users
 }
 
 // New makes the use cases.

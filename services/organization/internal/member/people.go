@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
@@ -148,7 +149,9 @@ func (s *Members) depart(ctx context.Context, user *record) error {
 // A condition that changes meanwhile has its own upkeep, which evaluates all users with this record or a newer one,
 // because the record was stored before its event. So verdicts of the old condition are dropped.
 func (s *Members) reevaluate(ctx context.Context, user *record, back bool) error {
-	cost, err := tree.ConditionCost(ctx, s.Store)
+	cost, err := s.costs.of(ctx, request.Tenant(ctx), func(ctx context.Context) (int64, error) {
+		return tree.ConditionCost(ctx, s.Store)
+	})
 	if err != nil || cost == 0 && !back {
 		return err
 	}

@@ -54,25 +54,11 @@ func Estimate(condition string) int64 {
 	return least + program.Cost()
 }
 
-// estimates makes the budget of nodes.
-func estimates(nodes []*Node) *budget {
-	b := &budget{}
-	b.ID = budgetID
-	for _, n := range nodes {
-		b.Costs = append(b.Costs, cost{n.ID, Estimate(n.Condition)})
-	}
-	return b
-}
-
 // ConditionCost returns the estimated cost of the tenant's conditions for one user; 0 if there are none.
 func ConditionCost(ctx context.Context, r docstore.Reader) (int64, error) {
 	doc, err := budgets.Find(ctx, r, budgetID)
-	if apperr.IsNotFound(err) { // no dynamic node has changed since budgets were introduced
-		nodes, err := DynamicNodes(ctx, r)
-		if err != nil {
-			return 0, err
-		}
-		return estimates(nodes).total(), nil
+	if apperr.IsNotFound(err) { // the tenant has had no dynamic node yet
+		return 0, nil
 	}
 	if err != nil {
 		return 0, err
@@ -91,20 +77,11 @@ func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64
 	if err != nil {
 		return err
 	}
-	var b *budget
+	b := &budget{Meta: docstore.Meta{ID: budgetID}}
 	if len(found) > 0 {
 		b = found[0]
-	} else { // the tenant's first dynamic node, or the first change since budgets were introduced
-		nodes, err := DynamicNodes(ctx, tx)
-		if err != nil {
-			return err
-		}
-		b = estimates(nodes)
 	}
 	before := b.total()
-	if len(found) == 0 { // estimates has counted the changed nodes already
-		before = 0
-	}
 	for i, n := range changed {
 		b.remove(n.ID)
 		if !n.Dynamic() {
