@@ -15,7 +15,7 @@ export CGO_ENABLED ?= 0
 export GOFLAGS := $(sort $(GOFLAGS) -trimpath -tags=nomsgpack -buildvcs=false)
 PROGRAM := -ldflags '-s -w'
 
-.PHONY: help build run check test race race-all verify test-mongo test-simulated soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test cli-test clean
+.PHONY: help build run check test race race-all verify k8s-test test-mongo test-simulated soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test cli-test clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,10 +63,10 @@ $(CURDIR)/$(TOOL) --format pkgname --format-hide-empty-pkg --hide-summary skippe
 	--jsonfile=$(CURDIR)/bin/test/$(1).json --packages="$(2)" -- -timeout 20m $(3)
 endef
 
-test: web $(TOOL) ## Run all tests; what fails runs again, and what passes then is told as FLAKY
+test: web $(TOOL) ## Run all tests but those of make verify; what fails runs again, and what passes then is told as FLAKY
 	@rm -rf bin/test && mkdir -p bin/test
 	@failed=0; $(call run-tests,test,$(PACKAGES)) || failed=1; \
-	for module in $(APART); do (cd $$module && export GOWORK=off && \
+	for module in $(filter-out deploy/k8s,$(APART)); do (cd $$module && export GOWORK=off && \
 		$(call run-tests,$$(echo $$module | tr / -),./...,-parallel 8)) || failed=1; done; \
 	bin/tools/testreport bin/test/*.json; exit $$failed
 
@@ -82,7 +82,7 @@ SHARING   = $(shell git ls-files 'pkg/*.go' 'services/*/internal/*.go' 'gateway/
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
 
 # What takes minutes. It is run before a capability is called done.
-VERIFY := lint isolated sdk-compare sdk-test test race-all test-simulated console-test cli-test hostile tour tour-services fuzz
+VERIFY := lint isolated sdk-compare sdk-test test race-all test-simulated console-test cli-test k8s-test hostile tour tour-services fuzz
 
 verify: ## Run everything that needs no Docker, an hour or two: with the race detector, faults, browsers, hostile requests, fuzzing
 	@failed=; for step in $(VERIFY); do echo; echo "== make $$step ($${SECONDS}s)"; \
@@ -97,6 +97,9 @@ race-all: web $(TOOL) ## Run all tests with the race detector; needs a C compile
 	@mkdir -p bin/test
 	@CGO_ENABLED=1 $(call run-tests,race-all,$(PACKAGES),$(RACE)); failed=$$?; \
 		bin/tools/testreport bin/test/race-all.json; exit $$failed
+
+k8s-test: ## Validate the Kubernetes manifests against the programs; compiles the libraries of Kubernetes
+	cd deploy/k8s && GOWORK=off go test -count=1 ./...
 
 test-mongo: ## Run storage and service tests on MongoDB 8 in Docker; fails where no Docker engine answers
 	cd pkg/docstore/mongostore/mongotest && IDP_TEST_MONGO_REQUIRED=1 GOWORK=off go test -count=1 ./...
