@@ -10,9 +10,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 )
 
-// A stream ends within 30 s of its token's end, however busy it is, also in a replica that is cut off from NATS: the
-// token is looked at every recheck, with an answer that is at most recheckAge old; asking takes at most recheckTime, and
-// the client may take endGrace to receive what is being sent.
+// A stream ends within 30 s of its token's end, however busy it is, also in a replica without NATS: the token is looked
+// at every recheck, with an answer that is at most recheckAge old; asking takes at most recheckTime, and the client may
+// take endGrace to receive what is being sent.
 const (
 	recheck     = 10 * time.Second
 	recheckAge  = 5 * time.Second
