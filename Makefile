@@ -46,7 +46,7 @@ CHANGED = $(shell git diff --name-only --diff-filter=d main -- '*.go'; git ls-fi
 
 check: ## Check in seconds what changed since main: form, vet, imports between parts, tests of its packages
 	@unformatted=$$(printf '%s\n' $(CHANGED) | xargs -r gofmt -l); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
-	go test -count=1 -run '^Test(Imports|Lines|Sizes)$$' ./deploy/standalone
+	go test -count=1 -run '^Test(Imports|Lines|Sizes)$$' ./deploy/standalone/architecture
 	@packages=$$(go list -find -f '{{.Dir}}' $(PACKAGES) | grep -xF "$$(printf '%s\n' $(CHANGED) | xargs -r -n1 dirname | \
 		sort -u | sed 's,^,$(CURDIR)/,')"); [ -z "$$packages" ] || { go vet $$packages && go test $$packages; }
 
@@ -135,7 +135,7 @@ lint: $(TOOL) ## Check formatting, vet, staticcheck, licences, known faults of i
 	@bin/tools/licences $(PACKAGES)
 	@if curl -sfI --max-time 10 -o /dev/null https://vuln.go.dev/index/modules.json.gz; then bin/tools/govulncheck $(PACKAGES); \
 	else echo "govulncheck did not run: vuln.go.dev does not answer"; fi
-	go test -count=1 -run '^Test(Imports|Lines|Sizes)$$' ./deploy/standalone
+	go test -count=1 -run '^Test(Imports|Lines|Sizes)$$' ./deploy/standalone/architecture
 
 hostile: build ## Send hostile requests to every operation of a running platform (HOSTILE=100000; SEED=n makes the same again)
 	@go run ./deploy/standalone/hostile -program bin/idp-standalone -requests $${HOSTILE:-100000} $${SEED:+-seed $$SEED}

@@ -1,4 +1,4 @@
-package main
+package architecture
 
 import (
 	"bytes"
@@ -110,7 +110,7 @@ func fault(file, path string) string {
 // eachSource calls see with every Go file of all modules, so that a new service is checked without a change here.
 func eachSource(t *testing.T, see func(file string, text []byte)) {
 	t.Helper()
-	root, seen := "../..", 0
+	root, seen := "../../..", 0
 	require.NoError(t, filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -200,9 +200,9 @@ func TestLines(t *testing.T) {
 // TestDecisions shows that the index of the decisions has each page, with its title.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
-	index, err := os.ReadFile("../adr/README.md")
+	index, err := os.ReadFile("../../adr/README.md")
 	require.NoError(t, err)
-	pages, err := filepath.Glob("../adr/0*.md")
+	pages, err := filepath.Glob("../../adr/0*.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
 	for _, page := range pages {
@@ -219,7 +219,7 @@ func TestDecisions(t *testing.T) {
 // figures to FIGURES.md.
 func TestReadmes(t *testing.T) {
 	t.Parallel()
-	readmes, err := filepath.Glob("../../services/*/README.md")
+	readmes, err := filepath.Glob("../../../services/*/README.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, readmes)
 	questions := questionsOf(t)
@@ -251,7 +251,7 @@ var declaredQuestion = regexp.MustCompile(`Service: "([a-z-]+)", Name: "([a-z-]+
 // questionsOf are the names of the questions that each service answers.
 func questionsOf(t *testing.T) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob("../../services/questions/*.go")
+	files, err := filepath.Glob("../../../services/questions/*.go")
 	require.NoError(t, err)
 	questions := map[string][]string{}
 	for _, file := range files {

@@ -1,4 +1,4 @@
-package main
+package architecture
 
 import (
 	"bytes"
@@ -186,5 +186,5 @@ func TestLogsGolden(t *testing.T) {
 	for _, l := range sorted {
 		fmt.Fprintf(text, "| %s | %s | %s | %s |\n", l.level, l.message, l.members, l.from)
 	}
-	testkit.Golden(t, "../logs.md", text.Bytes())
+	testkit.Golden(t, "../../logs.md", text.Bytes())
 }
