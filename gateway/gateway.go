@@ -20,7 +20,6 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/time/rate"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/forwarded"
@@ -56,8 +55,8 @@ type Gateway struct {
 	transport *http.Transport
 
 	shares        *shares
-	perCredential *limiter
-	failures      *limiter // 401 responses for each address
+	perCredential buckets
+	failures      buckets // 401 responses for each address
 	metrics       *metrics
 	inFlight      atomic.Int64 // running requests, without event streams
 	streams       atomic.Int64 // open event streams
@@ -89,8 +88,8 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 		services:      map[string]service{},
 		docs:          newDocs(),
 		transport:     newTransport(config.MaxConcurrent),
-		perCredential: newLimiter(rate.Limit(config.RateLimit.PerSecond), config.RateLimit.Burst),
-		failures:      newLimiter(rate.Limit(config.RateLimit.FailuresPerMinute/60), config.RateLimit.FailuresBurst),
+		perCredential: newBuckets(config.RateLimit.PerSecond, config.RateLimit.Burst),
+		failures:      newBuckets(config.RateLimit.FailuresPerMinute/60, config.RateLimit.FailuresBurst),
 	}
 	for name, u := range upstreams {
 		if _, known := prefixes[name]; !known {
@@ -124,8 +123,6 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 func (g *Gateway) Close() {
 	g.openAPI.close()
 	g.shares.close()
-	g.perCredential.close()
-	g.failures.close()
 	g.transport.CloseIdleConnections()
 }
 
@@ -246,7 +243,7 @@ func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 	keepCookies(r, found)
 	g.pass(w, r, found, what)
 	if w.status == http.StatusUnauthorized && !isConsoleCall(r.URL.Path) {
-		g.failures.take(addressKey(client))
+		g.failures.Take(addressKey(client))
 	}
 }
 
@@ -258,9 +255,9 @@ func (g *Gateway) admit(r *http.Request, client netip.Addr, what kind) error {
 	if r.ContentLength > g.config.MaxBodyBytes && what != transfer {
 		return apperr.New(apperr.TooLarge, "the body must not be longer than %d bytes", g.config.MaxBodyBytes)
 	}
-	wait := g.failures.empty(addressKey(client))
+	wait := g.failures.Empty(addressKey(client))
 	if wait == 0 {
-		wait = g.perCredential.take(credentialKey(r, client))
+		wait = g.perCredential.Take(credentialKey(r, client))
 	}
 	if wait > 0 {
 		g.metrics.rateLimited.Inc()

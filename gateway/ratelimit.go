@@ -4,74 +4,20 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/netip"
-	"time"
 
-	"github.com/maypok86/otter/v2"
-	"golang.org/x/time/rate"
+	"github.com/idplatform/idplatform/pkg/ratelimit"
 )
 
-// maxBuckets bounds the memory of one limiter, at about 200 bytes for each bucket. With more callers than that, those
-// that are seen least lose their bucket and start with a full one.
+// maxBuckets bounds how many callers have a bucket.
 const maxBuckets = 100_000
 
 // bucketKey names the owner of a bucket: the SHA-256 of the Authorization header, or the address.
 type bucketKey [sha256.Size]byte
 
-// limiter has a token bucket for each caller.
-type limiter struct {
-	limit   rate.Limit
-	burst   int
-	buckets *otter.Cache[bucketKey, *rate.Limiter]
-}
+type buckets = *ratelimit.Buckets[bucketKey]
 
-// newLimiter returns nil, which limits nothing, if the limit is 0.
-func newLimiter(limit rate.Limit, burst int) *limiter {
-	if limit <= 0 {
-		return nil
-	}
-	// A bucket can be removed once enough time has passed to fill it again.
-	full := time.Duration(float64(burst)/float64(limit)*float64(time.Second)) + time.Second
-	return &limiter{limit: limit, burst: burst, buckets: otter.Must(&otter.Options[bucketKey, *rate.Limiter]{
-		MaximumSize:      maxBuckets,
-		ExpiryCalculator: otter.ExpiryAccessing[bucketKey, *rate.Limiter](full),
-	})}
-}
-
-func (l *limiter) close() {
-	if l != nil {
-		l.buckets.StopAllGoroutines()
-	}
-}
-
-// take uses one token. If there is none, it returns the time until there is one.
-func (l *limiter) take(key bucketKey) (wait time.Duration) {
-	if l == nil {
-		return 0
-	}
-	bucket, _ := l.buckets.ComputeIfAbsent(key, func() (*rate.Limiter, bool) {
-		return rate.NewLimiter(l.limit, l.burst), false
-	})
-	reservation := bucket.Reserve()
-	if wait = reservation.Delay(); wait > 0 {
-		reservation.Cancel()
-	}
-	return wait
-}
-
-// empty is like take, but uses no token.
-func (l *limiter) empty(key bucketKey) (wait time.Duration) {
-	if l == nil {
-		return 0
-	}
-	bucket, ok := l.buckets.GetIfPresent(key)
-	if !ok {
-		return 0
-	}
-	missing := 1 - bucket.Tokens()
-	if missing <= 0 {
-		return 0
-	}
-	return time.Duration(missing / float64(l.limit) * float64(time.Second))
+func newBuckets(perSecond float64, burst int) buckets {
+	return ratelimit.New[bucketKey](perSecond, burst, maxBuckets)
 }
 
 // usualCredential is the size of most credentials in bytes; a longer one is copied to the heap.
@@ -86,17 +32,11 @@ func credentialKey(r *http.Request, client netip.Addr) bucketKey {
 	return addressKey(client)
 }
 
-// addressKey is the key of an address. An IPv6 network of 64 bits counts as one client, because clients get whole
-// networks of that size.
+// addressKey is the key of an address.
 func addressKey(client netip.Addr) bucketKey {
 	var key bucketKey
-	if client.Is6() {
-		if network, err := client.Prefix(64); err == nil {
-			client = network.Addr()
-		}
-	}
-	if client.IsValid() {
-		ip := client.As16()
+	if network := ratelimit.Network(client); network.IsValid() {
+		ip := network.Addr().As16()
 		copy(key[:], ip[:])
 	}
 	return key

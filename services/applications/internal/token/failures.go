@@ -70,9 +70,9 @@ func isNobody(appID string) bool { return strings.HasPrefix(appID, nobodies) }
 func (t *Tokens) failed(
 	ctx context.Context, c application.Client, method string, address netip.Addr, refusal error,
 ) error {
-	wait := t.limits.addresses.take(network(address))
+	wait := t.limits.addresses.Take(network(address))
 	if wait == 0 {
-		wait = t.limits.failures.take(c.ClientID[:min(len(c.ClientID), maxClientID)])
+		wait = t.limits.failures.Take(c.ClientID[:min(len(c.ClientID), maxClientID)])
 	}
 	if wait > 0 {
 		return tooMany("too many failed authentications", wait)

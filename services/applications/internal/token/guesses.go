@@ -16,7 +16,7 @@ const fromEverywhere = 10
 // answer would tell. So that nobody can lock a client out by guessing wrongly, its addresses are known once they have
 // sent a right secret: for them only their own wrong guesses count. Limits hold for one replica, in memory.
 type guesses struct {
-	ofAddress, ofClient *buckets
+	ofAddress, ofClient buckets
 	known               *otter.Cache[string, struct{}]
 }
 
@@ -25,21 +25,21 @@ func guessKey(clientID string, from netip.Addr) string { return network(from) + 
 // wait returns how long a client's secret is not to be looked at.
 func (g *guesses) wait(clientID string, from netip.Addr) time.Duration {
 	key := guessKey(clientID, from)
-	if wait := g.ofAddress.empty(key); wait > 0 {
+	if wait := g.ofAddress.Empty(key); wait > 0 {
 		return wait
 	}
 	if _, known := g.known.GetIfPresent(key); known {
 		return 0
 	}
-	return g.ofClient.empty(clientID)
+	return g.ofClient.Empty(clientID)
 }
 
 // wrong counts a wrong guess.
 func (g *guesses) wrong(clientID string, from netip.Addr) {
 	key := guessKey(clientID, from)
-	g.ofAddress.take(key)
+	g.ofAddress.Take(key)
 	if _, known := g.known.GetIfPresent(key); !known {
-		g.ofClient.take(clientID)
+		g.ofClient.Take(clientID)
 	}
 }
 

@@ -28,7 +28,7 @@ func (t *Tokens) Revoke(ctx context.Context, by Caller, text string) error {
 	if (by.ClientID == "" || p.ClientID != by.ClientID) && !by.Admin {
 		return apperr.OAuth(apperr.InvalidParameters, "unauthorized_client", "the token was issued to another client")
 	}
-	if wait := t.limits.revocations.take(by.ClientID); wait > 0 {
+	if wait := t.limits.revocations.Take(by.ClientID); wait > 0 {
 		return tooMany("tokens are revoked too often", wait)
 	}
 	info := request.From(ctx)

@@ -68,7 +68,7 @@ type Token struct {
 // Issue issues a token to an authenticated client. The error is apperr.InvalidParameters with the codes
 // unsupported_grant_type, unauthorized_client and invalid_scope, Forbidden for another tenant or RateLimited.
 func (t *Tokens) Issue(ctx context.Context, c application.Client, r Request) (Token, error) {
-	if wait := t.limits.tokens.take(c.ClientID); wait > 0 {
+	if wait := t.limits.tokens.Take(c.ClientID); wait > 0 {
 		return Token{}, tooMany("too many token requests", wait)
 	}
 	switch {
