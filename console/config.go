@@ -10,6 +10,7 @@ import (
 
 	"github.com/idplatform/idplatform/console/internal/session"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/weburl"
 )
 
 // Config holds the settings of the console.
@@ -74,9 +75,8 @@ func (o OIDC) validate() error {
 		}
 		return nil
 	}
-	u, err := url.Parse(o.Issuer)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
-		u.Scheme != "https" && (u.Scheme != "http" || !session.Loopback(u.Host)) {
+	u, err := weburl.HTTP(o.Issuer)
+	if err != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme == "http" && !session.Loopback(u.Host) {
 		return errors.New("console_oidc.issuer must be an https URL without query and fragment; http on this machine")
 	}
 	if o.ClientID == "" {

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/idplatform/idplatform/pkg/weburl"
 )
 
 // Upstream is where a service is reached: a handler in this process, or another process. Make it with InProcess or
@@ -28,14 +30,12 @@ func InProcess(handler http.Handler, ready func() (warnings []string, err error)
 // Remote is a service at a base URL like http://users:8080: a scheme and a host without a path, because request paths
 // are passed on unchanged.
 func Remote(base string) (Upstream, error) {
-	u, err := url.Parse(base)
+	u, err := weburl.HTTP(base)
 	if err != nil {
-		// The parser's error would repeat the text, which may contain a password.
-		return Upstream{}, errors.New("is not a URL")
+		return Upstream{}, err
 	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
-		u.Fragment != "" || u.Path != "" && u.Path != "/" {
-		return Upstream{}, errors.New("must be http(s)://host[:port] without path, query or credentials")
+	if u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
+		return Upstream{}, errors.New("must be http(s)://host[:port] without path or query")
 	}
 	return Upstream{url: u}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/pkg/weburl"
 )
 
 // Config holds the settings that every service's process has.
@@ -238,9 +238,8 @@ func (c OutboundConfig) Client() *http.Client {
 // CheckPublicURL accepts only an address that the platform can have: scheme, host and port, as for an issuer (RFC 8414
 // §2).
 func CheckPublicURL(text string) error {
-	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Scheme+"://"+
-		u.Host != text {
+	u, err := weburl.HTTP(text)
+	if err != nil || u.Scheme+"://"+u.Host != text {
 		return errors.New("public_url must be http:// or https://, a host, and nothing after that but a port")
 	}
 	return nil

@@ -2,10 +2,8 @@ package telemetry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -14,6 +12,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/idplatform/idplatform/pkg/weburl"
 )
 
 // TracingConfig says where spans are sent and how many.
@@ -35,9 +35,9 @@ func Tracing(ctx context.Context, cfg TracingConfig) (trace.TracerProvider, func
 	if cfg.Endpoint == "" {
 		return nil, func(context.Context) error { return nil }, nil
 	}
-	endpoint, err := url.Parse(cfg.Endpoint)
-	if err != nil || endpoint.Host == "" || (endpoint.Scheme != "http" && endpoint.Scheme != "https") {
-		return nil, nil, errors.New("tracing: the endpoint must be a URL like http://collector:4318")
+	endpoint, err := weburl.HTTP(cfg.Endpoint)
+	if err != nil {
+		return nil, nil, fmt.Errorf("tracing: the endpoint %w, such as http://collector:4318", err)
 	}
 	if endpoint.Path == "" || endpoint.Path == "/" {
 		endpoint.Path = "/v1/traces"

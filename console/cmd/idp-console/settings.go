@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/console"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/pkg/weburl"
 )
 
 type settings struct {
@@ -47,9 +48,8 @@ func (s settings) Validate() error {
 }
 
 func (s settings) gatewayURL() (*url.URL, error) {
-	u, err := url.Parse(s.Gateway)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
-		u.Path != "" && u.Path != "/" {
+	u, err := weburl.HTTP(s.Gateway)
+	if err != nil || u.Path != "" && u.Path != "/" {
 		return nil, errors.New("gateway must be http(s)://host[:port]")
 	}
 	return u, nil
