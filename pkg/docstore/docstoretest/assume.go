@@ -12,8 +12,8 @@ import (
 )
 
 var assumeCases = []testCase{
-	{name: "assume/another version is refused", run: assumeOtherVersion, needs: []Feature{Transactions}},
-	{name: "assume/nothing is added after the change", run: assumeRace, needs: []Feature{Transactions, Serializable}},
+	{name: "assume/another version is refused", run: assumeOtherVersion},
+	{name: "assume/nothing is added after the change", run: assumeRace},
 }
 
 // insertAssuming inserts a thing in a transaction that assumes another to be at a version.

@@ -13,10 +13,9 @@ import (
 
 var concurrencyCases = []testCase{
 	{name: "concurrency/no update is lost", run: lostUpdates},
-	{name: "concurrency/what is read ahead is depended on when it is loaded", run: readAhead,
-		needs: []Feature{Transactions}},
-	{name: "concurrency/no write skew", run: writeSkew, needs: []Feature{Transactions, Serializable}},
-	{name: "concurrency/transfers keep the sum", run: transfers, needs: []Feature{Transactions}},
+	{name: "concurrency/what is read ahead is depended on when it is loaded", run: readAhead},
+	{name: "concurrency/no write skew", run: writeSkew},
+	{name: "concurrency/transfers keep the sum", run: transfers},
 	{name: "concurrency/one of two deletes succeeds", run: deleteRace},
 	{name: "concurrency/counts", run: countsUnderConcurrency},
 }

@@ -10,10 +10,9 @@ import (
 )
 
 var contextCases = []testCase{
-	{name: "contexts/cancelled before", run: cancelledBefore, needs: []Feature{CancelledContext}},
-	{name: "contexts/cancelled within a transaction", run: cancelledWithin,
-		needs: []Feature{CancelledContext, Transactions}},
-	{name: "contexts/cancelled while others write", run: cancelledWhileQueued, needs: []Feature{CancelledContext}},
+	{name: "contexts/cancelled before", run: cancelledBefore},
+	{name: "contexts/cancelled within a transaction", run: cancelledWithin},
+	{name: "contexts/cancelled while others write", run: cancelledWhileQueued},
 	{name: "contexts/ping", run: ping},
 }
 

@@ -14,9 +14,9 @@ import (
 
 var countCases = []testCase{
 	{name: "counts/exact up to a bound", run: boundedCounts},
-	{name: "counts/stay right", run: countsStayRight, needs: []Feature{Transactions}},
-	{name: "counts/of an index that is counted from now on", run: newCounted, needs: []Feature{Reopened}},
-	{name: "counts/of a facet that is new", run: newFacet, needs: []Feature{Reopened}},
+	{name: "counts/stay right", run: countsStayRight},
+	{name: "counts/of an index that is counted from now on", run: newCounted},
+	{name: "counts/of a facet that is new", run: newFacet},
 	{name: "counts/known parts change nothing", run: knownParts},
 }
 

@@ -13,32 +13,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Feature names an ability that an engine may lack.
-type Feature string
-
-// The features that cases can need.
-const (
-	// Transactions: a failed transaction is undone, and nobody sees a part of one.
-	Transactions Feature = "transactions"
-	// Serializable: the documents that a transaction has read are unchanged when it commits.
-	Serializable Feature = "serializable"
-	// Phantoms: a transaction notices documents that others add and that its queries would have found.
-	Phantoms         Feature = "phantoms"
-	UniqueIfPresent  Feature = "unique-if-present" // a unique index does not compare absent values
-	NulInText        Feature = "nul-in-text"       // a text may hold U+0000
-	HugeNumbers      Feature = "huge-numbers"      // JSON numbers beyond 64 bits are kept digit by digit
-	LargeDocuments   Feature = "large-documents"   // 2.5 MiB in one document
-	CancelledContext Feature = "cancelled-context" // every method refuses a cancelled context
-	Reopened         Feature = "reopened"          // written data are there when they are opened again
-	Checked          Feature = "checked"           // Check finds damage
-)
-
 // Options say how a suite is run on an engine.
 type Options struct {
-	// Lacks maps the features that the engine lacks to the reason. Cases that need one are skipped with the reason.
-	Lacks map[Feature]string
+	// SkipPhantoms is why a transaction of the engine does not notice documents that others add and that its queries
+	// would have found. It is empty if one does.
+	SkipPhantoms string
 
-	// Reopen opens the data of a closed engine again. If it is nil, cases that need it are skipped.
+	// Reopen opens the data of a closed engine again.
 	Reopen func(t *testing.T, closed docstore.Engine) docstore.Engine
 }
 
@@ -46,22 +27,14 @@ type Options struct {
 type Factory func(t *testing.T) docstore.Engine
 
 type testCase struct {
-	name  string
-	run   func(*testing.T, *suite)
-	needs []Feature
+	name string
+	run  func(*testing.T, *suite)
 }
 
 // Run runs every case as a parallel subtest, each with an engine of its own.
 func Run(t *testing.T, factory Factory, opts Options) {
 	t.Helper()
-	lacks := map[Feature]string{}
-	for feature, reason := range opts.Lacks {
-		lacks[feature] = reason
-	}
-	if opts.Reopen == nil {
-		lacks[Reopened] = "the engine's tests cannot open its data again"
-	}
-	s := &suite{factory: factory, reopen: opts.Reopen, lacks: lacks}
+	s := &suite{factory: factory, Options: opts}
 	for _, theme := range [][]testCase{
 		keyCases, orderCases, pagingCases, filterCases, countCases, uniqueCases, writeCases, revisionCases, insideCases,
 		transactionCases, concurrencyCases, assumeCases, absenceCases, messageCases, tenantCases, globalCases,
@@ -70,9 +43,6 @@ func Run(t *testing.T, factory Factory, opts Options) {
 		for _, c := range theme {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				for _, f := range c.needs {
-					s.need(t, f)
-				}
 				c.run(t, s)
 			})
 		}
@@ -80,16 +50,8 @@ func Run(t *testing.T, factory Factory, opts Options) {
 }
 
 type suite struct {
+	Options
 	factory Factory
-	reopen  func(*testing.T, docstore.Engine) docstore.Engine
-	lacks   map[Feature]string
-}
-
-func (s *suite) need(t *testing.T, f Feature) {
-	t.Helper()
-	if reason, lacking := s.lacks[f]; lacking {
-		t.Skipf("%s: %s", f, reason)
-	}
 }
 
 // fixture is a new store with the collection of Things.

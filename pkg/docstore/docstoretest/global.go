@@ -31,14 +31,14 @@ var Clients = docstore.Define(docstore.Schema[Client]{
 })
 
 var globalCases = []testCase{
-	{name: "global/found without a tenant", run: globalFound, needs: []Feature{UniqueIfPresent}},
-	{name: "global/unique over tenants", run: globalUnique, needs: []Feature{Transactions, UniqueIfPresent}},
-	{name: "global/changed and freed", run: globalChanged, needs: []Feature{Transactions, UniqueIfPresent}},
-	{name: "global/deleted by a filter", run: globalDeletedWhere, needs: []Feature{UniqueIfPresent}},
-	{name: "global/moved to another tenant at once", run: globalMoved, needs: []Feature{Transactions, UniqueIfPresent}},
-	{name: "global/rolled back, and a dry run", run: globalUndone, needs: []Feature{Transactions, UniqueIfPresent}},
-	{name: "global/32 tenants at once", run: globalRace, needs: []Feature{Transactions, UniqueIfPresent}},
-	{name: "global/found while a value moves", run: globalReadRace, needs: []Feature{Transactions, UniqueIfPresent}},
+	{name: "global/found without a tenant", run: globalFound},
+	{name: "global/unique over tenants", run: globalUnique},
+	{name: "global/changed and freed", run: globalChanged},
+	{name: "global/deleted by a filter", run: globalDeletedWhere},
+	{name: "global/moved to another tenant at once", run: globalMoved},
+	{name: "global/rolled back, and a dry run", run: globalUndone},
+	{name: "global/32 tenants at once", run: globalRace},
+	{name: "global/found while a value moves", run: globalReadRace},
 }
 
 func (f *fixture) insertClient(ctx context.Context, v Client) error {

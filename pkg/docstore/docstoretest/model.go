@@ -16,7 +16,7 @@ import (
 )
 
 var modelCases = []testCase{
-	{name: "model/random operations", run: randomOperations, needs: []Feature{Transactions, UniqueIfPresent}},
+	{name: "model/random operations", run: randomOperations},
 }
 
 // keyOf and listOf compute the indexes of Things a second time, by name.

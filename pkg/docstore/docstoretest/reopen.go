@@ -11,17 +11,17 @@ import (
 )
 
 var reopenCases = []testCase{
-	{name: "reopened/all documents are there", run: persistence, needs: []Feature{Reopened}},
-	{name: "reopened/another revision", run: newRevision, needs: []Feature{Reopened}},
-	{name: "reopened/one index added, one removed, one moved", run: newIndexes, needs: []Feature{Reopened}},
-	{name: "reopened/an index of another type", run: newIndexType, needs: []Feature{Reopened}},
+	{name: "reopened/all documents are there", run: persistence},
+	{name: "reopened/another revision", run: newRevision},
+	{name: "reopened/one index added, one removed, one moved", run: newIndexes},
+	{name: "reopened/an index of another type", run: newIndexType},
 }
 
 // again closes a fixture and opens its data with another declaration.
 func (s *suite) again(t *testing.T, f *fixture, things *docstore.Collection[Thing]) *fixture {
 	t.Helper()
 	require.NoError(t, f.Close())
-	return openOn(t, s.reopen(t, f.engine), things)
+	return openOn(t, s.Reopen(t, f.engine), things)
 }
 
 // first opens a store that the case closes itself. Unlike open it registers no cleanup.

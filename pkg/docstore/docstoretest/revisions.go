@@ -18,7 +18,7 @@ var revisionCases = []testCase{
 	{name: "revisions/counts by many callers", run: countsTogether},
 	{name: "revisions/a write without a change", run: revise},
 	{name: "revisions/a stale stamp", run: staleStamp},
-	{name: "revisions/kept when opened again", run: countsKept, needs: []Feature{Reopened}},
+	{name: "revisions/kept when opened again", run: countsKept},
 	{name: "revisions/a type with other members than before", run: otherMembers},
 	{name: "revisions/a clock is set back", run: clockSetBack},
 }
@@ -232,7 +232,7 @@ func countsKept(t *testing.T, s *suite) {
 	f.requireStamp(t, 2, 1, "2-1")
 	require.NoError(t, f.Close())
 	// this makes all entries again
-	f = openOn(t, s.reopen(t, f.engine), docstore.Define(thingSchema(2, thingIndexes...)))
+	f = openOn(t, s.Reopen(t, f.engine), docstore.Define(thingSchema(2, thingIndexes...)))
 	f.requireStamp(t, 2, 1, "2-1")
 	f.edit(t, "a", func(v *Thing) { v.Count++ })
 	f.requireStamp(t, 2, 2, "2-2")

@@ -21,14 +21,12 @@ var sealedCases = []testCase{
 	{name: "sealed/a mask keeps the value, a text replaces it, an empty text removes it", run: sealedIsKept},
 	{name: "sealed/a mask keeps no value that would be sent elsewhere", run: sealedStaysOnItsRoute},
 	{name: "sealed/a value is deleted with its record", run: sealedDeleted},
-	{name: "sealed/a value given while its record is deleted does not stay", run: sealedWhileDeleted,
-		needs: []Feature{Transactions}},
+	{name: "sealed/a value given while its record is deleted does not stay", run: sealedWhileDeleted},
 	{name: "sealed/values survive a rotation of the keys", run: sealedRotates},
 	{name: "sealed/values under older keys are listed, and sealed again", run: sealedAgain},
 	{name: "sealed/a value that a replica with the former keys writes is listed", run: sealedByFormerReplica},
-	{name: "sealed/a value written while others are sealed again stays", run: sealedMeanwhile,
-		needs: []Feature{Transactions}},
-	{name: "sealed/a dry run seals nothing", run: sealedDryRun, needs: []Feature{Transactions}},
+	{name: "sealed/a value written while others are sealed again stays", run: sealedMeanwhile},
+	{name: "sealed/a dry run seals nothing", run: sealedDryRun},
 }
 
 // Safe is a document with sealed members: one that is declared, and others that its data names.

@@ -14,15 +14,14 @@ import (
 )
 
 var transactionCases = []testCase{
-	{name: "transactions/an error leaves nothing", run: rollback, needs: []Feature{Transactions}},
-	{name: "transactions/a panic is an error and leaves nothing", run: rollbackOnPanic, needs: []Feature{Transactions}},
-	{name: "transactions/an ignored duplicate does not commit", run: ignoredDuplicate,
-		needs: []Feature{Transactions}},
-	{name: "transactions/a batch is all or nothing", run: batch, needs: []Feature{Transactions}},
+	{name: "transactions/an error leaves nothing", run: rollback},
+	{name: "transactions/a panic is an error and leaves nothing", run: rollbackOnPanic},
+	{name: "transactions/an ignored duplicate does not commit", run: ignoredDuplicate},
+	{name: "transactions/a batch is all or nothing", run: batch},
 	{name: "transactions/reads see own writes", run: ownWrites},
 	{name: "transactions/queries see own writes", run: queriesSeeOwnWrites},
-	{name: "transactions/nobody sees a part of one", run: noPartialReads, needs: []Feature{Transactions}},
-	{name: "transactions/one fails, others commit", run: failingBesideOthers, needs: []Feature{Transactions}},
+	{name: "transactions/nobody sees a part of one", run: noPartialReads},
+	{name: "transactions/one fails, others commit", run: failingBesideOthers},
 }
 
 // writeEachKind does one write of each kind, to be undone. Its error ends the attempt, as in any Write: the engine may

@@ -16,15 +16,15 @@ import (
 var uniqueCases = []testCase{
 	{name: "unique/one value", run: uniqueValue},
 	{name: "unique/each of a list", run: uniqueList},
-	{name: "unique/absent values do not count", run: uniqueAbsent, needs: []Feature{UniqueIfPresent}},
+	{name: "unique/absent values do not count", run: uniqueAbsent},
 	{name: "unique/the id", run: uniqueID},
 	{name: "unique/freed by delete and replace", run: uniqueFreed},
 	{name: "unique/in a replace", run: uniqueInReplace},
-	{name: "unique/moved within a transaction", run: uniqueMoved, needs: []Feature{Transactions}},
+	{name: "unique/moved within a transaction", run: uniqueMoved},
 	{name: "unique/32 at once", run: uniqueRace},
-	{name: "unique/all taken members are named", run: uniqueMembers, needs: []Feature{UniqueIfPresent}},
-	{name: "unique/items of a batch are named", run: uniqueItems, needs: []Feature{Transactions}},
-	{name: "unique/a value that is free again", run: uniqueFreeAgain, needs: []Feature{Transactions}},
+	{name: "unique/all taken members are named", run: uniqueMembers},
+	{name: "unique/items of a batch are named", run: uniqueItems},
+	{name: "unique/a value that is free again", run: uniqueFreeAgain},
 }
 
 func requireDuplicate(t *testing.T, err error, index string) {

@@ -41,7 +41,7 @@ func TestDeadProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			survive(t, newDatabases(uri(t), false))
+			survive(t, newDatabases(uri(t)))
 		})
 	}
 }

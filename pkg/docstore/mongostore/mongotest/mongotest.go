@@ -5,13 +5,10 @@ package mongotest
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"net/url"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/FerretDB/FerretDB/ferretdb"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/modules/mongodb"
 )
@@ -29,32 +26,6 @@ const Image = "mongo:8"
 
 // startTimeout bounds the start of a container, with the download of the image.
 const startTimeout = 5 * time.Minute
-
-// FerretDB starts FerretDB 1.24 on SQLite in this process and returns its URI. It is a standalone server, without
-// transactions. It stops at the end of the test.
-func FerretDB(t testing.TB) string {
-	t.Helper()
-	dir := url.URL{Scheme: "file", Path: t.TempDir() + "/"}
-	server, err := ferretdb.New(&ferretdb.Config{
-		Listener:  ferretdb.ListenerConfig{TCP: "127.0.0.1:0"},
-		Logger:    slog.New(slog.DiscardHandler),
-		Handler:   "sqlite",
-		SQLiteURL: dir.String(),
-	})
-	if err != nil {
-		t.Fatalf("start FerretDB: %v", err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- server.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("FerretDB: %v", err)
-		}
-	})
-	return server.MongoDBURI()
-}
 
 // MongoDB returns the URI of a MongoDB replica set: that of IDP_TEST_MONGO_URI, or a container that stops at the end of
 // the test. Without either, the test is skipped with the reason, or fails if IDP_TEST_MONGO_REQUIRED is 1.

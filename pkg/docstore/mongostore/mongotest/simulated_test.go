@@ -27,9 +27,9 @@ func simulated(t *testing.T, o replicaset.Options) *replicaset.Server {
 
 func TestSimulated(t *testing.T) {
 	t.Parallel()
-	dbs := newDatabases(simulated(t, replicaset.Options{}).URI(), false)
+	dbs := newDatabases(simulated(t, replicaset.Options{}).URI())
 	t.Run("suite", func(t *testing.T) {
-		docstoretest.Run(t, dbs.open, docstoretest.Options{Lacks: mongoLacks, Reopen: dbs.reopen})
+		docstoretest.Run(t, dbs.open, docstoretest.Options{SkipPhantoms: phantoms, Reopen: dbs.reopen})
 	})
 	t.Run("engine", func(t *testing.T) { runEngineCases(t, dbs) })
 }
@@ -37,8 +37,8 @@ func TestSimulated(t *testing.T) {
 // TestSimulatedOlder: MongoDB 7.0 has no bulkWrite; writes go to each collection separately.
 func TestSimulatedOlder(t *testing.T) {
 	t.Parallel()
-	dbs := newDatabases(simulated(t, replicaset.Options{Wire: 21}).URI(), false)
-	docstoretest.Run(t, dbs.open, docstoretest.Options{Lacks: mongoLacks, Reopen: dbs.reopen})
+	dbs := newDatabases(simulated(t, replicaset.Options{Wire: 21}).URI())
+	docstoretest.Run(t, dbs.open, docstoretest.Options{SkipPhantoms: phantoms, Reopen: dbs.reopen})
 }
 
 // Environment variables: how many seeds TestSimulatedBySeed runs, and the first of them.
@@ -71,7 +71,7 @@ func TestSimulatedBySeed(t *testing.T) {
 					Seed: uint64(seed), Delay: time.Millisecond, Faults: replicaset.AllFaults,
 				}})
 				return openPatiently(t, set.URI())
-			}, docstoretest.Options{Lacks: mongoLacks,
+			}, docstoretest.Options{SkipPhantoms: phantoms,
 				Reopen: func(t *testing.T, closed docstore.Engine) docstore.Engine {
 					return openPatiently(t, closed.(*patient).uri)
 				}})
@@ -94,7 +94,7 @@ func number(t *testing.T, env string, otherwise int) int {
 // may change what it read through Peek, and what it counted.
 func TestDependence(t *testing.T) {
 	t.Parallel()
-	dbs := newDatabases(simulated(t, replicaset.Options{}).URI(), false)
+	dbs := newDatabases(simulated(t, replicaset.Options{}).URI())
 	ctx, tagged := system(), docstore.Eq("tags", docstore.Text("x"))
 	change := func(tx *docstore.Tx) error {
 		v, err := first.Load(ctx, tx, "a")
