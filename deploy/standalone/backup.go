@@ -129,7 +129,7 @@ func backupStopped(
 
 // ownFiles are the data folder's other files that belong to a backup.
 var ownFiles = []string{
-	"VERSION", storesFile, keyFile, signingFile, administratorFile, "nats.password", "nats.jobs.password",
+	"VERSION", storesFile, keyFile, administratorFile, "nats.password", "nats.jobs.password",
 }
 
 // backup copies everything to a new folder. If it fails, it removes the folder.

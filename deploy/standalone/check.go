@@ -123,7 +123,7 @@ func lookAtFolder(path string) (f folder, unlock func(), err error) {
 	}
 	text, err := os.ReadFile(f.join("VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
-		if hasContent(f.join(signingFile)) || hasContent(f.join(storesFile)) {
+		if hasContent(f.join(storesFile)) {
 			return f, nil, fmt.Errorf("data folder %s: VERSION is missing", abs)
 		}
 		return f, func() {}, nil
@@ -141,17 +141,12 @@ func lookAtFolder(path string) (f folder, unlock func(), err error) {
 	return f, unlock, err
 }
 
-// checkKeys checks that the encryption key exists, and that it opens the signing keys that an older platform has
-// left.
+// checkKeys checks that the encryption key exists and can be read.
 func (f folder) checkKeys(s settings) error {
 	if s.EncryptionKeys.IsZero() && !exists(f.join(keyFile)) {
 		return errors.New(keyFile + " is missing")
 	}
-	keys, err := f.keyring(s.EncryptionKeys)
-	if err != nil {
-		return err
-	}
-	_, err = f.formerKeys(keys)
+	_, err := f.keyring(s.EncryptionKeys)
 	return err
 }
 

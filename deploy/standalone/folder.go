@@ -13,7 +13,6 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/applications"
 )
@@ -184,41 +183,6 @@ func (f folder) keyring(configured secret.String) (*secret.Keyring, error) {
 		configured = secret.New(text)
 	}
 	return secret.ParseKeyring(configured)
-}
-
-// signingFile has the signing keys of a platform from before there was an applications service, which adopts them and
-// keeps them in its own store.
-const signingFile = "signing.sealed"
-
-// formerKeys are the keys in signingFile; nil if there is no such file.
-func (f folder) formerKeys(keys *secret.Keyring) (*auth.Keys, error) {
-	sealed, err := os.ReadFile(f.join(signingFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	private, err := keys.Open(strings.TrimSpace(string(sealed)), []byte(signingFile))
-	if err != nil {
-		return nil, fmt.Errorf("data folder %s: "+
-			"the signing keys were sealed under an encryption key that is not the one given", f.path)
-	}
-	set, err := auth.ParsePrivateJWKS(private)
-	if err != nil {
-		return nil, fmt.Errorf("data folder: %s: %w", signingFile, err)
-	}
-	return &set, nil
-}
-
-// forgetFormerKeys removes signingFile, and the copy of its public halves, which would go out of date.
-func (f folder) forgetFormerKeys() error {
-	for _, name := range []string{signingFile, "jwks.json"} {
-		if err := os.Remove(f.join(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("data folder: %w", err)
-		}
-	}
-	return f.sync()
 }
 
 // administratorFile has the administrator's credential, which is generated at the first start.

@@ -97,7 +97,7 @@ func start(
 	if p.keys, err = f.keyring(s.EncryptionKeys); err != nil {
 		return nil, err
 	}
-	if err := s.adopt(f, p.keys); err != nil {
+	if err := s.adopt(f); err != nil {
 		return nil, err
 	}
 	deps, err := s.deps(p.keys, address, log)
@@ -158,12 +158,8 @@ func (p *platform) startConsole(
 	return nil
 }
 
-// adopt completes the settings of the applications service with what the data folder has: the signing keys of an older
-// platform, and the administrator.
-func (s *settings) adopt(f folder, keys *secret.Keyring) (err error) {
-	if s.Applications.AdoptKeys, err = f.formerKeys(keys); err != nil {
-		return err
-	}
+// adopt completes the settings of the applications service with the data folder's administrator.
+func (s *settings) adopt(f folder) (err error) {
 	if s.Applications.Bootstrap, err = f.administrator(s.Bootstrap); err != nil {
 		return err
 	}
@@ -212,9 +208,6 @@ func (p *platform) startServices(
 			defer cancel()
 			return unit.Warnings(), unit.Ready(ctx)
 		})
-	}
-	if err := f.forgetFormerKeys(); err != nil { // the applications service has adopted them
-		return nil, err
 	}
 	if err := stores.opened(s.stores()); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// tighten removes the access of other users to the folder and to the platform's files in it, which an older program,
-// an unpacked backup or an operator may have given. Files that are not the platform's stay as they are.
+// tighten removes the access of other users to the folder and to the platform's files in it, which an unpacked
+// backup or an operator may have given. Files that are not the platform's stay as they are.
 func (f folder) tighten(log *slog.Logger) error {
 	tightened, foreign := 0, 0
 	err := filepath.WalkDir(f.path, func(path string, entry fs.DirEntry, err error) error {
@@ -54,7 +54,7 @@ func own(name string) bool {
 		return first == "nats"
 	}
 	switch first {
-	case "VERSION", "LOCK", "jwks.json", storesFile, administratorFile, addressFile:
+	case "VERSION", "LOCK", storesFile, administratorFile, addressFile:
 		return true
 	}
 	for _, part := range []string{".key", ".sealed", ".db", ".db-wal", ".db-shm"} {

@@ -27,9 +27,6 @@ func rotate(ctx context.Context, s settings, f folder, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := f.resealFormerKeys(keys); err != nil {
-		return err
-	}
 	state, err := f.readStores()
 	if err != nil {
 		return err
@@ -92,17 +89,4 @@ func (f folder) ownKeys() ([]string, error) {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	return strings.Split(strings.TrimSpace(string(text)), ","), nil
-}
-
-// resealFormerKeys seals signingFile again, if there is one.
-func (f folder) resealFormerKeys(keys *secret.Keyring) error {
-	former, err := f.formerKeys(keys)
-	if err != nil || former == nil {
-		return err
-	}
-	private, err := former.PrivateJWKS()
-	if err != nil {
-		return err
-	}
-	return f.replace(signingFile, keys.Seal(private, []byte(signingFile)))
 }

@@ -24,8 +24,7 @@ type stores struct {
 
 // storeState is the state of one store.
 type storeState struct {
-	Losses int64 `json:"losses"`             // how often older programs accepted its loss
-	First  int64 `json:"first_id,omitempty"` // smallest id after the last loss or restore; see restored
+	First int64 `json:"first_id,omitempty"` // smallest id after the last loss or restore; see restored
 	// Open is true while the store is open, and after the platform was killed. Then a SQLite file has its log beside
 	// it.
 	Open bool `json:"open"`
@@ -36,26 +35,19 @@ const (
 	natsStore  = "nats" // the events
 )
 
-// oldStores are the stores of folders without a stores.json, in the order in which their first start made them.
-var oldStores = []string{natsStore, "users", "organization"}
-
-// firstID is the smallest id after the last loss or restore. Older programs raised ids by 2^44 for each loss: a store
-// never gives out so many; at 10,000 a second that takes 55 years.
-func (s *storeState) firstID() int64 { return s.First + s.Losses<<44 }
-
 // restored makes a store that was restored, or whose loss was accepted, give out no id that it has given out before:
 // others still know those ids, tokens too. They are less than the milliseconds since 2026 times 1024, because no store
-// gives out a million ids a second for long, or else follow the losses that older programs counted.
+// gives out a million ids a second for long. If the clock says less than at the last loss, they are less than 2^44 more
+// than those began with: at 10,000 a second that takes 55 years.
 func (s *storeState) restored(now time.Time) {
 	first := now.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).Milliseconds() << 10
-	if least := s.firstID(); first <= least {
-		first = least + 1<<44
+	if first <= s.First {
+		first = s.First + 1<<44
 	}
-	s.First, s.Losses, s.Open = first, 0, false
+	s.First, s.Open = first, false
 }
 
-// readStores reads the file. A folder from an older program has none: then the stores that exist say what it would
-// contain.
+// readStores reads the file. A folder in which no platform has started has none.
 func (f folder) readStores() (*stores, error) {
 	s := &stores{folder: f, Stores: map[string]*storeState{}}
 	text, err := os.ReadFile(f.join(storesFile))
@@ -72,21 +64,7 @@ func (f folder) readStores() (*stores, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	for i, name := range slices.Backward(oldStores) {
-		if i == 0 && len(s.Stores) == 0 {
-			break // only an event store: the first start was interrupted
-		}
-		if len(s.Stores) > 0 || f.lookAt(name) != isMissing || f.hasConsumerOf(name) {
-			s.Stores[name] = &storeState{}
-		}
-	}
 	return s, nil
-}
-
-// hasConsumerOf reports whether a service has ever followed the events of this folder.
-func (f folder) hasConsumerOf(service string) bool {
-	consumers, _ := os.ReadDir(f.join(streamFolder, "obs"))
-	return slices.ContainsFunc(consumers, func(c fs.DirEntry) bool { return strings.HasPrefix(c.Name(), service+"-") })
 }
 
 const (
@@ -210,7 +188,7 @@ func (s *stores) set(names []string, open bool) error {
 // firstID is the smallest id that a store may give out; 0 if it was never lost.
 func (s *stores) firstID(name string) int64 {
 	if state := s.Stores[name]; state != nil {
-		return state.firstID()
+		return state.First
 	}
 	return 0
 }

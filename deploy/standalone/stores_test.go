@@ -84,16 +84,6 @@ func TestLostStores(t *testing.T) {
 			remove(t, dir, "organization.db")
 		}},
 		"events gone": {"nats", "IDP_EVENTS is missing", func(t *testing.T, dir string) { remove(t, dir, "nats") }},
-		"of an old program, users gone": {"users", "users.db is missing", func(t *testing.T, dir string) {
-			remove(t, dir, "users.db", storesFile)
-		}},
-		"of an old program, organization gone": {"organization", "organization.db is missing",
-			func(t *testing.T, dir string) {
-				remove(t, dir, "organization.db", storesFile)
-			}},
-		"of an old program, events gone": {"nats", "IDP_EVENTS is missing", func(t *testing.T, dir string) {
-			remove(t, dir, "nats", storesFile)
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +131,7 @@ func TestNewStores(t *testing.T) {
 	remove(t, dir, "organization.db")
 	startPlatform(t, dir).stop()
 
-	remove(t, dir, storesFile) // as older programs leave the folder
+	remove(t, dir, storesFile)
 	startPlatform(t, dir).stop()
 	assert.FileExists(t, filepath.Join(dir, storesFile))
 

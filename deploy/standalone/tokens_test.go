@@ -6,20 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/clock"
-	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // unverified is a token's header and claims.
@@ -41,38 +35,6 @@ func status(t *testing.T, c *child, token, path string) int {
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	return response.StatusCode
-}
-
-// A folder from before there was an applications service can still be used: its keys sign, and its tokens are valid.
-func TestFolderWithFormerSigningKeys(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	key, err := auth.GenerateKey()
-	require.NoError(t, err)
-	private, err := auth.NewKeys(key).PrivateJWKS()
-	require.NoError(t, err)
-	encryption := secret.NewKey()
-	keys, err := secret.ParseKeyring(encryption)
-	require.NoError(t, err)
-	for name, text := range map[string]string{
-		"VERSION": "1", "encryption.key": encryption.Reveal(),
-		"signing.sealed": keys.Seal(private, []byte("signing.sealed")), "jwks.json": "{}",
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600))
-	}
-	former, err := auth.NewSigner("idplatform", auth.NewKeys(key), clock.System)
-	require.NoError(t, err)
-	old, err := former.Mint(auth.Claims{Subject: "admin", ClientID: "admin", Tenant: "acme", Scopes: auth.AllScopes,
-		TTL: time.Hour})
-	require.NoError(t, err)
-
-	c := startPlatform(t, dir)
-	assert.Equal(t, http.StatusOK, status(t, c, old, "/v1/users"))
-	header, _ := unverified(t, c.token())
-	assert.Equal(t, key.ID, header["kid"])
-	for _, name := range []string{"signing.sealed", "jwks.json"} {
-		assert.NoFileExists(t, filepath.Join(dir, name))
-	}
 }
 
 // Tokens that were issued before the public URL was set, or at another address, stay valid.

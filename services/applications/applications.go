@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/picture"
@@ -33,9 +32,6 @@ type Config struct {
 	Tokens TokenConfig `mapstructure:"tokens"`
 
 	Bootstrap Bootstrap `mapstructure:"-"` // set at the top level, as bootstrap.client_id
-
-	// AdoptKeys are existing signing keys to start with; nil: the service generates one.
-	AdoptKeys *auth.Keys `mapstructure:"-"`
 }
 
 // DefaultConfig is the configuration that the service starts with.

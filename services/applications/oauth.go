@@ -50,7 +50,7 @@ func (c Config) tokens(
 		return nil, nil, err
 	}
 	keys, err := signing.Open(ctx, signing.Config{
-		Store: d.Store, Issuer: d.PublicURL, Every: c.Tokens.RotateEvery, Adopt: c.AdoptKeys, Log: d.Log,
+		Store: d.Store, Issuer: d.PublicURL, Every: c.Tokens.RotateEvery, Log: d.Log,
 		OnEnd: ended.Key,
 	})
 	if err != nil {

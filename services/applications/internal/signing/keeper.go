@@ -20,7 +20,6 @@ type Config struct {
 	Store  *docstore.Store
 	Issuer string        // iss of the tokens
 	Every  time.Duration // how long a key signs before the next one does
-	Adopt  *auth.Keys    // existing keys that a new ring starts with; nil: a generated key
 	Log    *slog.Logger
 
 	// OnEnd is called in the transaction that removes a key whose tokens have not expired, with the key's id.
@@ -68,20 +67,15 @@ func Open(ctx context.Context, c Config) (*Keeper, error) {
 
 // begin stores a ring unless one is stored.
 func (k *Keeper) begin(ctx context.Context) error {
-	first := k.Adopt
-	if first == nil {
-		made, err := auth.GenerateKey()
-		if err != nil {
-			return err
-		}
-		keys := auth.NewKeys(made)
-		first = &keys
+	first, err := auth.GenerateKey()
+	if err != nil {
+		return err
 	}
-	err := docstore.Do(ctx, k.Store, func(tx *docstore.Tx) error {
+	err = docstore.Do(ctx, k.Store, func(tx *docstore.Tx) error {
 		if _, err := rings.Find(ctx, tx, ringID); !apperr.IsNotFound(err) {
 			return err
 		}
-		r, err := newRing(*first, tx.Now)
+		r, err := newRing(first, tx.Now)
 		if err != nil {
 			return err
 		}

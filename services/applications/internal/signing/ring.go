@@ -62,15 +62,10 @@ var rings = docstore.Define(docstore.Schema[ring]{
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{rings.Def()} }
 
-// newRing makes a ring of existing keys. The first of them signs.
-func newRing(keys auth.Keys, now clock.Time) (*ring, error) {
-	r := &ring{Meta: docstore.Meta{ID: ringID}}
-	for _, id := range keys.IDs() {
-		r.Keys = append(r.Keys, Key{ID: id, TimeCreated: now, TimeActive: now, TimeEnd: now.Add(keptAfter)})
-	}
-	slices.Reverse(r.Keys)
-	r.Keys[len(r.Keys)-1].TimeEnd = clock.Time{}
-	return r, r.seal(keys)
+// newRing makes a ring of one key.
+func newRing(key auth.Key, now clock.Time) (*ring, error) {
+	r := &ring{Meta: docstore.Meta{ID: ringID}, Keys: []Key{{ID: key.ID, TimeCreated: now, TimeActive: now}}}
+	return r, r.seal(auth.NewKeys(key))
 }
 
 func (r *ring) seal(keys auth.Keys) error {

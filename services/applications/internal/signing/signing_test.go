@@ -203,29 +203,6 @@ func TestKeysAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "20 keys are published already")
 }
 
-func TestAdoptedKeys(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	signs, err := auth.GenerateKey()
-	require.NoError(t, err)
-	former, err := auth.GenerateKey()
-	require.NoError(t, err)
-	adopted := auth.NewKeys(signs).Add(former)
-	c := w.config()
-	c.Adopt = &adopted
-	k, err := signing.Open(t.Context(), c)
-	require.NoError(t, err)
-	require.Equal(t, adopted.IDs(), k.Signer().Keys().IDs())
-	other := auth.NewKeys(former)
-	c.Adopt = &other
-	k, err = signing.Open(t.Context(), c)
-	require.NoError(t, err)
-	require.Equal(t, adopted.IDs(), k.Signer().Keys().IDs(), "an existing ring is kept")
-	w.clock.Advance(auth.MaxTokenTTL + auth.Leeway)
-	w.refresh(k)
-	require.Equal(t, []string{signs.ID}, k.Signer().Keys().IDs())
-}
-
 // Tokens that were issued under another public URL stay valid until they expire.
 func TestEarlierIssuers(t *testing.T) {
 	t.Parallel()
