@@ -94,7 +94,7 @@ func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) 
 	var running sync.WaitGroup
 	for _, f := range []*intake{
 		{Consumer: consumer, stream: EventStream, subjects: c.Subjects},
-		{Consumer: consumer, stream: DeadLetterStream, subjects: ofTenants(replaySubject(c.Name))},
+		{Consumer: consumer, stream: DeadLetterStream, subjects: []string{replaySubject(c.Name) + ".*"}},
 	} {
 		running.Go(func() { f.run(taking, handling) })
 	}

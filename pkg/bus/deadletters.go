@@ -16,7 +16,7 @@ import (
 
 // An event that could not be handled is kept on idp.deadletters.parked.<consumer>.<tenant>. A replay copies it to
 // idp.deadletters.replay.<consumer>.<tenant>, which only that consumer reads besides its events. So a replay reaches no
-// other consumer. Earlier versions left out the tenant; what they parked is read like the rest.
+// other consumer.
 const (
 	deadLettersPrefix = "idp.deadletters."
 
@@ -29,9 +29,6 @@ const (
 
 func parkedSubject(consumer string) string { return deadLettersPrefix + "parked." + consumer }
 func replaySubject(consumer string) string { return deadLettersPrefix + "replay." + consumer }
-
-// ofTenants is what selects messages with such a subject of any tenant, also those of earlier versions.
-func ofTenants(subject string) []string { return []string{subject, subject + ".*"} }
 
 // ofTenant is such a subject for an event's tenant.
 func ofTenant(subject, event string) string {

@@ -83,7 +83,7 @@ func (q DeadLetters) reader(ctx context.Context, stream jetstream.Stream, from u
 		consumer = "*"
 	}
 	config := jetstream.ConsumerConfig{
-		FilterSubjects: ofTenants(parkedSubject(consumer)), AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true,
+		FilterSubject: parkedSubject(consumer) + ".*", AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true,
 		MemoryStorage: true, Replicas: 1, InactiveThreshold: requestTimeout, DeliverPolicy: jetstream.DeliverAllPolicy,
 	}
 	switch {

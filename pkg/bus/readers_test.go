@@ -321,48 +321,6 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 	}
 }
 
-// A push consumer made by a reader of an earlier version delivers to a subject of the reader's choice.
-func TestAReadersPushConsumerIsReplaced(t *testing.T) {
-	t.Parallel()
-	x := newBox(t)
-	b := x.connect(t, Config{})
-	for _, s := range []jetstream.StreamConfig{{Name: EventStream, Subjects: []string{"idp.events.>"}}} {
-		_, err := b.js.CreateStream(t.Context(), s)
-		require.NoError(t, err)
-	}
-	old, err := b.js.CreateOrUpdatePushConsumer(t.Context(), EventStream, jetstream.ConsumerConfig{
-		Durable: ReaderConsumer, DeliverSubject: "idp.check.organization.x", AckPolicy: jetstream.AckExplicitPolicy})
-	require.NoError(t, err)
-	acked := make(chan struct{})
-	consuming, err := old.Consume(func(m jetstream.Msg) {
-		if meta, err := m.Metadata(); err == nil && meta.Sequence.Stream <= 3 {
-			require.NoError(t, m.DoubleAck(t.Context()))
-			if meta.Sequence.Stream == 3 {
-				close(acked)
-			}
-		}
-	})
-	require.NoError(t, err)
-	publish(t, b, message("1", 1), message("2", 1), message("3", 1), message("4", 1), message("5", 1))
-	receive(t, acked)
-	consuming.Stop()
-
-	b.EnsureStreams(t.Context())
-	require.NoError(t, b.Ready())
-	consumer, err := b.js.Consumer(t.Context(), EventStream, ReaderConsumer)
-	require.NoError(t, err)
-	m, err := consumer.Next(jetstream.FetchMaxWait(patient))
-	require.NoError(t, err)
-	require.Equal(t, message("4", 1).Payload, m.Data(), "it continues where the reader was")
-
-	// A pull consumer keeps its place and its filter.
-	require.NoError(t, m.DoubleAck(t.Context()))
-	require.NoError(t, b.ensureStreams(t.Context()))
-	m, err = consumer.Next(jetstream.FetchMaxWait(patient))
-	require.NoError(t, err)
-	require.Equal(t, message("5", 1).Payload, m.Data())
-}
-
 // A NATS with the configuration of an earlier version had everything in the default account. docker-compose.yml moves
 // the folder.
 func TestEventsOfTheAccountBefore(t *testing.T) {

@@ -161,7 +161,7 @@ func (b *Bus) ParkedEvents(ctx context.Context, tenant string) (map[string]uint6
 	if err != nil {
 		return nil, fmt.Errorf("look at the stream: %w", err)
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(deadLettersSubject("*.*", tenant)))
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(deadLettersPrefix+"*.*."+tenant))
 	if err != nil {
 		return nil, fmt.Errorf("look at the dead letters: %w", err)
 	}
@@ -178,13 +178,8 @@ func (b *Bus) DropDeadLetters(ctx context.Context, tenant, queue string, upTo ui
 	if err != nil {
 		return fmt.Errorf("look at the stream: %w", err)
 	}
-	return stream.Purge(ctx, jetstream.WithPurgeSubject(deadLettersSubject(queue, tenant)),
+	return stream.Purge(ctx, jetstream.WithPurgeSubject(deadLettersPrefix+queue+"."+tenant),
 		jetstream.WithPurgeSequence(upTo+1))
-}
-
-// deadLettersSubject is the subject of a queue of a tenant's dead letters; without a tenant that of earlier versions.
-func deadLettersSubject(queue, tenant string) string {
-	return strings.TrimSuffix(deadLettersPrefix+queue+"."+tenant, ".")
 }
 
 // StreamSize returns how many bytes a stream takes, and its first place.
@@ -256,10 +251,8 @@ func stored(m jetstream.Msg, place uint64) Stored {
 // storedOf reads a message's subject.
 func storedOf(subject string) Stored {
 	if queue, ok := strings.CutPrefix(subject, deadLettersPrefix); ok {
-		if words := strings.SplitN(queue, ".", 3); len(words) == 3 { // kind, consumer, tenant
-			return Stored{Tenant: words[2], Rest: words[0] + "." + words[1]}
-		}
-		return Stored{Rest: queue}
+		end := strings.LastIndexByte(queue, '.') // after kind and consumer
+		return Stored{Tenant: queue[end+1:], Rest: queue[:max(end, 0)]}
 	}
 	_, rest, _ := strings.Cut(strings.TrimPrefix(subject, "idp."), ".") // events or subscriptions
 	tenant, rest, _ := strings.Cut(rest, ".")

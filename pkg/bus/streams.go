@@ -102,51 +102,21 @@ func (b *Bus) ensureStreams(ctx context.Context) error {
 	return nil
 }
 
-// ensureReader creates the readers' consumer. One made by a reader of an earlier version stays, with its place and
-// filter, if it is a pull consumer like this one. A push consumer is removed: its maker chose the subject where the
-// server publishes.
+// ensureReader creates the readers' consumer, unless there is one: that has its place, and may have been made again
+// with another start.
 func (b *Bus) ensureReader(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	want := jetstream.ConsumerConfig{
+	_, err := b.js.Consumer(ctx, EventStream, ReaderConsumer)
+	if !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return err
+	}
+	_, err = b.js.CreateOrUpdateConsumer(ctx, EventStream, jetstream.ConsumerConfig{
 		Durable: ReaderConsumer, AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1,
 		MaxAckPending: maxReaderPending,
 		Description:   "For readers of the events: pull and acknowledge",
-	}
-	have, err := b.readerConsumer(ctx)
-	if err != nil {
-		return err
-	}
-	if have != nil {
-		if have.Config.DeliverSubject == "" && have.Config.Durable != "" && have.Config.AckPolicy == want.AckPolicy {
-			return nil
-		}
-		want.DeliverPolicy, want.OptStartSeq = jetstream.DeliverByStartSequencePolicy, have.AckFloor.Stream+1
-		if err := b.js.DeleteConsumer(ctx, EventStream, ReaderConsumer); err != nil {
-			return err
-		}
-	}
-	_, err = b.js.CreateOrUpdateConsumer(ctx, EventStream, want)
+	})
 	return err
-}
-
-// readerConsumer returns the consumer's description; nil if there is none.
-func (b *Bus) readerConsumer(ctx context.Context) (*jetstream.ConsumerInfo, error) {
-	pull, err := b.js.Consumer(ctx, EventStream, ReaderConsumer)
-	if err == nil {
-		return pull.CachedInfo(), nil
-	}
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return nil, nil
-	}
-	if !errors.Is(err, jetstream.ErrNotPullConsumer) {
-		return nil, err
-	}
-	push, err := b.js.PushConsumer(ctx, EventStream, ReaderConsumer)
-	if err != nil {
-		return nil, err
-	}
-	return push.CachedInfo(), nil
 }
 
 // SubscriberPermissions are the subjects that the NATS user of a subscription may use: those of its own events and of

@@ -116,10 +116,6 @@ func TestReplayOfADeadLetter(t *testing.T) {
 	})
 	require.NoError(t, err)
 	park(t, s, "test-things", "7")
-	parked, err := s.Deps.Bus.JetStream().Stream(t.Context(), bus.DeadLetterStream)
-	require.NoError(t, err)
-	m, err := parked.GetLastMsgForSubject(t.Context(), "idp.deadletters.parked.test-things.globex")
-	require.NoError(t, err)
 	letter := admin.Get(deadLettersPath).Object()["items"].([]any)[0].(object)
 	path := deadLettersPath + "/" + id(letter)
 	admin.Post(path+"/replay?dry_run=true", nil).OK(nil)
@@ -130,14 +126,6 @@ func TestReplayOfADeadLetter(t *testing.T) {
 	case <-time.After(patient):
 		t.Fatal("it was not replayed")
 	}
-	require.Empty(t, admin.Get(deadLettersPath).Object()["items"])
-
-	// Earlier versions left the tenant out of the subject.
-	publishParked(t, s, "idp.deadletters.parked.test-things", "globex", m.Data)
-	replayed, err := s.Deps.Bus.Replay(t.Context(), "test-things")
-	require.NoError(t, err)
-	require.Equal(t, 1, replayed)
-	require.Equal(t, "globex", (<-handled).Tenant)
 	require.Empty(t, admin.Get(deadLettersPath).Object()["items"])
 }
 
@@ -189,7 +177,7 @@ func TestLargeDeadLetters(t *testing.T) {
 	large, err := json.Marshal(strings.Repeat("x", 3<<20))
 	require.NoError(t, err)
 	for range 2 {
-		_, err := s.Deps.Bus.JetStream().Publish(t.Context(), "idp.deadletters.parked.users-a", large)
+		_, err := s.Deps.Bus.JetStream().Publish(t.Context(), "idp.deadletters.parked.users-a.acme", large)
 		require.NoError(t, err)
 	}
 	items := admin.Get(deadLettersPath).Object()["items"].([]any)

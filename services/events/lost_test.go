@@ -2,10 +2,7 @@ package events_test
 
 import (
 	"net/http"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -139,18 +136,4 @@ func TestCursorsOfLostEvents(t *testing.T) {
 	require.Equal(t, append([]any{"1"}, again...), recordsOf(c.Get("/v1/events?after="+next)))
 	require.Equal(t, again, recordsOf(in(replica(t, s), "acme").Get("/v1/events?after="+kept)))
 	c.Get("/v1/events?after="+lost+"x").Problem(http.StatusBadRequest, "invalid_parameters", "query.after")
-}
-
-// Cursors of earlier versions are valid: their epoch has whole seconds, and they have no mark of their event.
-func TestCursorsOfEarlierVersions(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	c := in(s, "acme")
-	parts := strings.Split(c.Get("/v1/events?after=now").Object()["next"].(string), ".")
-	tell(t, s, "acme", "1", 1, "created")
-	awaitFeed(t, c, 1)
-	created, err := strconv.ParseInt(parts[0], 36, 64)
-	require.NoError(t, err)
-	former := strconv.FormatInt(created/int64(time.Second), 36) + "." + parts[1]
-	require.Equal(t, []any{"1"}, recordsOf(c.Get("/v1/events?after="+former)))
 }

@@ -84,12 +84,9 @@ func (g *guided) upkeep() {
 func (g *guided) tell(tenant, action string, record object) string {
 	g.t.Helper()
 	eventID := fmt.Sprint("event-", g.told.Add(1))
-	sequence := record["version"].(int)
-	if !g.old {
-		sequence *= 10
-		if action == "deleted" {
-			sequence += 10
-		}
+	sequence := 10 * record["version"].(int)
+	if action == "deleted" {
+		sequence += 10
 	}
 	payload, err := json.Marshal(object{
 		"specversion": "1.0", "id": eventID, "source": "/users", "type": "idp.user." + action, "subject": record["id"],

@@ -209,54 +209,20 @@ func TestDynamicStalePage(t *testing.T) {
 		}, []string{"1", "2"}},
 		"an event is to come": {func(g *guided) { g.put("1", object{"level": 1}) }, []string{"1", "2"}},
 	} {
-		for _, old := range []bool{false, true} {
-			t.Run(name+map[bool]string{true: ", without sequences"}[old], func(t *testing.T) {
-				t.Parallel()
-				g := guide(t, 0)
-				g.age(old)
-				for user, level := range map[string]int{"1": 9, "2": 9, "3": 1} {
-					g.put(user, object{"level": level})
-				}
-				addObject(t, g.Client, "company")
-				n := g.dynamic("high", "user.level > 5")
-				g.once("records", func() { c.meanwhile(g) })
-				g.upkeep()
-				require.ElementsMatch(t, c.want, g.usersOf(n, ""))
-				verify(t, g.Service)
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := guide(t, 0)
+			for user, level := range map[string]int{"1": 9, "2": 9, "3": 1} {
+				g.put(user, object{"level": level})
+			}
+			addObject(t, g.Client, "company")
+			n := g.dynamic("high", "user.level > 5")
+			g.once("records", func() { c.meanwhile(g) })
+			g.upkeep()
+			require.ElementsMatch(t, c.want, g.usersOf(n, ""))
+			verify(t, g.Service)
+		})
 	}
-}
-
-// Events of a version whose sequence was the record's version are ordered before the new ones.
-func TestUsersServiceIsUpgraded(t *testing.T) {
-	t.Parallel()
-	g := guide(t, 0)
-	addObject(t, g.Client, "company")
-	high := g.dynamic("high", "user.level > 5")
-	g.age(true)
-	for user, level := range map[string]int{"1": 9, "2": 9, "3": 1} {
-		g.put(user, object{"level": level})
-	}
-	g.upkeep()
-	g.change("updated", "3", object{"level": 9})
-	g.expel("2")
-	require.ElementsMatch(t, []string{"1", "3"}, g.usersOf(high, ""))
-
-	g.age(false)
-	g.change("updated", "1", object{"level": 1})
-	require.Equal(t, []string{"3"}, g.usersOf(high, ""))
-	g.age(true)
-	g.hear(g.tell("acme", "updated", object{"id": "1", "version": 1, "level": 9}))
-	require.Equal(t, []string{"3"}, g.usersOf(high, ""), "a late event of the old version changes nothing")
-	g.age(false)
-	g.Patch(node(high), object{"condition": "user.level < 9"}).OK(nil)
-	g.upkeep()
-	require.Equal(t, []string{"1"}, g.usersOf(high, ""), "a page with sequences")
-	g.change("updated", "3", object{"level": 1})
-	g.expel("1")
-	require.Equal(t, []string{"3"}, g.usersOf(high, ""))
-	verify(t, g.Service)
 }
 
 // The node is changed while a page of users is being read.

@@ -100,7 +100,6 @@ type people struct {
 	mu    sync.Mutex
 	users map[string]object // by id; the record
 	asked int
-	old   bool // a version in which events had no sequence of their own: it is the record's version
 
 	// called after a question was answered, before the answer is sent; may be nil
 	meanwhile func(ctx context.Context, question string) error
@@ -134,13 +133,6 @@ func withPeople(t testing.TB, n int) (*testkit.Service, *testkit.Client, *people
 	}
 	p.answer(t, s.Deps.Bus)
 	return s, c, p
-}
-
-// age sets whether the users service is of the version in which events had no sequence of their own.
-func (p *people) age(old bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.old = old
 }
 
 // put creates or changes a user.
@@ -187,12 +179,12 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 		After     string   `json:"after"`
 		Limit     int      `json:"limit"`
 		Users     []object `json:"users"`
-		Sequences []int    `json:"sequences,omitempty"`
+		Sequences []int    `json:"sequences"`
 		Next      string   `json:"next"`
 	}
 	require.NoError(t, testkit.AnswerFor(b, "users", "records", func(ctx context.Context, q page) (page, error) {
 		p.mu.Lock()
-		q.Users = []object{}
+		q.Users, q.Sequences = []object{}, []int{}
 		for _, id := range p.sorted() {
 			if id <= q.After {
 				continue
@@ -202,9 +194,7 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 				break
 			}
 			q.Users = append(q.Users, p.users[id])
-			if !p.old {
-				q.Sequences = append(q.Sequences, 10*p.users[id]["version"].(int))
-			}
+			q.Sequences = append(q.Sequences, 10*p.users[id]["version"].(int))
 		}
 		p.mu.Unlock()
 		return q, p.behind(ctx, "records")

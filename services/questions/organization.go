@@ -105,12 +105,11 @@ type Node struct {
 	ParentID   string `json:"parent_id"`
 	ObjectCode string `json:"object_code"`
 	Sequence   int64  `json:"sequence"` // as a CoreObject's
-	// An older version of the service leaves them out.
-	Code      string `json:"code,omitempty"`
-	Status    string `json:"status,omitempty"`
-	IsPointer string `json:"is_pointer,omitempty"`
-	IsDynamic string `json:"is_dynamic,omitempty"`
-	Version   int64  `json:"version,omitempty"`
+	Code       string `json:"code,omitempty"`
+	Status     string `json:"status,omitempty"`
+	IsPointer  string `json:"is_pointer,omitempty"`
+	IsDynamic  string `json:"is_dynamic,omitempty"`
+	Version    int64  `json:"version,omitempty"`
 	// RFC 3339
 	TimeCreated string `json:"time_created,omitempty"`
 }

@@ -39,8 +39,7 @@ type RecordsPage struct {
 type Records struct {
 	Users []json.RawMessage `json:"users"`
 	// Sequences has, for each user, the sequence of the first event with the user's present state: events with a
-	// lower sequence are outdated. An older version of the service, which has no sequences, leaves it out; then the
-	// versions of the records count.
+	// lower sequence are outdated.
 	Sequences []int64 `json:"sequences"`
 	Next      string  `json:"next"`
 }

@@ -176,7 +176,7 @@ func (a *arrivals) leave(key string, l *lane) {
 // addRuns stores the runs of events that are delivered to a function.
 func (s *Functions) addRuns(ctx context.Context, f *Function, events []bus.Event) error {
 	err := s.tryAddRuns(ctx, f, events, false)
-	if apperr.KindOf(err) == apperr.AlreadyExists { // a run that a replayed event has made, or an earlier version
+	if apperr.KindOf(err) == apperr.AlreadyExists { // a run that a replayed event has made
 		err = s.tryAddRuns(ctx, f, events, true)
 	}
 	return err

@@ -45,8 +45,7 @@ func gateIDs(bucketID string) []string {
 	return ids
 }
 
-// shutGates makes all transactions fail or run again that depend on a gate of the bucket at its present version. It
-// adds the gates of a bucket that has none.
+// shutGates makes all transactions fail or run again that depend on a gate of the bucket at its present version.
 func shutGates(ctx context.Context, tx *docstore.Tx, bucket *Bucket) error {
 	ids := gateIDs(bucket.ID)
 	found, err := gates.LoadMany(ctx, tx, ids)
@@ -59,10 +58,7 @@ func shutGates(ctx context.Context, tx *docstore.Tx, bucket *Bucket) error {
 			return err
 		}
 	}
-	if len(found) > 0 {
-		return nil
-	}
-	return addGates(ctx, tx, bucket)
+	return nil
 }
 
 func addGates(ctx context.Context, tx *docstore.Tx, bucket *Bucket) error {

@@ -240,14 +240,7 @@ func bucketFor(ctx context.Context, tx *docstore.Tx, name, id string) (Settings,
 	if err != nil {
 		return Settings{}, err
 	}
-	if err := b.usable(); err != nil {
-		return Settings{}, err
-	}
-	_, err = gates.Find(ctx, tx.Peek(), gateID(b.ID, head))
-	if apperr.IsNotFound(err) { // the bucket was created before there were gates
-		err = addGates(ctx, tx, b)
-	}
-	return b.Settings, err
+	return b.Settings, b.usable()
 }
 
 // change replaces the value of a loaded object. It keeps the former state if the bucket has a history.

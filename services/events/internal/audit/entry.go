@@ -137,7 +137,7 @@ func (e *Entry) denied(data json.RawMessage) {
 	var told struct {
 		Record struct {
 			Operation string `json:"operation"`
-			Record    string `json:"record"` // "" in events of earlier versions
+			Record    string `json:"record"`
 			Actor     string `json:"actor"`
 			Address   string `json:"address"`
 			Reason    string `json:"reason"`

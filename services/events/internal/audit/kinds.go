@@ -77,28 +77,3 @@ func noteKinds(ctx context.Context, tx *docstore.Tx, list []*Entry) error {
 	}
 	return err
 }
-
-// learnKinds notes the kinds of logs that an earlier version of the program has written. It reads such a log once.
-func learnKinds(ctx context.Context, s *docstore.Store) error {
-	return entries.EachTenant(ctx, s, func(ctx context.Context) error {
-		if known, err := kindsOf(ctx, s); err != nil || known != nil {
-			return err
-		}
-		seen := map[kind]*Entry{}
-		err := entries.Each(ctx, s, docstore.Filter{}, func(doc Doc) error {
-			entry, err := doc.Value()
-			if err == nil {
-				seen[entry.kind()] = entry
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		var list []*Entry
-		for _, entry := range seen {
-			list = append(list, entry)
-		}
-		return docstore.Do(ctx, s, func(tx *docstore.Tx) error { return noteKinds(ctx, tx, list) })
-	})
-}

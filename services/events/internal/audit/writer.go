@@ -118,9 +118,6 @@ func Written(ctx context.Context, store *docstore.Store, events *feed.Feed) (uin
 
 // take makes this replica the writer, and returns where to begin.
 func (w *Writer) take(ctx context.Context) (place, error) {
-	if err := learnKinds(ctx, w.store); err != nil {
-		return place{}, err
-	}
 	_, epoch, err := w.feed.End()
 	if err != nil {
 		return place{}, err

@@ -27,7 +27,7 @@ func TestCommand(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, b.Close(context.Background())) })
 	b.EnsureStreams(t.Context())
 	for n := range 250 {
-		m := nats.NewMsg(fmt.Sprint("idp.deadletters.parked.c", n%2))
+		m := nats.NewMsg(fmt.Sprintf("idp.deadletters.parked.c%d.acme", n%2))
 		m.Header.Set("Idp-Original-Subject", "idp.events.acme.user.created")
 		m.Header.Set("Idp-Tries", "10")
 		m.Data = []byte(`{"subject":"7"}`)

@@ -133,7 +133,7 @@ func (l *Log) again(ctx context.Context, id, record string, d Delivery) (Deliver
 		again := d
 		again.Status, again.Tries, again.NextTry, again.Error, again.ResponseCode = Retrying, 0, tx.Now, "", 0
 		again.Again = doc.Revision()
-		found, err := rows.LoadMany(ctx, tx, []string{rowID(id, d.EventID), formerRowID(id, d.Place)})
+		found, err := rows.LoadMany(ctx, tx, []string{rowID(id, d.EventID)})
 		if err != nil {
 			return Delivery{}, err
 		}

@@ -66,11 +66,6 @@ var rows = docstore.Define(docstore.Schema[row]{
 // rowID is the id of the row of an event.
 func rowID(subscription, event string) string { return subscription + "." + event }
 
-// formerRowID is the id that the row of an event has if an earlier version made it.
-func formerRowID(subscription string, place uint64) string {
-	return fmt.Sprintf("%s.%d", subscription, place)
-}
-
 // block has up to perBlock deliveries that have ended. With a document for each, most writes of a fast subscription
 // would be for them.
 type block struct {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sort"
-	"strconv"
 	"sync"
 	"time"
 
@@ -35,7 +34,6 @@ type Feed struct {
 
 	mu     sync.Mutex
 	epoch  string   // identifies the stream; "" before Run has found it
-	former string   // the same in the form of earlier versions, which stored places and cursors may have
 	turn   int      // grows when the stream is another one, or has lost its newest events
 	recent []*Event // the newest events, oldest first
 	bytes  int
@@ -139,7 +137,6 @@ func (f *Feed) resume(info *jetstream.StreamInfo, holds bool) (from uint64) {
 	state := info.State
 	epoch := bus.Epoch(info)
 	f.keeps = info.Config.MaxAge
-	f.former = strconv.FormatInt(bus.MadeAt(info).Unix(), 36)
 	if !holds || f.epoch != epoch || state.FirstSeq > f.last+1 || state.LastSeq < f.last {
 		f.epoch, f.recent, f.bytes = epoch, nil, 0
 		f.turn++
@@ -230,7 +227,7 @@ func (f *Feed) Keeps() time.Duration {
 func (f *Feed) IsEpoch(epoch string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return epoch != "" && (epoch == f.epoch || epoch == f.former)
+	return epoch != "" && epoch == f.epoch
 }
 
 // Await waits until the end of the stream is known.

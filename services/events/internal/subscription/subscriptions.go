@@ -147,7 +147,7 @@ func filterCost(filter string) int64 {
 	}
 	program, err := Filters.Cached(filter)
 	if err != nil {
-		return 0 // an earlier version accepted it; it selects nothing
+		return 0 // it selects nothing
 	}
 	return program.Cost()
 }

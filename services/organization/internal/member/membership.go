@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"regexp"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -126,8 +125,7 @@ type Deps struct {
 // Members are the use cases.
 type Members struct {
 	Deps
-	enlisted atomic.Bool     // see enlist
-	costs    together[int64] // of conditions, by tenant: an import tells an event for each of its users
+	costs together[int64] // of conditions, by tenant: an import tells an event for each of its users
 }
 
 // New makes the use cases.

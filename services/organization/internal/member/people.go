@@ -43,14 +43,10 @@ func departed(ctx context.Context, r docstore.Reader, ids []string) (map[string]
 	return gone, nil
 }
 
-// outdated reports whether a user's record with a later sequence was handled, or the user was deleted at this sequence.
-func outdated(p *person, sequence int64) bool {
-	return p != nil && (p.Sequence > sequence || p.Sequence == sequence && p.Gone)
-}
+// outdated reports whether a user's record with a later sequence was handled.
+func outdated(p *person, sequence int64) bool { return p != nil && p.Sequence > sequence }
 
-// advance notes that a user's record with a sequence is being handled. It returns false if a later one was handled, or
-// the user was deleted at this sequence: in earlier versions an event's sequence was the record's version, and a
-// deletion had that of the last change. All new sequences are greater than those.
+// advance notes that a user's record with a sequence is being handled. It returns false if a later one was handled.
 func advance(
 	ctx context.Context, tx *docstore.Tx, known map[string]*person, id string, sequence int64, gone bool,
 ) (bool, error) {
@@ -59,7 +55,7 @@ func advance(
 		_, err := people.Insert(ctx, tx, &person{Meta: docstore.Meta{ID: id}, Sequence: sequence, Gone: gone})
 		return true, err
 	}
-	if p.Sequence > sequence || p.Sequence == sequence && p.Gone && !gone {
+	if outdated(p, sequence) {
 		return false, nil
 	}
 	p.Sequence, p.Gone = sequence, gone

@@ -11,7 +11,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/fair"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
@@ -254,9 +253,6 @@ func (s *Members) recheck(ctx context.Context, doc *docstore.Doc[recheck], nodes
 // Upkeep gives every tenant with work a turn, and returns how many have more work. Call it about every second. Any
 // number of replicas may do so: if two do the same part, one of them fails and changes nothing.
 func (s *Members) Upkeep(ctx context.Context) (int, error) {
-	if err := s.enlist(ctx); err != nil {
-		return 0, err
-	}
 	return rota.Run(ctx, s.Store, fair.Work{
 		Do: s.turn,
 		Left: func(ctx context.Context, tx *docstore.Tx) (bool, error) {
@@ -268,33 +264,6 @@ func (s *Members) Upkeep(ctx context.Context) (int, error) {
 			return len(nodes) > 0, err
 		},
 	})
-}
-
-// enlist gives turns to the tenants with upkeeps of an earlier version, which had no turns.
-func (s *Members) enlist(ctx context.Context) error {
-	if s.enlisted.Load() {
-		return nil
-	}
-	due, err := upkeeps.Due(ctx, s.Store, 100_000)
-	if err != nil {
-		return err
-	}
-	seen := map[string]bool{}
-	for _, ref := range due {
-		if seen[ref.Tenant] {
-			continue
-		}
-		seen[ref.Tenant] = true
-		ctx := request.System(ctx, ref.Tenant)
-		err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-			return rota.Ask(ctx, tx)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	s.enlisted.Store(true)
-	return nil
 }
 
 // turn does a part of a tenant's work: first rechecks, up to half of what a turn may cost, then upkeeps of nodes.

@@ -2,9 +2,9 @@ package member
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
-	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 	"github.com/idplatform/idplatform/services/questions"
@@ -27,7 +27,6 @@ type upkeep struct {
 
 var upkeeps = docstore.Define(docstore.Schema[upkeep]{
 	Name: "upkeeps", Noun: "upkeep", Part: true, Revision: 1,
-	Due: func(u *upkeep) clock.Time { return u.TimeCreated },
 	Indexes: []docstore.Index[upkeep]{
 		docstore.ByNumber(byWaiting, func(u *upkeep) docstore.Value { return docstore.Moment(u.TimeCreated) }),
 	},
@@ -242,6 +241,9 @@ func (m *meter) evaluateUsers(
 	ctx context.Context, page questions.Records, u *upkeep, node *tree.Node,
 ) (evaluation, error) {
 	e := evaluation{cursor: page.Next}
+	if len(page.Sequences) != len(page.Users) {
+		return e, fmt.Errorf("%d users with %d sequences", len(page.Users), len(page.Sequences))
+	}
 	for i, raw := range page.Users {
 		if seen, err := readRecord(raw); err == nil && u.Seen != "" && seen.ID <= u.Seen {
 			continue
@@ -250,10 +252,7 @@ func (m *meter) evaluateUsers(
 		if err != nil {
 			return evaluation{}, err
 		}
-		user.sequence = user.Version // a users service of an earlier version sends no sequences
-		if i < len(page.Sequences) {
-			user.sequence = page.Sequences[i]
-		}
+		user.sequence = page.Sequences[i]
 		met, err := m.meets(ctx, &user, node)
 		if err != nil {
 			return evaluation{}, err

@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -158,12 +159,11 @@ func (x *Index) snapshotPeople(ctx context.Context) error {
 func (x *Index) users(ctx context.Context, l *loader) error {
 	return eachPage(500, func(q questions.RecordsPage) (string, error) {
 		page, err := questions.UserRecords.Ask(ctx, x.Bus, q)
+		if err == nil && len(page.Sequences) != len(page.Users) {
+			return "", fmt.Errorf("%d users with %d sequences", len(page.Users), len(page.Sequences))
+		}
 		for i, raw := range page.Users {
-			sequence := int64(0) // a service of an older version leaves sequences out
-			if i < len(page.Sequences) {
-				sequence = page.Sequences[i]
-			}
-			u, err := readUser(raw, sequence, update{entity: "user"})
+			u, err := readUser(raw, page.Sequences[i], update{entity: "user"})
 			if err != nil {
 				x.park(l.tenant, "user", "", err)
 				continue
