@@ -109,6 +109,6 @@ func (v *sealedValues) sealUnder(s *Store) error {
 		}
 		values[member] = value
 	}
-	v.Values, v.KeySince, v.TimeSealed = values, s.keySince, clock.Time{}
+	v.Values, v.KeySince = values, s.keySince
 	return nil
 }

@@ -16,23 +16,14 @@ import (
 // record's JSON form, which answers and events contain, never has them.
 type sealedValues struct {
 	Meta
-	Values map[string]string `json:"values"` // by member
-
-	// KeySince is the Since of the key that sealed all values. Documents of earlier versions have TimeSealed instead,
-	// which is before the Since of every key.
-	KeySince   clock.Time `json:"key_since"`
-	TimeSealed clock.Time `json:"time_sealed,omitzero"`
+	Values   map[string]string `json:"values"`    // by member
+	KeySince clock.Time        `json:"key_since"` // the Since of the key that sealed all values
 }
 
 var sealed = Define(Schema[sealedValues]{
 	Name: "sealed_values", Noun: "secret", Part: true,
 	// Nothing happens at this time. It lists values by the age of their keys, over all tenants: see UnderOlderKeys.
-	Due: func(v *sealedValues) clock.Time {
-		if v.KeySince.IsZero() {
-			return v.TimeSealed
-		}
-		return v.KeySince
-	},
+	Due: func(v *sealedValues) clock.Time { return v.KeySince },
 })
 
 var errNoKeys = errors.New("docstore: sealed members need SealWith")

@@ -22,8 +22,7 @@ const (
 	recordIndex     = "record"
 )
 
-// message is a docstore.Message as stored. Messages of earlier versions have no writer, and the earliest, which took
-// Seq from a counter, no sequence and a Seq less than any new one.
+// message is a docstore.Message as stored.
 type message struct {
 	Seq      int64  `bson:"_id"`
 	ID       string `bson:"event_id"`
@@ -31,7 +30,7 @@ type message struct {
 	Record   string `bson:"record"`
 	Payload  []byte `bson:"payload"`
 	Sequence int64  `bson:"sequence"`
-	Writer   string `bson:"writer,omitempty"` // a random name of the process
+	Writer   string `bson:"writer"` // a random name of the process
 }
 
 // numbers makes the Seq of messages, in the order of this process's clock. Another process may make the same number:
@@ -90,14 +89,9 @@ func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstor
 	}
 	var earlier bson.A
 	for record, sequence := range latest {
-		if sequence > 0 {
-			earlier = append(earlier, bson.D{
-				{Key: "record", Value: record}, {Key: "sequence", Value: bson.D{{Key: "$lt", Value: sequence}}},
-			})
-		}
-	}
-	if len(earlier) == 0 {
-		return page, nil
+		earlier = append(earlier, bson.D{
+			{Key: "record", Value: record}, {Key: "sequence", Value: bson.D{{Key: "$lt", Value: sequence}}},
+		})
 	}
 	more, err := e.messages(ctx, bson.D{{Key: "$or", Value: earlier}}, "sequence", limit+len(page))
 	if err != nil {
@@ -140,7 +134,7 @@ func (e *Engine) messages(ctx context.Context, filter bson.D, by string, limit i
 	for i, m := range stored {
 		messages[i] = docstore.Message{
 			Seq: m.Seq, ID: m.ID, Subject: m.Subject, Record: m.Record, Payload: m.Payload, Sequence: m.Sequence,
-			Elsewhere: m.Writer != "" && m.Writer != e.writer,
+			Elsewhere: m.Writer != e.writer,
 		}
 	}
 	return messages, nil

@@ -28,9 +28,6 @@ func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 		if err := script(context.WithoutCancel(ctx), conn, ownTables); err != nil {
 			return err
 		}
-		if err := addColumn(conn, "counters", "changes", "changes INTEGER NOT NULL DEFAULT 0"); err != nil {
-			return err
-		}
 		if err := setMeta(conn, "format", fmt.Sprint(format)); err != nil {
 			return err
 		}
@@ -57,11 +54,6 @@ func (e *Engine) prepare(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	if err != nil {
 		return err
 	}
-	if have != "" {
-		if err := addColumn(conn, t.plain, "counts", countsColumn); err != nil {
-			return err
-		}
-	}
 	switch have {
 	case want:
 	case "":
@@ -79,7 +71,7 @@ func (e *Engine) prepare(ctx context.Context, conn Conn, def *docstore.Def, t *t
 }
 
 // prepareCounters counts the documents of each value of counted indexes, unless the collection and the indexes that are
-// counted are as before. Facets are counted since the first version, others since this is noted.
+// counted are as before. The declaration's signature tells of facets, but not of the others.
 func (t *table) prepareCounters(conn Conn, same bool) error {
 	entry := "counted " + t.def.Name
 	have, err := meta(conn, entry)
@@ -100,16 +92,6 @@ func (t *table) prepareCounters(conn Conn, same bool) error {
 		return err
 	}
 	return setMeta(conn, entry, want)
-}
-
-// addColumn adds a column to a table of an earlier format. SQLite stores the default in the schema and writes no rows.
-func addColumn(conn Conn, table, name, declaration string) error {
-	has, err := number(context.Background(), conn, "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2", table,
-		name)
-	if err != nil || has > 0 {
-		return err
-	}
-	return run(conn, "ALTER TABLE "+quote(table)+" ADD COLUMN "+declaration)
 }
 
 // recount makes the counters of values again: an earlier declaration may have counted those of other indexes.
@@ -145,7 +127,7 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	if total == 0 {
 		log = slog.New(slog.DiscardHandler)
 	}
-	log.InfoContext(ctx, "rebuilding a collection, because its declaration or the file's format has changed",
+	log.InfoContext(ctx, "rebuilding a collection, because its declaration has changed",
 		"collection", def.Name, "documents", total)
 	if err := dropDependents(conn, t); err != nil {
 		return err

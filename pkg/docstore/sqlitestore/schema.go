@@ -13,22 +13,7 @@ import (
 )
 
 // format is the version of the file's layout. A program refuses files of a later one.
-//
-//	1  a row's id was the next free number
-//	2  a row's id is the document's id, if that is a number: see rows.go
-//	3  documents have counts
-//	4  a row of postings names many documents, and counters have changes: see postings.go, answers.go
-//	5  values of other indexes than facets are counted, too, which programs of format 4 would not go on with
-const format = 5
-
-// layout is the last format that changed how a table is written. Tables of an earlier layout are written again. Columns
-// that other formats introduced are added to the existing tables.
-func (t *table) layout() int {
-	if slices.ContainsFunc(t.columns(), func(c *column) bool { return c.postings != "" }) {
-		return 4
-	}
-	return 2
-}
+const format = 1
 
 // The tables beside those of collections. An outbox seq is never used again (AUTOINCREMENT), so that a late Published
 // cannot remove another message.
@@ -168,7 +153,7 @@ func (t *table) ddl() []string {
 	ddl := []string{
 		fmt.Sprintf(
 			"CREATE TABLE %s (rid INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT "+
-				"NULL, "+countsColumn+", due INTEGER NOT NULL, %slists BLOB NOT NULL, doc BLOB NOT NULL) STRICT",
+				"NULL, counts INTEGER NOT NULL, due INTEGER NOT NULL, %slists BLOB NOT NULL, doc BLOB NOT NULL) STRICT",
 			t.name, fields.String()),
 		fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (tenant, id)", t.id.index, t.name),
 		fmt.Sprintf("CREATE INDEX %s ON %s (due, tenant, id) WHERE due <> 0", t.dueIndex(), t.name),
@@ -198,9 +183,6 @@ func (t *table) ddl() []string {
 	return ddl
 }
 
-// countsColumn has a default, so rows of format 2 have it without being written again.
-const countsColumn = "counts INTEGER NOT NULL DEFAULT 0"
-
 func (t *table) dueIndex() string { return quote(t.plain + "#!due") }
 
 // absent is the SQL literal for an absent key. Keys are never NULL, so that order and paging need no special case.
@@ -222,9 +204,8 @@ func (c *column) arg(v docstore.Value) any {
 // the same.
 func (t *table) signature() (string, error) {
 	b, err := json.Marshal(struct {
-		Format   int
 		Revision int
 		Indexes  []docstore.IndexDef
-	}{t.layout(), t.def.Revision, t.def.Indexes})
+	}{t.def.Revision, t.def.Indexes})
 	return string(b), err
 }
