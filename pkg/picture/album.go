@@ -2,7 +2,6 @@ package picture
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -25,7 +24,7 @@ type kept struct {
 func (k *kept) image() Image { return Image{ContentType: k.ContentType, ETag: k.ETag, Bytes: k.Bytes} }
 
 // thumbnail is one of the squares that are stored for a picture. Its id is made of the record's id and the square's
-// level. Pictures from before there were thumbnails get theirs when one is first requested.
+// level.
 type thumbnail struct {
 	docstore.Meta
 	Of          string `json:"avatar"` // ETag of the picture that it was made from
@@ -38,7 +37,6 @@ func thumbnailID(recordID string, level int) string { return fmt.Sprintf("%s.%d"
 
 // Album defines where the pictures of a collection's records are stored: one for each record, with its squares.
 type Album struct {
-	noun       string
 	pictures   *docstore.Collection[kept]
 	thumbnails *docstore.Collection[thumbnail]
 }
@@ -46,7 +44,6 @@ type Album struct {
 // NewAlbum defines an album of two collections with these names. noun is what messages call a picture.
 func NewAlbum(noun, pictures, thumbnails string) *Album {
 	return &Album{
-		noun:       noun,
 		pictures:   docstore.Define(docstore.Schema[kept]{Name: pictures, Noun: noun, Part: true}),
 		thumbnails: docstore.Define(docstore.Schema[thumbnail]{Name: thumbnails, Noun: noun, Part: true}),
 	}
@@ -61,42 +58,15 @@ func (a *Album) Put(ctx context.Context, tx *docstore.Tx, id string, img Image, 
 	if _, err := a.pictures.Insert(ctx, tx, &k); err != nil {
 		return err
 	}
-	return a.keepSquares(ctx, tx, id, img.ETag, squares)
-}
-
-func (a *Album) keepSquares(ctx context.Context, tx *docstore.Tx, id, of string, squares []Square) error {
 	for _, square := range squares {
 		if _, err := a.thumbnails.Insert(ctx, tx, &thumbnail{
 			Meta: docstore.Meta{ID: thumbnailID(id, square.Level)},
-			Of:   of, ContentType: square.ContentType, Side: square.Width, Bytes: square.Bytes,
+			Of:   img.ETag, ContentType: square.ContentType, Side: square.Width, Bytes: square.Bytes,
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// keptSquares returns the stored squares of a record's picture, if that has the ETag.
-func (a *Album) keptSquares(ctx context.Context, r docstore.Reader, id, of string) (squares []Square, _ error) {
-	for _, level := range AllLevels() {
-		doc, err := a.thumbnails.Find(ctx, r, thumbnailID(id, level))
-		if apperr.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		t, err := doc.Value()
-		if err != nil {
-			return nil, err
-		}
-		if t.Of == of {
-			squares = append(squares, Square{level, Image{
-				ContentType: t.ContentType, Bytes: t.Bytes, Width: t.Side, Height: t.Side,
-			}})
-		}
-	}
-	return squares, nil
 }
 
 // Drop removes a record's picture with its squares, if there is one.
@@ -148,84 +118,35 @@ func (g *Gallery) Show(ctx context.Context, id string, size int) (Shown, error) 
 		}
 		return Shown{k.ETag, func(context.Context) (Image, error) { return k.image(), nil }}, nil
 	}
-	var t *thumbnail
+	var err error
 	for _, level := range Levels(size) {
-		doc, err := g.album.thumbnails.Find(ctx, g.store, thumbnailID(id, level))
-		if apperr.IsNotFound(err) {
+		var doc docstore.Doc[thumbnail]
+		if doc, err = g.album.thumbnails.Find(ctx, g.store, thumbnailID(id, level)); apperr.IsNotFound(err) {
 			continue
 		}
-		if err == nil {
-			t, err = doc.Value()
+		if err != nil {
+			break
 		}
+		t, err := doc.Value()
 		if err != nil {
 			return Shown{}, err
 		}
-		break
+		return g.sized(id, t, size), nil
 	}
-	if t != nil {
-		return g.sized(id, t.Of, size, func(context.Context) (*thumbnail, error) { return t, nil }), nil
-	}
-	k, err := g.album.find(ctx, g.store, id)
-	if err != nil {
-		return Shown{}, err
-	}
-	return g.sized(id, k.ETag, size, func(ctx context.Context) (*thumbnail, error) {
-		return g.firstThumbnail(ctx, k, size)
-	}), nil
+	return Shown{}, err
 }
 
-// sized is the picture with the ETag as a square of size pixels, made from what source returns.
-func (g *Gallery) sized(id, etag string, size int, source func(context.Context) (*thumbnail, error)) Shown {
-	return Shown{fmt.Sprintf("%s-%d", etag, size), func(ctx context.Context) (Image, error) {
-		t, err := source(ctx)
-		if err != nil {
-			return Image{}, err
-		}
+// sized is a thumbnail as a square of size pixels.
+func (g *Gallery) sized(id string, t *thumbnail, size int) Shown {
+	return Shown{fmt.Sprintf("%s-%d", t.Of, size), func(ctx context.Context) (Image, error) {
 		img := Image{ContentType: t.ContentType, Bytes: t.Bytes, Width: t.Side, Height: t.Side}
 		if t.Side == size {
 			return img, nil
 		}
-		return once(ctx, &g.flight, fmt.Sprintf("%s %s %d", id, etag, size), func(ctx context.Context) (Image, error) {
+		return once(ctx, &g.flight, fmt.Sprintf("%s %s %d", id, t.Of, size), func(ctx context.Context) (Image, error) {
 			return g.decoder.Resize(ctx, img, size)
 		})
 	}}
-}
-
-// firstThumbnail makes and stores the thumbnails of a picture that has none yet, and returns the one for size.
-func (g *Gallery) firstThumbnail(ctx context.Context, k *kept, size int) (*thumbnail, error) {
-	squares, err := once(ctx, &g.flight, k.ID+" "+k.ETag, func(ctx context.Context) ([]Square, error) {
-		// Another request may have stored them since this one looked.
-		squares, err := g.album.keptSquares(ctx, g.store, k.ID, k.ETag)
-		if err != nil || len(squares) > 0 {
-			return squares, err
-		}
-		if squares, err = g.decoder.Squares(ctx, k.image()); err != nil {
-			return nil, err
-		}
-		err = docstore.Do(ctx, g.store, func(tx *docstore.Tx) error {
-			now, err := g.album.find(ctx, tx, k.ID)
-			if err != nil || now.ETag != k.ETag { // the picture was changed meanwhile
-				return err
-			}
-			return g.album.keepSquares(ctx, tx, k.ID, k.ETag, squares)
-		})
-		_, another := errors.AsType[*docstore.DuplicateError](err) // another replica was first
-		if another || apperr.IsNotFound(err) || apperr.KindOf(err) == apperr.Unavailable {
-			err = nil // the next request stores them, if necessary
-		}
-		return squares, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, level := range Levels(size) {
-		for _, square := range squares {
-			if square.Level == level {
-				return &thumbnail{ContentType: square.ContentType, Side: square.Width, Bytes: square.Bytes}, nil
-			}
-		}
-	}
-	return nil, fmt.Errorf("the %s of %s has no squares", g.album.noun, k.ID)
 }
 
 const onceTakes = 30 * time.Second

@@ -83,8 +83,7 @@ func NewDecoder(room *Room, metrics prometheus.Registerer) *Decoder {
 		gate: room.decoding, squares: room.scaling,
 		decoded: telemetry.Register(metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "idp_pictures_decoded_total",
-			Help: "Pictures decoded: as uploaded, as kept (once, to make its squares), or a kept square for another " +
-				"size.",
+			Help: "Pictures decoded: as uploaded, or a kept square for another size.",
 		}, []string{"of"})),
 	}
 }

@@ -44,26 +44,6 @@ func Levels(size int) []int {
 // AllLevels are the levels that a picture may have.
 func AllLevels() []int { return levels }
 
-// Squares makes the squares of a picture that Decode returned before it made squares (its ContentType and Bytes are
-// enough). The error is apperr.Unavailable if too many others are being decoded.
-func (d *Decoder) Squares(ctx context.Context, img Image) ([]Square, error) {
-	pixels, err := measure(img.ContentType, img.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	var squares []Square
-	if busy := d.gate.Do(ctx, pixels, func() {
-		d.decoded.WithLabelValues("kept").Inc()
-		var picture image.Image
-		if picture, err = decode(img.ContentType, img.Bytes); err == nil {
-			squares = squaresOf(img.ContentType, picture)
-		}
-	}); busy != nil {
-		return nil, busy
-	}
-	return squares, err
-}
-
 // Resize makes a square of size pixels from another of at most MaxSquare. The error is apperr.Unavailable if too many
 // others are being scaled.
 func (d *Decoder) Resize(ctx context.Context, img Image, size int) (Image, error) {

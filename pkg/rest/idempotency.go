@@ -37,7 +37,7 @@ type savedAnswer struct {
 	Run    string     `json:"run"`            // identifies the run that holds the lease
 	Sealed string     `json:"sealed"`         // the answer; "" while the request runs
 	Until  clock.Time `json:"expires"`        // end of keeping the record, then the answer
-	Lease  clock.Time `json:"lease,omitzero"` // until when it holds the key at first; zero in older records
+	Lease  clock.Time `json:"lease,omitzero"` // until when it holds the key at first
 }
 
 var savedAnswers = docstore.Define(docstore.Schema[savedAnswer]{

@@ -68,7 +68,7 @@ func isFree(ctx context.Context, tx *docstore.Tx, old *savedAnswer) (bool, error
 	if !old.Until.After(tx.Now) {
 		return true, nil
 	}
-	if old.Sealed != "" || old.Lease.IsZero() || old.Lease.After(tx.Now) {
+	if old.Sealed != "" || old.Lease.After(tx.Now) {
 		return false, nil
 	}
 	renewed, err := savedAnswers.Load(ctx, tx, leaseOf(old))

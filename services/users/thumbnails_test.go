@@ -87,49 +87,6 @@ func TestThumbnailsAreMadeOnce(t *testing.T) {
 	require.Zero(t, keptThumbnails(t, s, "acme"))
 }
 
-// forgetThumbnails makes avatars look as they were stored before there were thumbnails.
-func forgetThumbnails(t testing.TB, s *testkit.Service, tenant string) {
-	t.Helper()
-	type anything struct{ docstore.Meta }
-	kept := docstore.Define(docstore.Schema[anything]{Name: "thumbnails"})
-	ctx := request.System(t.Context(), tenant)
-	err := docstore.Do(ctx, s.Deps.Store, func(tx *docstore.Tx) error {
-		return kept.DeleteWhere(ctx, tx, docstore.Filter{}, nil)
-	})
-	require.NoError(t, err)
-}
-
-// An avatar from before there were thumbnails gets them at the first request: only once, however many come at the same
-// time.
-func TestThumbnailsOfOlderAvatars(t *testing.T) {
-	t.Parallel()
-	s, c := acme(t)
-	user := addUser(t, c, "li.wei")
-	put(c, user, "image/png", pngOf(t, 1200, 1200)).OK(nil)
-	record := c.Get(path(user)).Object()
-	full := c.Get(path(user, "avatar"))
-	tag := c.Get(path(user, "avatar") + "?size=64").Header.Get("ETag")
-	forgetThumbnails(t, s, "acme")
-
-	require.Equal(t, http.StatusNotModified, c.With("If-None-Match", tag).Get(path(user, "avatar")+"?size=64").Status)
-	require.Equal(t, map[string]int{"upload": 1}, decoded(t, s),
-		"for a client that has the picture, nothing is decoded")
-	counts := testkit.AtOnce(64, func(i int) int {
-		return c.Get(fmt.Sprint(path(user, "avatar"), "?size=", 32<<(i%5))).Status
-	})
-	require.Equal(t, map[int]int{http.StatusOK: 64}, counts)
-	require.Equal(t, 5, keptThumbnails(t, s, "acme"))
-	after := decoded(t, s)
-	require.LessOrEqual(t, after["kept"], 2, "once, and again if they could not be stored")
-	for _, size := range []int{16, 64, 333} {
-		requireSquare(t, c.Get(fmt.Sprint(path(user, "avatar"), "?size=", size)), size)
-	}
-	require.Equal(t, after["kept"], decoded(t, s)["kept"])
-	require.Equal(t, tag, c.Get(path(user, "avatar")+"?size=64").Header.Get("ETag"))
-	require.Equal(t, full.Body, c.Get(path(user, "avatar")).Body)
-	unchanged(t, c, record)
-}
-
 // A burst of one tenant does not make requests of others fail.
 func TestThumbnailsOfOtherTenants(t *testing.T) {
 	t.Parallel()
