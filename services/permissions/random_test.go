@@ -17,8 +17,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+	"github.com/idplatform/idplatform/services/permissions/internal/enginetest"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
-	"github.com/idplatform/idplatform/services/permissions/internal/naive"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -236,8 +236,8 @@ func (l *life) remove(app string) {
 }
 
 // world has the stored records and those of the other services.
-func (l *life) world() *naive.World {
-	w := naive.NewWorld()
+func (l *life) world() *enginetest.World {
+	w := enginetest.NewWorld()
 	err := grant.Each(l.t.Context(), l.s.Deps.Store, func(_ string, c grant.Change) error {
 		return addStored(w, c)
 	}, func() {})
@@ -261,7 +261,7 @@ func (l *life) world() *naive.World {
 }
 
 // addStored adds a stored record to a world.
-func addStored(w *naive.World, c grant.Change) error {
+func addStored(w *enginetest.World, c grant.Change) error {
 	var r struct {
 		ID            string          `json:"id"`
 		ApplicationID string          `json:"application_id"`

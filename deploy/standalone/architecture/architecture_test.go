@@ -63,7 +63,7 @@ var layers = []layer{
 		why: "the domain uses no HTTP, database or NATS: those belong in httpapi, docstore, bus and outbox"},
 	{part: func(file string) bool { return !isTest(file) }, why: "the package is only for tests", forbid: []string{
 		"testing", "github.com/stretchr/testify", module + "pkg/testkit", module + "pkg/docstore/docstoretest",
-		module + "console/issuertest",
+		module + "console/issuertest", module + "services/permissions/internal/enginetest",
 	}},
 }
 
@@ -75,7 +75,7 @@ func below(folder string) func(string) bool {
 func isTest(file string) bool {
 	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testkit/") ||
 		strings.Contains(file, "/docstoretest/") || strings.Contains(file, "/mongotest/") ||
-		strings.Contains(file, "/drive/")
+		strings.Contains(file, "/enginetest/") || strings.Contains(file, "/drive/")
 }
 
 // ofTheStream reports whether a file of the events service reads the stream itself, or answers NATS servers.

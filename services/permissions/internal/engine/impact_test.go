@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
-	"github.com/idplatform/idplatform/services/permissions/internal/naive"
+	"github.com/idplatform/idplatform/services/permissions/internal/enginetest"
 )
 
 // suppose makes random changes in a copy of the world and in a hypothesis.
-func (s *simulation) suppose(t *testing.T) (*naive.World, *engine.Hypothesis) {
+func (s *simulation) suppose(t *testing.T) (*enginetest.World, *engine.Hypothesis) {
 	after, h := *s.world, s.tenant.State().Suppose()
 	after.Units, after.Rules, after.Nodes = maps.Clone(after.Units), maps.Clone(after.Rules), maps.Clone(after.Nodes)
 	for range s.IntN(3) {
@@ -80,7 +80,7 @@ func whyNot(nodes map[string]*engine.TreeNode, id, parent string) error {
 }
 
 // everybody is every identity that a world may know.
-func everybody(w *naive.World) (all []engine.Identity) {
+func everybody(w *enginetest.World) (all []engine.Identity) {
 	for id := range w.People {
 		all = append(all, engine.Identity{engine.User, id})
 	}
@@ -96,7 +96,7 @@ func everybody(w *naive.World) (all []engine.Identity) {
 }
 
 // everything is every question that can be asked about an identity at a moment.
-func everything(w *naive.World, now int64) (all []*engine.Question) {
+func everything(w *enginetest.World, now int64) (all []*engine.Question) {
 	for _, r := range w.Resources {
 		for _, action := range r.Actions {
 			all = append(all, &engine.Question{ApplicationID: r.ApplicationID, ObjectType: r.Type, ObjectCode: r.Code,
@@ -116,7 +116,7 @@ func itemOf(q *engine.Question, gained bool) string {
 
 // differ compares two worlds: the decisions that change without a context, those of them that change with every
 // context, and how many others change with one.
-func differ(before, after *naive.World, now int64) (items map[string]bool, sure map[string]bool, open int) {
+func differ(before, after *enginetest.World, now int64) (items map[string]bool, sure map[string]bool, open int) {
 	items, sure = map[string]bool{}, map[string]bool{}
 	for _, who := range everybody(after) {
 		for _, q := range everything(after, now) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
-	"github.com/idplatform/idplatform/services/permissions/internal/naive"
+	"github.com/idplatform/idplatform/services/permissions/internal/enginetest"
 )
 
 var (
@@ -25,7 +25,7 @@ var (
 // simulation makes the same changes in a world and in a tenant.
 type simulation struct {
 	*rand.Rand
-	world    *naive.World
+	world    *enginetest.World
 	tenant   *engine.Tenant
 	sequence int64
 	ids      int
@@ -37,7 +37,7 @@ func newSimulation(seed uint64) *simulation {
 	return &simulation{
 		Rand:   rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a test's
 		tenant: engine.NewTenant(), gone: map[string]bool{},
-		world: naive.NewWorld(),
+		world: enginetest.NewWorld(),
 	}
 }
 

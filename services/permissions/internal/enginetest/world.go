@@ -1,5 +1,5 @@
-// Package naive answers who may do what by examining every record. Tests compare the engine with it.
-package naive
+// Package enginetest answers who may do what by examining every record, so that tests can compare the engine with it.
+package enginetest
 
 import (
 	"slices"
