@@ -1,6 +1,7 @@
 package replicaset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -20,10 +21,14 @@ type Options struct {
 	// Wire is maxWireVersion; 0 means 25, that of MongoDB 8.0. Servers with a lower one do not have bulkWrite.
 	Wire     int32
 	Schedule *Schedule // nil means that commands run as they arrive
+	Name     string    // of the set; empty means "simulated"
+	// Listen is where the only member listens; empty means any port of 127.0.0.1. Address is where clients find it,
+	// as in rs.initiate; empty means where it listens.
+	Listen, Address string
 }
 
 const (
-	setName         = "simulated"
+	defaultName     = "simulated"
 	defaultLifetime = time.Minute
 	bulkWriteWire   = 25
 	electionTerm    = 8 // the bytes of an electionId before the term
@@ -60,11 +65,10 @@ type Server struct {
 type member struct {
 	number   int
 	listener net.Listener
+	address  string
 }
 
-func (m *member) address() string { return m.listener.Addr().String() }
-
-// Start starts a replica set on addresses of 127.0.0.1. The caller closes it.
+// Start starts a replica set. The caller closes it.
 func Start(o Options) (*Server, error) {
 	if o.Members == 0 {
 		o.Members = 1
@@ -75,6 +79,7 @@ func Start(o Options) (*Server, error) {
 	if o.Lifetime == 0 {
 		o.Lifetime = defaultLifetime
 	}
+	o.Name, o.Listen = cmp.Or(o.Name, defaultName), cmp.Or(o.Listen, "127.0.0.1:0")
 	s := &Server{
 		options: o, process: bson.NewObjectID(), databases: map[string]*database{}, sessions: map[string]*session{},
 		cursors: map[int64]*cursor{},
@@ -82,14 +87,14 @@ func Start(o Options) (*Server, error) {
 		counts: map[string]int{},
 	}
 	for i := range o.Members {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := net.Listen("tcp", o.Listen)
 		if err != nil {
 			for _, m := range s.members {
 				_ = m.listener.Close()
 			}
 			return nil, fmt.Errorf("start a simulated replica set: %w", err)
 		}
-		s.members = append(s.members, &member{i, listener})
+		s.members = append(s.members, &member{i, listener, cmp.Or(o.Address, listener.Addr().String())})
 	}
 	if o.Schedule != nil {
 		s.scheduler = newScheduler(*o.Schedule, s.closing)
@@ -104,13 +109,13 @@ func Start(o Options) (*Server, error) {
 // URI returns the connection string of the set. When a client disconnects, the driver's monitors may wait for an
 // answer, so the URI makes that wait short.
 func (s *Server) URI() string {
-	return "mongodb://" + strings.Join(s.addresses(), ",") + "/?heartbeatFrequencyMS=500&replicaSet=" + setName
+	return "mongodb://" + strings.Join(s.addresses(), ",") + "/?heartbeatFrequencyMS=500&replicaSet=" + s.options.Name
 }
 
 func (s *Server) addresses() []string {
 	list := make([]string, len(s.members))
 	for i, m := range s.members {
-		list[i] = m.address()
+		list[i] = m.address
 	}
 	return list
 }
@@ -319,9 +324,9 @@ func (s *Server) hello(m *member) bson.D {
 	reply := bson.D{
 		{Key: "helloOk", Value: true}, {Key: "isWritablePrimary", Value: primary}, {Key: "ismaster", Value: primary},
 		{Key: "secondary", Value: !primary}, {Key: "topologyVersion", Value: s.topologyVersion()},
-		{Key: "setName", Value: setName},
-		{Key: "setVersion", Value: int32(1)}, {Key: "hosts", Value: s.addresses()}, {Key: "me", Value: m.address()},
-		{Key: "primary", Value: s.members[s.primary].address()}, {Key: "maxBsonObjectSize", Value: int32(maxDocument)},
+		{Key: "setName", Value: s.options.Name},
+		{Key: "setVersion", Value: int32(1)}, {Key: "hosts", Value: s.addresses()}, {Key: "me", Value: m.address},
+		{Key: "primary", Value: s.members[s.primary].address}, {Key: "maxBsonObjectSize", Value: int32(maxDocument)},
 		{Key: "maxMessageSizeBytes", Value: int32(maxMessage)}, {Key: "maxWriteBatchSize", Value: int32(maxWriteBatch)},
 		{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())},
 		{Key: "logicalSessionTimeoutMinutes", Value: int32(30)}, {Key: "minWireVersion", Value: int32(0)},
