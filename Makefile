@@ -15,7 +15,7 @@ export CGO_ENABLED ?= 0
 export GOFLAGS := $(sort $(GOFLAGS) -trimpath -tags=nomsgpack -buildvcs=false)
 PROGRAM := -ldflags '-s -w'
 
-.PHONY: help build run check test race race-all verify k8s-test test-mongo test-simulated soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test cli-test clean
+.PHONY: help build run check test race race-all verify k8s-test test-mongo test-simulated soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test cli-test compose-test clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,9 +82,9 @@ SHARING   = $(shell git ls-files 'pkg/*.go' 'services/*/internal/*.go' 'gateway/
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
 
 # What takes minutes. It is run before a capability is called done.
-VERIFY := lint isolated sdk-compare sdk-test test race-all test-simulated console-test cli-test k8s-test hostile tour tour-services fuzz
+VERIFY := lint isolated sdk-compare sdk-test test race-all test-simulated console-test cli-test k8s-test hostile tour tour-services compose-test fuzz
 
-verify: ## Run everything that needs no Docker, an hour or two: with the race detector, faults, browsers, hostile requests, fuzzing
+verify: ## Run everything that needs no running Docker, an hour or two: with the race detector, faults, browsers, containers, hostile requests, fuzzing
 	@failed=; for step in $(VERIFY); do echo; echo "== make $$step ($${SECONDS}s)"; \
 		$(MAKE) --no-print-directory $$step || failed="$$failed $$step"; done; \
 	echo; echo "== done ($${SECONDS}s)"; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
@@ -224,6 +224,13 @@ tour: build ## Play the tours of all READMEs against a fresh platform, or a runn
 tour-services: services ## Play them against fresh processes
 	@dir=$$(mktemp -d) && trap "rm -rf $$dir" EXIT && \
 		bin/tools/run-services --data-dir $$dir --base-port 0 -- $(TOUR) $(TOURS)
+
+# The engine and its network are this target's own: it needs root and the packages docker.io, iptables and busybox-static.
+compose-test: services ## Build and run docker-compose.yml in a Docker engine of its own: play the tours, kill each process under writes; needs root
+	@go build -o bin/tools/ ./deploy/standalone/composetest ./deploy/standalone/tour
+	@cd pkg/docstore/mongostore/mongotest && GOWORK=off go build -o $(CURDIR)/bin/tools/ ./cmd/mongod
+	@GOWORK=off go build -C deploy/tools/compose -o $(CURDIR)/bin/tools/docker-compose github.com/docker/compose/v2/cmd
+	@bin/tools/composetest -- bin/tools/tour -program bin/idp-standalone $(TOURS)
 
 clean: ## Remove what build made
 	rm -rf bin console/dist/assets console/dist/manifest.json
