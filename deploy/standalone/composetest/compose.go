@@ -212,7 +212,7 @@ func (c *compose) play(ctx context.Context, command []string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), "IDP="+address, "IDP_PUBLIC_URL="+address,
 		"IDP_DATA_DIR="+filepath.Join(c.folder, "none"), "IDP_BOOTSTRAP_CLIENT_ID="+administrator,
-		"IDP_BOOTSTRAP_CLIENT_SECRET="+c.values["BOOTSTRAP_CLIENT_SECRET"])
+		"IDP_BOOTSTRAP_CLIENT_SECRET="+c.values["BOOTSTRAP_CLIENT_SECRET"], "TMPDIR="+c.folder)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
