@@ -85,7 +85,7 @@ func TestAuditExportOfReplicas(t *testing.T) {
 	s := startWith(t, exporting("file://"+file))
 	var broken atomic.Bool
 	other := s.Replica(spec, testkit.Options{
-		Engine: func(e docstore.Engine) docstore.Engine { return fragile{e, &broken} },
+		Engine: func(e docstore.Engine) docstore.Engine { return fragile{Engine: e, broken: &broken} },
 	})
 	t.Cleanup(func() { broken.Store(false) })
 	other.Ready()

@@ -18,10 +18,19 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
-// fragile is an engine whose writes fail while it is broken, like those of a process that has lost its database.
+// fragile is an engine whose writes fail while it is broken, like those of a process that has lost its database. The
+// next so many lists of a collection's tenants fail, too.
 type fragile struct {
 	docstore.Engine
 	broken *atomic.Bool
+	lists  *atomic.Int64
+}
+
+func (f fragile) NextTenant(ctx context.Context, def *docstore.Def, after string) (string, error) {
+	if def.Name == "subscriptions" && f.lists != nil && f.lists.Add(-1) >= 0 {
+		return "", apperr.Away("the database", errors.New("it was cut off"))
+	}
+	return f.Engine.NextTenant(ctx, def, after)
 }
 
 func (f fragile) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
@@ -57,7 +66,7 @@ func TestReplicaTakesOver(t *testing.T) {
 	s := start(t)
 	var broken atomic.Bool
 	other := s.Replica(spec(), testkit.Options{
-		Engine: func(e docstore.Engine) docstore.Engine { return fragile{e, &broken} },
+		Engine: func(e docstore.Engine) docstore.Engine { return fragile{Engine: e, broken: &broken} },
 	})
 	t.Cleanup(func() { broken.Store(false) })
 	other.Ready()
@@ -88,6 +97,27 @@ func TestReplicaTakesOver(t *testing.T) {
 		inOrder(t, r.all())
 	}
 	wait.Until(t, func() bool { return share(t, s) == subscriptions })
+}
+
+// A replica that could not list the subscriptions once delivers all the same.
+func TestReplicaThatCannotListSubscriptions(t *testing.T) {
+	t.Parallel()
+	const subscriptions = 12
+	s := start(t)
+	c := in(s, "acme")
+	for n := range subscriptions {
+		c.Post(subscriptionsPath, hook(fmt.Sprint("s", n), "https://hr.acme.test", onlyThings)).OK(nil)
+	}
+	var broken atomic.Bool
+	var lists atomic.Int64
+	lists.Store(3)
+	other := s.Replica(spec(), testkit.Options{
+		Engine: func(e docstore.Engine) docstore.Engine { return fragile{e, &broken, &lists} },
+	})
+	wait.Until(t, func() bool {
+		return share(t, other) > 0 && share(t, s)+share(t, other) == subscriptions
+	})
+	require.Negative(t, lists.Load())
 }
 
 // distinct are the ids of the received events.
@@ -153,7 +183,7 @@ func TestAuditLogOfReplicas(t *testing.T) {
 	s := start(t)
 	var broken atomic.Bool
 	other := s.Replica(spec(), testkit.Options{
-		Engine: func(e docstore.Engine) docstore.Engine { return fragile{e, &broken} },
+		Engine: func(e docstore.Engine) docstore.Engine { return fragile{Engine: e, broken: &broken} },
 	})
 	t.Cleanup(func() { broken.Store(false) })
 	other.Ready()

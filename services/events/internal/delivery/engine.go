@@ -112,8 +112,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	changes := make(chan change, 256)
 	var following sync.WaitGroup
-	following.Go(func() { e.follow(ctx, from, changes) })
 	defer following.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // also where Run fails: its caller calls it again
+	following.Go(func() { e.follow(ctx, from, changes) })
 	defer e.stopAll()
 	for again := true; ; {
 		shared := e.group.Changed()
