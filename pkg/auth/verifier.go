@@ -151,9 +151,6 @@ func (v *Verifier) Trust(i Issuer) error {
 	return nil
 }
 
-// TrustsAny reports whether there is an issuer whose tokens are accepted.
-func (v *Verifier) TrustsAny() bool { return len(*v.issuers.Load()) > 0 }
-
 func (i Issuer) open(clk clock.Clock, log *slog.Logger) (*issuer, error) {
 	if i.Name == "" || i.Keys == nil {
 		return nil, fmt.Errorf("needs a name and keys")

@@ -31,7 +31,6 @@ var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 // safe for concurrent use.
 type Keyring struct {
 	primary string
-	derive  func(info string) []byte // from the primary key; a closure, because fmt would print the bytes of a field
 	ciphers map[string]cipher.AEAD
 }
 
@@ -58,15 +57,14 @@ func ParseKeyring(entries String) (*Keyring, error) {
 		if err != nil || len(root) != keySize {
 			return nil, fmt.Errorf("key %d: must be %d bytes in base64", i+1, keySize)
 		}
-		// The configured key itself is not used as a cipher key: sealing and every purpose of Derive have keys of
-		// their own.
+		// The configured key itself is not used as a cipher key: sealing has a key of its own.
 		aead, err := chacha20poly1305.NewX(derive(root, "seal"))
 		if err != nil {
 			return nil, fmt.Errorf("key %d: %w", i+1, err)
 		}
 		ring.ciphers[id] = aead
 		if i == 0 {
-			ring.primary, ring.derive = id, func(info string) []byte { return derive(root, info) }
+			ring.primary = id
 		}
 	}
 	return ring, nil
@@ -111,11 +109,6 @@ func (k *Keyring) NeedsReseal(sealed string) bool {
 	id, _, ok := split(sealed)
 	return !ok || id != k.primary
 }
-
-// Derive makes a 32-byte key for one purpose (HKDF-SHA256, RFC 5869). It is the same on every replica and after every
-// start. It comes from the primary key and changes with it, so use it only for what may become invalid then, such as
-// signed page tokens.
-func (k *Keyring) Derive(purpose string) []byte { return k.derive("derive " + purpose) }
 
 // Format prints the number of keys and the primary key's id, whatever the verb.
 func (k *Keyring) Format(f fmt.State, _ rune) {

@@ -102,15 +102,6 @@ func TestRotation(t *testing.T) {
 	require.True(t, after.NeedsReseal("not sealed"))
 }
 
-func TestDerive(t *testing.T) {
-	t.Parallel()
-	a, again, other := ring(t, key("k", 'a')), ring(t, key("renamed", 'a'), key("z", 'z')), ring(t, key("k", 'b'))
-	require.Len(t, a.Derive("pages"), 32)
-	require.Equal(t, a.Derive("pages"), again.Derive("pages"), "only the bytes of the primary key matter")
-	require.NotEqual(t, a.Derive("pages"), a.Derive("page"))
-	require.NotEqual(t, a.Derive("pages"), other.Derive("pages"))
-}
-
 // Text sealed by an earlier version must open with every later one.
 func TestSealedTextOfTheFirstRelease(t *testing.T) {
 	t.Parallel()

@@ -183,14 +183,7 @@ func Columns(text string) int { return width(text) }
 // Cut shortens a text to a number of columns.
 func Cut(text string, columns int) string { return cut(text, columns) }
 
-// Align prints rows of texts, each cell below the one of the row before. Rows can have different numbers of cells.
-func Align(w io.Writer, indent string, rows [][]string) {
-	for _, line := range Aligned(indent, rows) {
-		fmt.Fprintln(w, line)
-	}
-}
-
-// Aligned are the lines that Align prints.
+// Aligned are lines of rows, each cell below the one of the row before. Rows can have different numbers of cells.
 func Aligned(indent string, rows [][]string) (lines []string) {
 	widths := map[int]int{}
 	for _, row := range rows {

@@ -83,13 +83,6 @@ func Load(path string) ([]*Wish, error) {
 	return p.result()
 }
 
-// Parse reads the documents of one file.
-func Parse(file string, text []byte) ([]*Wish, error) {
-	p := &parser{file: file}
-	p.parse(text)
-	return p.result()
-}
-
 type parser struct {
 	file   string
 	wishes []*Wish

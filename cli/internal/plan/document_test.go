@@ -8,6 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// parse reads the documents of one file.
+func parse(file string, text []byte) ([]*Wish, error) {
+	p := &parser{file: file}
+	p.parse(text)
+	return p.result()
+}
+
 // TestWrongFiles looks at the message of each mistake: it names the line, and what is possible there.
 func TestWrongFiles(t *testing.T) {
 	t.Parallel()
@@ -37,7 +44,7 @@ func TestWrongFiles(t *testing.T) {
 		{"kind: a\nb: [", "a.yaml: it is not YAML: line 2: did not find expected node content"},
 		{"kind: Application\nnmae: crm\n---\nkind: Hat", `a.yaml:4: there is no kind "Hat"`}, // all faults at once
 	} {
-		_, err := Parse("a.yaml", []byte(c.text))
+		_, err := parse("a.yaml", []byte(c.text))
 		require.Error(t, err, c.text)
 		assert.Contains(t, err.Error(), c.want, c.text)
 	}
@@ -58,21 +65,21 @@ func TestLiteralSecrets(t *testing.T) {
 		{"kind: Application\nname: a\nprotocols:\n- type: saml\n  protocol_prop:\n    " +
 			"saml_response_signing_key: s3cret", "a.yaml:6: protocol_prop.saml_response_signing_key is a secret"},
 	} {
-		_, err := Parse("a.yaml", []byte(c.text))
+		_, err := parse("a.yaml", []byte(c.text))
 		require.Error(t, err, c.text)
 		assert.Contains(t, err.Error(), c.want, c.text)
 		assert.NotContains(t, err.Error(), "s3cret", c.text)
 		assert.NotContains(t, err.Error(), "0x53c", c.text)
 	}
 	for _, text := range []string{"  secret: {from: env:A}", "  headers: {X-Key: {from: 'file:a'}, X-Old: null}"} {
-		_, err := Parse("a.yaml", []byte(head+text))
+		_, err := parse("a.yaml", []byte(head+text))
 		assert.NoError(t, err, text)
 	}
 }
 
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	wishes, err := Parse("a.yaml", []byte(`# texts need no quotes, and numbers keep their digits
+	wishes, err := parse("a.yaml", []byte(`# texts need no quotes, and numbers keep their digits
 kind: Application
 name: crm
 category: 4
@@ -129,5 +136,5 @@ actions: [write]
 func FuzzParse(f *testing.F) {
 	f.Add("kind: Application\nname: crm\nprotocols: [{type: saml}]")
 	f.Add("kind: Tree\ncode: c\nname: C\nnodes: [{code: x, name: X, nodes: []}]")
-	f.Fuzz(func(_ *testing.T, text string) { _, _ = Parse("a.yaml", []byte(text)) })
+	f.Fuzz(func(_ *testing.T, text string) { _, _ = parse("a.yaml", []byte(text)) })
 }

@@ -50,9 +50,6 @@ func Start(ctx context.Context, program, dir string, env ...string) (*Platform, 
 	return nil, errors.New("the platform did not start")
 }
 
-// PID is the process's id.
-func (p *Platform) PID() int { return p.cmd.Process.Pid }
-
 // Stop ends the platform in order and waits for that.
 func (p *Platform) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)

@@ -124,11 +124,6 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 	})
 }
 
-// Object returns a core object. The error is apperr.NotFound.
-func (s *Trees) Object(ctx context.Context, id string) (ObjectDoc, error) {
-	return objects.Find(ctx, s.Store, id)
-}
-
 // ObjectByCode returns the core object with a code. The error is apperr.NotFound.
 func ObjectByCode(ctx context.Context, r docstore.Reader, code string) (*Object, error) {
 	doc, err := objects.First(ctx, r, docstore.Eq(byCode, docstore.Text(code)))

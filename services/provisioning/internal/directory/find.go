@@ -60,12 +60,6 @@ func oneUser(ctx context.Context, r docstore.Reader, f docstore.Filter) (*User, 
 	return doc.Value()
 }
 
-// Linked reports whether a connection has links to users.
-func Linked(ctx context.Context, s *docstore.Store, connectionID string) (bool, error) {
-	n, err := users.CountTo(ctx, s, docstore.Eq(byLive, docstore.Text(connectionID)), 1)
-	return n.N > 0, err
-}
-
 // CountActive counts the active users of a connection.
 func CountActive(ctx context.Context, r docstore.Reader, connectionID string) (int64, error) {
 	return users.Count(ctx, r, docstore.Eq(byActive, docstore.Text(connectionID)))

@@ -18,9 +18,6 @@ type Members struct {
 	Remove []string // ids, each once, none of which is in Add; empty if All
 }
 
-// IsZero reports whether the change changes nothing, whoever is a member.
-func (m *Members) IsZero() bool { return !m.All && len(m.Add) == 0 && len(m.Remove) == 0 }
-
 // Group applies the operations of a request to a group as User does to a user. r is the group without its members, and
 // so is what is returned; the change of its members is apart.
 func Group(kind *schema.Resource, r resource.Object, operations []Operation, ignored *resource.Ignored,
