@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime/debug"
 	"strconv"
 
@@ -20,7 +21,9 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	startCollector()
+	if os.Getenv("GOGC") == "" { // the heap is that of all services and NATS, and most of it is short-lived
+		debug.SetGCPercent(60)
+	}
 	log := telemetry.NewLogger(notes, s.Log.Level, s.Log.Format)
 	f, unlock, err := takeFolder(s.DataDir)
 	if err != nil {
@@ -70,7 +73,6 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 	greet(out, s, f, p, address, admin.Addr())
 	greetConsole(ctx, out, s, f, p, address, administrator)
 	debug.FreeOSMemory() // what only the start needed
-	adaptCollector()
 	return p.gateway.Serve(ctx, listener)
 }
 
