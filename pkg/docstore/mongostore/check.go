@@ -23,7 +23,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	}
 	var faults []error
 	for _, def := range e.defs {
-		names, err := e.indexNames(ctx, def)
+		names, err := indexNames(ctx, e.collection(def))
 		if err != nil {
 			return err
 		}

@@ -40,9 +40,8 @@ func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 			return err
 		}
 	}
-	byRecord := mongo.IndexModel{Keys: ascending("record", "sequence"), Options: options.Index().SetName(recordIndex)}
-	if _, err := e.db.Collection(outboxCollection).Indexes().CreateOne(ctx, byRecord); err != nil {
-		return failure(ctx, "create index "+recordIndex, err)
+	if err := e.indexOutbox(ctx); err != nil {
+		return err
 	}
 	for _, def := range defs {
 		if err := e.create(ctx, def.Name); err != nil {
@@ -54,6 +53,19 @@ func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 	}
 	e.defs = defs
 	return nil
+}
+
+// indexOutbox makes the outbox's index, if it is missing: to make one waits for all transactions on the collection, and
+// a process that was killed may have left some, which nothing ends before the server does.
+func (e *Engine) indexOutbox(ctx context.Context) error {
+	outbox := e.db.Collection(outboxCollection)
+	have, err := indexNames(ctx, outbox)
+	if err != nil || slices.Contains(have, recordIndex) {
+		return err
+	}
+	byRecord := mongo.IndexModel{Keys: ascending("record", "sequence"), Options: options.Index().SetName(recordIndex)}
+	_, err = outbox.Indexes().CreateOne(ctx, byRecord)
+	return failure(ctx, "create index "+recordIndex, err)
 }
 
 func (e *Engine) create(ctx context.Context, name string) error {
@@ -108,7 +120,7 @@ func upserted(ctx context.Context, doing string, upsert func() error) error {
 
 // dropIndexes drops the engine's indexes that are not declared, and lists those that remain.
 func (e *Engine) dropIndexes(ctx context.Context, def *docstore.Def) (have []string, _ error) {
-	names, err := e.indexNames(ctx, def)
+	names, err := indexNames(ctx, e.collection(def))
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +159,8 @@ func (e *Engine) makeIndexes(ctx context.Context, def *docstore.Def, have []stri
 	return nil
 }
 
-func (e *Engine) indexNames(ctx context.Context, def *docstore.Def) ([]string, error) {
-	specs, err := e.collection(def).Indexes().ListSpecifications(ctx)
+func indexNames(ctx context.Context, of *mongo.Collection) ([]string, error) {
+	specs, err := of.Indexes().ListSpecifications(ctx)
 	if err != nil {
 		return nil, failure(ctx, "list indexes", err)
 	}

@@ -12,6 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore"
@@ -74,6 +78,30 @@ func survive(t *testing.T, dbs *databases) {
 	require.NoError(t, err)
 	require.Equal(t, "of the survivor", v.Text)
 	require.Empty(t, ids(t, store, first, docstore.ID("new")), "of the dead process")
+}
+
+// A process begins although another has died between its messages and the commit: it makes no index that exists, because
+// that would wait for the transaction.
+func TestOpenBesideADeadTransaction(t *testing.T) {
+	t.Parallel()
+	dbs := newDatabases(simulated(t, replicaset.Options{Lifetime: time.Hour}).URI())
+	name := "test-" + bson.NewObjectID().Hex()
+	t.Cleanup(func() { drop(t, dbs.options.URI, name) })
+	openStore(t, dbs.openNamed(t, name), first)
+	client, err := mongo.Connect(options.Client().ApplyURI(dbs.options.URI))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	session, err := client.StartSession()
+	require.NoError(t, err)
+	t.Cleanup(func() { session.EndSession(context.Background()) })
+	require.NoError(t, session.StartTransaction(options.Transaction().
+		SetReadConcern(readconcern.Snapshot()).SetWriteConcern(writeconcern.Majority())))
+	for _, collection := range []string{"docstore.outbox", "docstore.schemas", "docstore.counts", first.Def().Name} {
+		_, err := client.Database(name).Collection(collection).InsertOne(mongo.NewSessionContext(t.Context(), session),
+			bson.D{{Key: "_id", Value: "dead"}})
+		require.NoError(t, err, collection)
+	}
+	openStore(t, dbs.openNamed(t, name), first)
 }
 
 // write changes the common note and calls then before the commit.
