@@ -89,12 +89,21 @@ func (p *prepared) ofMembers() []testkit.Commands {
 	there := p.node(id(p.node(id(p.node("")))))
 	joining := func() any { return object{"node_id": id(there), "user_id": p.user()} }
 	member := testkit.Path(func() string { return members + "/" + p.c.Post(members, joining()).ID() })
+	below := func(each int) func() string { // of a node with four others that have members
+		top := p.node("")
+		for range 4 {
+			p.c.Post("/v1/batch/tree-users", object{"node_id": id(p.node(id(top))), "user_ids": p.usersOf(each)}).OK(nil)
+		}
+		return func() string { return node(top) + "/users?recursive=true" }
+	}
 	some := func(n int) func() any {
 		return func() any { return object{"node_id": id(there), "user_ids": p.usersOf(n)} }
 	}
 	return []testkit.Commands{
 		testkit.Takes("add a member", http.MethodPost, members, joining),
 		testkit.Takes("add a batch of 500 members", http.MethodPost, "/v1/batch/tree-users", some(500)),
+		testkit.Takes("list all 16 members of a node and below", http.MethodGet, below(4), nil),
+		testkit.Takes("list 20 of 400 members of a node and below", http.MethodGet, below(100), nil),
 		testkit.Takes("change a member", http.MethodPatch, member, func() any { return object{"title": p.fresh()} }),
 		testkit.Takes("remove a member", http.MethodDelete, member, nil),
 		testkit.Takes("remove a batch of 500 members", http.MethodDelete, members, func() any {

@@ -136,28 +136,29 @@ func inNodes(nodes []string, isPrimary string) docstore.Filter {
 // many as the limit says.
 func (l *listing) userIDs(ctx context.Context, limit int) (ids []string, all bool, err error) {
 	ids, all = []string{}, true
-	nodes := []docstore.Indexed{{ID: l.node.ID, Text: l.node.PathText()}}
-	behind, ahead := l.node.PathText(), chunk
-	for len(nodes) > 0 {
-		texts, err := l.textsOf(ctx, nodes, limit+1-len(ids))
-		if err != nil {
-			return nil, false, err
-		}
-		for _, t := range texts {
-			s, _ := l.entry(t)
-			ids = append(ids, s.user)
+	nodes, behind := l.self(), l.node.PathText()
+	for more := l.Recursive; ; {
+		if len(nodes) > 0 {
+			texts, err := l.textsOf(ctx, nodes, limit+1-len(ids))
+			if err != nil {
+				return nil, false, err
+			}
+			for _, t := range texts {
+				s, _ := l.entry(t)
+				ids = append(ids, s.user)
+			}
 		}
 		if len(ids) > limit {
 			ids, all = ids[:limit], false
 			break
 		}
-		if !l.Recursive {
+		if !more {
 			break
 		}
-		if nodes, err = tree.Populated(ctx, l.Store, l.node.Path, behind, ahead); err != nil {
+		if nodes, err = tree.Populated(ctx, l.Store, l.node.Path, behind, chunk); err != nil {
 			return nil, false, err
 		}
-		if len(nodes) > 0 {
+		if more = len(nodes) == chunk; len(nodes) > 0 {
 			behind = nodes[len(nodes)-1].Text
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
@@ -17,6 +18,8 @@ func (l *listing) items(ctx context.Context, users []user) ([]json.RawMessage, e
 		for _, s := range u {
 			ids, places = append(ids, s.id), append(places, s.node)
 		}
+		above := strings.Split(u[0].Path, "/") // its last part is empty
+		places = append(places, above[:len(above)-1]...)
 	}
 	docs, err := members.FindMany(ctx, l.Store, ids)
 	if err != nil {
@@ -68,7 +71,8 @@ func (l *listing) items(ctx context.Context, users []user) ([]json.RawMessage, e
 // find is tree.Find, but reads each node once.
 func (l *listing) find(ctx context.Context, ids []string) (map[string]*tree.Node, error) {
 	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return l.nodes[id] != nil })
-	if len(unknown) > 0 {
+	slices.Sort(unknown)
+	if unknown = slices.Compact(unknown); len(unknown) > 0 {
 		found, err := tree.Find(ctx, l.Store, unknown...)
 		if err != nil {
 			return nil, err

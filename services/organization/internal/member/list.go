@@ -112,6 +112,8 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 	switch {
 	case !q.Count:
 		page.Total = -1
+	case l.passedAll(listed, page.Next):
+		page.Total = int64(l.Offset + len(listed))
 	case q.Keyword == "":
 		page.Total, page.More, err = l.count(ctx)
 	case !few: // the number that the walk has passed
@@ -119,6 +121,12 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 			l.Offset > 0
 	}
 	return page, err
+}
+
+// passedAll reports whether the walk began with the first user and ended with the last, so that it has counted them.
+func (l *listing) passedAll(listed []user, next string) bool {
+	return l.Keyword == "" && l.query.After == "" && next == "" && (len(listed) > 0 || l.Offset == 0) &&
+		l.Offset+len(listed) <= MaxCounted
 }
 
 // listing is a running query. It finds its page by indexes alone, and then reads the documents of the page.
@@ -136,7 +144,7 @@ type listing struct {
 
 func newListing(ctx context.Context, s *Members, q query, node *tree.Node) (*listing, error) {
 	l := &listing{Members: s, query: q, node: node, index: byOrder, nodes: map[string]*tree.Node{node.ID: node},
-		paths: map[string]string{}}
+		paths: map[string]string{node.ID: node.PathText()}}
 	if q.Role != "" {
 		l.index = byRole
 	}

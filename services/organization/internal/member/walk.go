@@ -55,6 +55,7 @@ type walker struct {
 	known  []docstore.Indexed // further nodes, to read together
 	from   string             // the order after which to read members of the first node of the queue
 	behind string             // the path after which further nodes follow
+	last   bool               // no further nodes follow
 	ahead  int                // how many further nodes to look up together
 	ready  []entry            // memberships that were read, but not taken yet
 }
@@ -64,7 +65,7 @@ func (l *listing) walker(ctx context.Context) (*walker, error) {
 	// A page needs few nodes, unless most of their users were listed before.
 	w := &walker{listing: l, behind: l.node.PathText(), ahead: 8}
 	if l.after.Path == "" {
-		w.queue = []docstore.Indexed{{ID: l.node.ID, Text: w.behind}}
+		w.queue = l.self()
 		return w, nil
 	}
 	path := strings.Split(l.after.Path, "/")
@@ -79,6 +80,14 @@ func (l *listing) walker(ctx context.Context) (*walker, error) {
 		w.queue, w.from = []docstore.Indexed{{ID: id, Text: l.after.Path}}, l.after.Order
 	}
 	return w, nil
+}
+
+// self is the listing's node, if it has members of its own.
+func (l *listing) self() []docstore.Indexed {
+	if l.node.MemberCount == 0 {
+		return nil
+	}
+	return []docstore.Indexed{{ID: l.node.ID, Text: l.node.PathText()}}
 }
 
 // take returns the next memberships, as many as enough says; fewer at the end of the list.
@@ -100,15 +109,10 @@ func (w *walker) take(ctx context.Context, enough int) ([]entry, error) {
 // the other memberships of their users are looked up together, too.
 func (w *walker) read(ctx context.Context) (more bool, err error) {
 	if len(w.queue) == 0 {
-		if !w.Recursive {
-			return false, nil
-		}
 		if len(w.known) == 0 {
-			next, err := tree.Populated(ctx, w.Store, w.node.Path, w.behind, w.ahead)
-			if err != nil || len(next) == 0 {
+			if more, err := w.further(ctx); err != nil || !more {
 				return false, err
 			}
-			w.known, w.behind, w.ahead = next, next[len(next)-1].Text, min(2*w.ahead, 128)
 		}
 		if w.begun {
 			entries, all, err := w.membersOfAll(ctx, w.known)
@@ -132,6 +136,22 @@ func (w *walker) read(ctx context.Context) (more bool, err error) {
 	if w.from = last; last == "" {
 		w.queue = w.queue[1:]
 	}
+	return true, nil
+}
+
+// further looks up further nodes with members below the listing's node; false if there are no more.
+func (w *walker) further(ctx context.Context) (more bool, err error) {
+	if !w.Recursive || w.last {
+		return false, nil
+	}
+	next, err := tree.Populated(ctx, w.Store, w.node.Path, w.behind, w.ahead)
+	if w.last = len(next) < w.ahead; err != nil || len(next) == 0 {
+		return false, err
+	}
+	for _, n := range next {
+		w.paths[n.ID] = n.Text
+	}
+	w.known, w.behind, w.ahead = next, next[len(next)-1].Text, min(2*w.ahead, 128)
 	return true, nil
 }
 
