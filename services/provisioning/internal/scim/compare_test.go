@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +40,18 @@ type answer struct {
 
 const npm = "testdata/npm"
 
+// install fetches the packages, unless they are there: once, because the tests run at the same time.
+var install = sync.OnceValues(func() (said []byte, err error) {
+	if _, err := os.Stat(npm + "/node_modules/.package-lock.json"); err == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	ci := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress")
+	ci.Dir = npm
+	return ci.CombinedOutput()
+})
+
 // startOthers starts the process. Without Node, or without the packages and a registry to have them from, the test is
 // skipped, unless IDP_TEST_NPM_REQUIRED is 1.
 func startOthers(t *testing.T) *others {
@@ -50,14 +63,8 @@ func startOthers(t *testing.T) *others {
 	if _, err := exec.LookPath("node"); err != nil {
 		unable("node is needed to compare with other implementations: %v", err)
 	}
-	if _, err := os.Stat(npm + "/node_modules/.package-lock.json"); err != nil {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		install := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress")
-		install.Dir = npm
-		if text, err := install.CombinedOutput(); err != nil {
-			unable("npm ci: %v\n%s", err, text)
-		}
+	if text, err := install(); err != nil {
+		unable("npm ci: %v\n%s", err, text)
 	}
 	command := exec.CommandContext(t.Context(), "node", "compare.mjs")
 	command.Dir, command.Stderr = npm, os.Stderr
