@@ -11,9 +11,16 @@ type link struct {
 	up   chan struct{} // closed while connected
 	ctx  context.Context
 	down context.CancelFunc
+
+	next context.Context // ends when a connection ends the next time
+	ends context.CancelFunc
 }
 
-func newLink() *link { return &link{up: make(chan struct{}), down: func() {}} }
+func newLink() *link {
+	l := &link{up: make(chan struct{}), down: func() {}}
+	l.next, l.ends = context.WithCancel(context.Background())
+	return l
+}
 
 func (l *link) set(up bool) {
 	l.mu.Lock()
@@ -22,20 +29,21 @@ func (l *link) set(up bool) {
 	if l.ctx != nil {
 		l.ctx, l.up, l.down = nil, make(chan struct{}), func() {}
 	}
-	if up {
-		l.ctx, l.down = context.WithCancel(context.Background())
-		close(l.up)
+	if !up {
+		l.ends()
+		l.next, l.ends = context.WithCancel(context.Background())
+		return
 	}
+	l.ctx, l.down = context.WithCancel(context.Background())
+	close(l.up)
 }
 
-// onDown calls f when the present connection ends, unless stop is called before. Without a connection it does nothing.
+// onDown calls f when the connection ends, unless stop is called before. It may be called before set has told of the
+// connection, which happens some time after it was made.
 func (l *link) onDown(f func()) (stop func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ctx == nil {
-		return func() bool { return true }
-	}
-	return context.AfterFunc(l.ctx, f)
+	return context.AfterFunc(l.next, f)
 }
 
 // wait waits for a connection and returns a context that ends with it, or with ctx.
