@@ -92,7 +92,8 @@ func (p *prepared) ofMembers() []testkit.Commands {
 	below := func(each int) func() string { // of a node with four others that have members
 		top := p.node("")
 		for range 4 {
-			p.c.Post("/v1/batch/tree-users", object{"node_id": id(p.node(id(top))), "user_ids": p.usersOf(each)}).OK(nil)
+			there := id(p.node(id(top)))
+			p.c.Post("/v1/batch/tree-users", object{"node_id": there, "user_ids": p.usersOf(each)}).OK(nil)
 		}
 		return func() string { return node(top) + "/users?recursive=true" }
 	}

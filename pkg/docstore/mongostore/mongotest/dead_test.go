@@ -80,8 +80,8 @@ func survive(t *testing.T, dbs *databases) {
 	require.Empty(t, ids(t, store, first, docstore.ID("new")), "of the dead process")
 }
 
-// A process begins although another has died between its messages and the commit: it makes no index that exists, because
-// that would wait for the transaction.
+// A process begins although another has died between its messages and the commit: it makes no index that is there,
+// because that would wait for the transaction.
 func TestOpenBesideADeadTransaction(t *testing.T) {
 	t.Parallel()
 	dbs := newDatabases(simulated(t, replicaset.Options{Lifetime: time.Hour}).URI())
