@@ -4,6 +4,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -51,6 +53,11 @@ func TestKillNineOfTheEventsService(t *testing.T) {
 	const kills = 3
 	changes := drive.Changes(t)
 	p, c := startForEvents(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			p.named(gateway.Events).logGoroutines(t, "/internal/delivery.")
+		}
+	})
 	hooks := drive.NewWebhooks(t)
 	hooks.Subscribe(t, c, 15, 5)
 	acknowledged := 0
@@ -74,6 +81,25 @@ func TestKillNineOfTheEventsService(t *testing.T) {
 func (p *process) signal(t testing.TB, sig syscall.Signal) {
 	t.Helper()
 	require.NoError(t, syscall.Kill(int(p.pid.Load()), sig))
+}
+
+// logGoroutines logs what the process's goroutines do in a package.
+func (p *process) logGoroutines(t testing.TB, in string) {
+	host, port, err := net.SplitHostPort(p.address)
+	require.NoError(t, err)
+	number, err := strconv.Atoi(port)
+	require.NoError(t, err)
+	admin := net.JoinHostPort(host, strconv.Itoa(number+adminOffset))
+	response, err := http.Get("http://" + admin + "/debug/pprof/goroutine?debug=2")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	for stack := range strings.SplitSeq(string(text), "\n\n") {
+		if strings.Contains(stack, in) {
+			t.Log(stack)
+		}
+	}
 }
 
 // awaitRestart waits until a process that was told to end is there again.

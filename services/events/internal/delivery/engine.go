@@ -117,13 +117,14 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer cancel() // also where Run fails: its caller calls it again
 	following.Go(func() { e.follow(ctx, from, changes) })
 	defer e.stopAll()
-	for again := true; ; {
-		shared := e.group.Changed()
-		if again {
+	again, known := true, 0
+	for {
+		times, shared := e.group.Changed()
+		if again || times != known {
 			if err := e.reconcile(ctx); err != nil {
 				return err
 			}
-			again = false
+			again, known = false, times
 		}
 		wait := time.NewTimer(waitForWork)
 		select {
@@ -137,7 +138,6 @@ func (e *Engine) Run(ctx context.Context) error {
 				e.later[ref] = true
 			}
 		case <-shared:
-			again = true
 		case <-wait.C:
 			again = e.tidy(ctx)
 		case <-ctx.Done():
@@ -198,6 +198,7 @@ func (e *Engine) owns(ref docstore.Ref) bool { return e.group.Owns(ref.Tenant + 
 
 // reconcile starts the workers that are missing, and stops those that belong to other replicas now.
 func (e *Engine) reconcile(ctx context.Context) error {
+	e.alive = e.group.Alive() // otherwise it owns nothing, and tidy looks everything up once it is
 	for ref := range e.workers {
 		if !e.owns(ref) {
 			e.stop(ref)

@@ -55,6 +55,7 @@ type Group struct {
 	seen    map[string]sighting
 	live    []string
 	shown   time.Time // when this replica last wrote its heartbeat
+	changes int       // of live
 	changed chan struct{}
 }
 
@@ -148,7 +149,7 @@ func (g *Group) look(docs []docstore.Doc[member]) (gone []string, _ error) {
 	g.seen = seen
 	if !slices.Equal(live, g.live) {
 		g.log.Info("the replicas that share the work", "replicas", len(live))
-		g.live = live
+		g.live, g.changes = live, g.changes+1
 		close(g.changed)
 		g.changed = make(chan struct{})
 	}
@@ -207,9 +208,11 @@ func mix(h uint64) uint64 {
 // MayTake reports whether this replica may take work with an owner: "", itself, or a replica that is dead.
 func (g *Group) MayTake(owner string) bool { return owner == "" || owner == g.ID || !g.Lives(owner) }
 
-// Changed returns a channel that is closed when the live replicas change.
-func (g *Group) Changed() <-chan struct{} {
+// Changed returns how often the live replicas have changed, and a channel that is closed when they do so again. Who
+// shares work compares the number with that of the last time: the channel alone tells nothing of a change before it was
+// asked for.
+func (g *Group) Changed() (times int, again <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.changed
+	return g.changes, g.changed
 }

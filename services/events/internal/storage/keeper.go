@@ -79,7 +79,8 @@ func (k *Keeper) keep(ctx context.Context, w *watch) error {
 		return nil
 	}
 	for ctx.Err() == nil {
-		changed, shared := k.Feed.Changed(""), k.Group.Changed()
+		changed := k.Feed.Changed("")
+		_, shared := k.Group.Changed()
 		if k.Group.Owns(w.stream) {
 			size, _, err := k.Bus.StreamSize(ctx, w.stream)
 			if err == nil && size > uint64(k.Share) { //nolint:gosec // a share is not negative
