@@ -54,7 +54,8 @@ func TestEventTypesExist(t *testing.T) {
 	c := in(s, "acme")
 	of := func(types ...any) object { return object{"event_types": types} }
 	for name, types := range map[string][]any{
-		"types": {"user.created", "node.moved"}, "an entity": {"kv_object.*"}, "an action": {"*.deleted"}, "all": {"*.*", "*"},
+		"types": {"user.created", "node.moved"}, "an entity": {"kv_object.*"}, "an action": {"*.deleted"},
+		"all": {"*.*", "*"},
 	} {
 		c.Post(subscriptionsPath, hook(name, "https://hr.acme.test", of(types...))).OK(nil)
 	}

@@ -107,8 +107,8 @@ func (c container) state(ctx context.Context) (pid int, health string, err error
 	return pid, health, err
 }
 
-// survive kills a container's process, as the kernel does, which the engine does not expect, and waits until another
-// one is healthy and users are created again.
+// survive kills a container's process, not by the engine but as the kernel does where memory is short, and waits until
+// another one is healthy and users are created again.
 func (w *creations) survive(ctx context.Context, c container) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("too slow"))
 	defer cancel()

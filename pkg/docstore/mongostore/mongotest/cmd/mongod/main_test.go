@@ -13,7 +13,9 @@ import (
 // What docker-compose.yml says to mongod is understood, and nothing else.
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	o, err := parse([]string{"--replSet", "rs0", "--bind_ip_all", "--setParameter", "transactionLifetimeLimitSeconds=30"})
+	o, err := parse([]string{
+		"--replSet", "rs0", "--bind_ip_all", "--setParameter", "transactionLifetimeLimitSeconds=30",
+	})
 	require.NoError(t, err)
 	require.Equal(t, replicaset.Options{
 		Name: "rs0", Listen: ":27017", Address: "mongo:27017", Lifetime: 30 * time.Second,
