@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -144,8 +146,11 @@ func receive(state string, back chan<- callback) http.Handler {
 			description := query.Get("error_description")
 			got.fault = strings.TrimSpace(cmp.Or(got.fault, "the issuer sent no code") + " " + description)
 		}
+		const page = "You can close this page and go back to the terminal.\n"
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintln(w, "You can close this page and go back to the terminal.")
+		w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+		_, _ = io.WriteString(w, page)
+		_ = http.NewResponseController(w).Flush() // the server closes as soon as the callback is known
 		select {
 		case back <- got:
 		default: // it has come before
