@@ -145,5 +145,13 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
+// Ignore returns err, or nil if it is of the kind.
+func Ignore(err error, kind Kind) error {
+	if KindOf(err) == kind {
+		return nil
+	}
+	return err
+}
+
 // IsNotFound reports whether err means that a record does not exist.
 func IsNotFound(err error) bool { return KindOf(err) == NotFound }

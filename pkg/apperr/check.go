@@ -3,6 +3,7 @@ package apperr
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,6 +30,14 @@ func (f *Faults) Prose(location, s string, limit int) {
 func (f *Faults) Name(location, s string, limit int) {
 	f.Text(location, s, limit)
 	f.Check(strings.TrimSpace(s) != "", location, "must have 1…%d characters", limit)
+}
+
+var code = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// Code checks a code or name that clients choose for a record: 1…64 letters, digits, ".", "_" and "-" of ASCII.
+func (f *Faults) Code(location, s string) {
+	f.Check(code.MatchString(s), location,
+		"must have 1…64 letters, digits or . _ -, and begin with a letter or digit")
 }
 
 // Props checks a record's extension properties: a JSON object of at most MaxProps bytes. It sets absent ones to {}.

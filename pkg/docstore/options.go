@@ -87,12 +87,13 @@ func Expects(ctx context.Context, name string) bool {
 // request calls name. The error is apperr.VersionMismatch.
 func CheckExpected(ctx context.Context, name string, version int64) error {
 	if ok := expectedVersion(ctx, name); ok != nil && !ok(version) {
-		return errVersion(version)
+		return Mismatch(version)
 	}
 	return nil
 }
 
-func errVersion(version int64) error {
+// Mismatch is the error for a record that is at another version than the one that was asked for.
+func Mismatch(version int64) *apperr.Error {
 	return apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", version)
 }
 

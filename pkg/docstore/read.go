@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/transaction"
 )
@@ -59,6 +60,16 @@ func (c *Collection[T]) First(ctx context.Context, r Reader, f Filter) (Doc[T], 
 func (c *Collection[T]) Count(ctx context.Context, r Reader, f Filter) (int64, error) {
 	total, err := c.CountTo(ctx, r, f, 0)
 	return total.N, err
+}
+
+// Room refuses one more document where the filter selects most or more already. The error is apperr.InvalidState with
+// the text, in which %d stands for most: "a tenant has at most %d jobs".
+func (c *Collection[T]) Room(ctx context.Context, r Reader, f Filter, most int64, text string) error {
+	n, err := c.Count(ctx, r, f)
+	if err == nil && n >= most {
+		err = apperr.New(apperr.InvalidState, text, most)
+	}
+	return err
 }
 
 // CountTo is Count, but exact only up to a number at least; with 0 it is always exact. Its cost does not grow beyond

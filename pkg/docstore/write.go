@@ -25,7 +25,7 @@ func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error)
 		return nil, c.missing()
 	}
 	if want := expectedVersion(ctx, id); !c.schema.Part && want != nil && !want(rows[0].Version) {
-		return nil, errVersion(rows[0].Version)
+		return nil, Mismatch(rows[0].Version)
 	}
 	return c.load(tx, &rows[0])
 }
@@ -240,8 +240,7 @@ func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each 
 // translate turns an engine's conflict errors into errors for clients.
 func (c *Collection[T]) translate(err error) error {
 	if version, ok := errors.AsType[*VersionError](err); ok {
-		return apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", version.Current).
-			Because(err)
+		return Mismatch(version.Current).Because(err)
 	}
 	if errors.Is(err, ErrNotFound) {
 		return c.missing()

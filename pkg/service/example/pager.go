@@ -31,7 +31,7 @@ type Profile struct {
 	TimeEnd clock.Time  `json:"time_end"` // when the pager is deleted; null means never
 }
 
-var pagers = docstore.Define(docstore.Schema[Pager]{
+var pagers = outbox.Define("pager", "/pagers", docstore.Schema[Pager]{
 	Name: "pagers", Noun: "pager",
 	Indexes: []docstore.Index[Pager]{
 		docstore.Unique(docstore.ByText("name", func(p *Pager) string { return textindex.Key(p.Name) }), "name"),
@@ -67,11 +67,7 @@ func (s *Pagers) create(ctx context.Context, p Profile) (pagerDoc, error) {
 	}
 	number := strings.ToLower(rand.Text())
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (pagerDoc, error) {
-		doc, err := pagers.Insert(ctx, tx, &Pager{Meta: docstore.Meta{ID: id}, Profile: p, Number: number})
-		if err != nil {
-			return pagerDoc{}, err
-		}
-		return doc, tell(ctx, tx, "created", &doc, nil)
+		return pagers.Insert(ctx, tx, &Pager{Meta: docstore.Meta{ID: id}, Profile: p, Number: number})
 	})
 }
 
@@ -113,39 +109,18 @@ func (s *Pagers) update(ctx context.Context, id string, edit func(*Profile) erro
 	if err := s.check(ctx, proposal.Profile); err != nil {
 		return doc, err
 	}
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (pagerDoc, error) {
-		p, err := pagers.Load(ctx, tx, id)
-		if err != nil {
-			return pagerDoc{}, err
-		}
-		if err := edit(&p.Profile); err != nil {
-			return pagerDoc{}, err
-		}
-		doc, err := pagers.Replace(ctx, tx, p)
-		if err != nil || !doc.Changed() {
-			return doc, err
-		}
-		return doc, tell(ctx, tx, "updated", &doc, nil)
-	})
+	return pagers.Edit(ctx, s.store, id, func(_ *docstore.Tx, p *Pager) error { return edit(&p.Profile) })
 }
 
-// end deletes a pager. The error is apperr.NotFound or VersionMismatch.
-func (s *Pagers) end(ctx context.Context, id string) error {
-	return docstore.Do(ctx, s.store, func(tx *docstore.Tx) error {
-		p, err := pagers.Load(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		doc, err := pagers.Delete(ctx, tx, p)
-		if err != nil {
-			return err
-		}
-		return tell(ctx, tx, "deleted", &doc, nil)
-	})
-}
-
+// delete deletes a pager. The error is apperr.NotFound or VersionMismatch.
 func (s *Pagers) delete(ctx context.Context, id string) (docstore.Deleted, error) {
-	return docstore.Deleted{ID: id}, s.end(ctx, id)
+	return pagers.Remove(ctx, s.store, id, nil)
+}
+
+// end is delete for a pager whose time is over.
+func (s *Pagers) end(ctx context.Context, id string) error {
+	_, err := s.delete(ctx, id)
+	return err
 }
 
 // page sends a text to the pager with a number, of any tenant. The error is apperr.Unauthenticated for an unknown
@@ -176,19 +151,13 @@ func (s *Pagers) page(ctx context.Context, number, pin, text string) error {
 		if err != nil {
 			return err
 		}
-		doc, err := pagers.Revise(ctx, tx, p) // the record stays as it is; the new revision orders its events
-		if err != nil {
-			return err
-		}
-		return tell(ctx, tx, "paged", &doc, map[string]any{"text": text})
+		// the record stays as it is; the new revision orders its events
+		_, err = pagers.As("paged").With("text", text).Revise(ctx, tx, p)
+		return err
 	})
 }
 
 // of answers PagersOf.
 func (s *Pagers) of(ctx context.Context, owner Owner) (int64, error) {
 	return pagers.Count(ctx, s.store, docstore.Eq("owner_id", docstore.Text(owner.ID)))
-}
-
-func tell(ctx context.Context, tx *docstore.Tx, action string, doc *pagerDoc, more map[string]any) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "pager", Source: "/pagers"}, action, doc, more)
 }
