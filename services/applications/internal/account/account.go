@@ -8,6 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
@@ -49,7 +50,7 @@ const (
 	byTimeCreated = "time_created"
 )
 
-var accounts = docstore.Define(docstore.Schema[Account]{
+var accounts = outbox.Define("account", "/applications/accounts", docstore.Schema[Account]{
 	Name: "accounts", Noun: "sub-account",
 	Sortable: []string{byTimeCreated, byAccount, byDisplayName},
 	Indexes: []docstore.Index[Account]{

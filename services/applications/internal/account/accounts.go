@@ -7,7 +7,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
 	"github.com/idplatform/idplatform/services/questions"
@@ -99,16 +98,7 @@ func insert(
 			defaults[a.UserID] = a
 		}
 	}
-	docs, err := accounts.InsertMany(ctx, tx, at, added...)
-	if err != nil {
-		return nil, err
-	}
-	for i := range docs {
-		if err := emit(ctx, tx, "created", &docs[i]); err != nil {
-			return nil, err
-		}
-	}
-	return docs, nil
+	return accounts.InsertMany(ctx, tx, at, added...)
 }
 
 // readAhead reads what says whether users may have more sub-accounts.
@@ -190,7 +180,7 @@ func clearDefault(ctx context.Context, tx *docstore.Tx, appID, userID string) er
 		return err
 	}
 	found[0].IsDefault = toggle.Off
-	_, err = replace(ctx, tx, found[0], "updated")
+	_, err = accounts.Replace(ctx, tx, found[0])
 	return err
 }
 
@@ -259,7 +249,7 @@ func (s *Accounts) Replace(ctx context.Context, appID, id string, draft Account)
 			}
 		}
 		a.Profile = is
-		return replace(ctx, tx, a, "updated")
+		return accounts.Replace(ctx, tx, a)
 	})
 }
 
@@ -280,7 +270,7 @@ func (s *Accounts) setStatus(ctx context.Context, appID, id, status, action stri
 			return err
 		}
 		a.Status = status
-		_, err = replace(ctx, tx, a, action)
+		_, err = accounts.As(action).Replace(ctx, tx, a)
 		return err
 	})
 }
@@ -298,11 +288,7 @@ func (s *Accounts) Delete(ctx context.Context, appID, id string) error {
 }
 
 func remove(ctx context.Context, tx *docstore.Tx, a *Account) error {
-	doc, err := accounts.Delete(ctx, tx, a)
-	if err != nil {
-		return err
-	}
-	if err := emit(ctx, tx, "deleted", &doc); err != nil {
+	if _, err := accounts.Delete(ctx, tx, a); err != nil {
 		return err
 	}
 	before, err := count(ctx, tx, a.AppID, a.UserID, -1)
@@ -315,18 +301,6 @@ func remove(ctx context.Context, tx *docstore.Tx, a *Account) error {
 		return err
 	}
 	rest[0].IsDefault = toggle.On
-	_, err = replace(ctx, tx, rest[0], "updated")
+	_, err = accounts.Replace(ctx, tx, rest[0])
 	return err
-}
-
-func replace(ctx context.Context, tx *docstore.Tx, a *Account, action string) (Doc, error) {
-	doc, err := accounts.Replace(ctx, tx, a)
-	if err != nil || !doc.Changed() {
-		return doc, err
-	}
-	return doc, emit(ctx, tx, action, &doc)
-}
-
-func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "account", Source: "/applications/accounts"}, action, doc, nil)
 }

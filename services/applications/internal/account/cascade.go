@@ -34,11 +34,7 @@ func deleteSome(ctx context.Context, tx *docstore.Tx, all docstore.Filter) (more
 	}
 	var held []string
 	for _, a := range loaded {
-		doc, err := accounts.Delete(ctx, tx, a)
-		if err == nil {
-			err = emit(ctx, tx, "deleted", &doc)
-		}
-		if err != nil {
+		if _, err := accounts.Delete(ctx, tx, a); err != nil {
 			return false, err
 		}
 		held = append(held, holderID(a.AppID, a.UserID))

@@ -10,6 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/domain"
+	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/protocol"
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
@@ -99,7 +100,7 @@ const (
 	byTimeModified = "time_modified"
 )
 
-var applications = docstore.Define(docstore.Schema[Application]{
+var applications = outbox.Define("application", "/applications", docstore.Schema[Application]{
 	Name: "applications", Noun: "application", Revision: 2,
 	Sortable: []string{byTimeCreated, byName, byTimeModified},
 	Due:      (*Application).due,

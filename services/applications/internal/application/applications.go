@@ -8,7 +8,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/services/applications/internal/protocol"
 	"github.com/idplatform/idplatform/services/applications/internal/template"
@@ -132,11 +131,11 @@ func (s *Applications) propose(
 	}
 	ends := a.narrowed(&proposal.Profile)
 	a.Profile, a.SSOEnabled, a.MFAEnabled = proposal.Profile, proposal.SSOEnabled, proposal.MFAEnabled
-	store := change
-	if changed {
-		store = touch
+	store := applications.Replace
+	if changed { // which the record does not show
+		store = applications.Touch
 	}
-	doc, err := store(ctx, tx, a, "updated")
+	doc, err := store(ctx, tx, a)
 	if err == nil && ends {
 		err = s.OnEnd(ctx, tx, a)
 	}
@@ -178,16 +177,15 @@ func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted,
 		if err != nil {
 			return docstore.Deleted{}, err
 		}
-		doc, err := applications.Delete(ctx, tx, a)
-		if err != nil {
+		if _, err := applications.Delete(ctx, tx, a); err != nil {
 			return docstore.Deleted{}, err
 		}
 		a.Version++ // stands for the deletion: OnEnd ends the tokens of earlier versions
 		return docstore.Deleted{ID: id}, errors.Join(
 			noteAdministrator(ctx, tx, a, a.administers(), false),
 			secretHashes.DeleteWhere(ctx, tx, docstore.ID(id), nil),
-			protocol.Protocols.DeleteWhere(ctx, tx, protocol.OfApplication(id), nil),
-			dropLogo(ctx, tx, a), emit(ctx, tx, "deleted", &doc),
+			protocol.Protocols.Collection.DeleteWhere(ctx, tx, protocol.OfApplication(id), nil),
+			dropLogo(ctx, tx, a),
 			s.OnEnd(ctx, tx, a), s.OnDelete(ctx, tx, id),
 		)
 	})
@@ -217,26 +215,4 @@ func Find(ctx context.Context, r docstore.Reader, id string) (*Application, erro
 		return nil, err
 	}
 	return doc.Value()
-}
-
-// change stores a changed application and emits the event; an unchanged one is left alone.
-func change(ctx context.Context, tx *docstore.Tx, a *Application, action string) (Doc, error) {
-	doc, err := applications.Replace(ctx, tx, a)
-	if err != nil || !doc.Changed() {
-		return doc, err
-	}
-	return doc, emit(ctx, tx, action, &doc)
-}
-
-// touch is change for a change that the record does not show: of a secret or a picture.
-func touch(ctx context.Context, tx *docstore.Tx, a *Application, action string) (Doc, error) {
-	doc, err := applications.Touch(ctx, tx, a)
-	if err != nil {
-		return Doc{}, err
-	}
-	return doc, emit(ctx, tx, action, &doc)
-}
-
-func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "application", Source: "/applications"}, action, doc, nil)
 }

@@ -128,7 +128,7 @@ func (s *Applications) draft(ctx context.Context, faults *apperr.Faults, edit Ed
 	return a
 }
 
-// add stores new applications with their secrets' hashes and protocols, and emits the events.
+// add stores new applications with their secrets' hashes and protocols, and tells the events.
 func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at func(int) string) ([]Created, error) {
 	apps, protocols := make([]*Application, len(plans)), make([]*protocol.Protocol, len(plans))
 	ids := make([]string, len(plans))
@@ -149,7 +149,7 @@ func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at fu
 	if err := secretHashes.ReadAhead(ctx, tx, ids...); err != nil {
 		return nil, err
 	}
-	if _, err := protocol.Protocols.InsertMany(ctx, tx, at, protocols...); err != nil {
+	if _, err := protocol.Protocols.Collection.InsertMany(ctx, tx, at, protocols...); err != nil {
 		return nil, err
 	}
 	all := make([]Created, len(plans))
@@ -159,9 +159,6 @@ func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at fu
 			return nil, err
 		}
 		if err := noteAdministrator(ctx, tx, a, false, a.administers()); err != nil {
-			return nil, err
-		}
-		if err := emit(ctx, tx, "created", &docs[i]); err != nil {
 			return nil, err
 		}
 		if all[i] = (Created{Doc: docs[i]}); shown {

@@ -33,7 +33,7 @@ func (s *Applications) SetLogo(ctx context.Context, id string, raw []byte) (Doc,
 			return Doc{}, err
 		}
 		a.Logo = logoPath(id)
-		return touch(ctx, tx, a, "updated")
+		return applications.Touch(ctx, tx, a)
 	})
 }
 

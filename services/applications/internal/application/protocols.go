@@ -5,7 +5,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/applications/internal/protocol"
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
@@ -65,7 +64,7 @@ func (s *Applications) SetProtocol(ctx context.Context, id, kind string, prop pr
 		}
 		if kind == a.ProtocolType && doc.Changed() {
 			a.ProtocolProp = prop
-			_, err = touch(ctx, tx, a, "updated")
+			_, err = applications.Touch(ctx, tx, a)
 		}
 		return err
 	})
@@ -80,7 +79,7 @@ func (s *Applications) putMain(
 	return doc.Changed(), err
 }
 
-// putProtocol stores valid settings of a protocol, completed, and emits the event. It creates the protocol with that
+// putProtocol stores valid settings of a protocol, completed, and tells the event. It creates the protocol with that
 // status and id if there is none.
 func (s *Applications) putProtocol(
 	ctx context.Context, tx *docstore.Tx, faults *apperr.Faults, appID, kind string, prop *protocol.Prop,
@@ -108,16 +107,10 @@ func (s *Applications) putProtocol(
 		return protocol.Doc{}, nil
 	}
 	p.Prop = *prop
-	var doc protocol.Doc
 	if isNew {
-		doc, err = protocol.Protocols.Insert(ctx, tx, p)
-	} else {
-		doc, err = protocol.Protocols.Replace(ctx, tx, p)
+		return protocol.Protocols.As("updated").Insert(ctx, tx, p)
 	}
-	if err != nil || !doc.Changed() {
-		return doc, err
-	}
-	return doc, emitProtocol(ctx, tx, "updated", &doc)
+	return protocol.Protocols.Replace(ctx, tx, p)
 }
 
 // loadProtocol returns a protocol to be changed. The error is apperr.NotFound, or VersionMismatch if the request's
@@ -177,11 +170,7 @@ func (s *Applications) setProtocolStatus(ctx context.Context, id, kind, status, 
 			}
 		}
 		p.Status = status
-		doc, err := protocol.Protocols.Replace(ctx, tx, p)
-		if err != nil || !doc.Changed() {
-			return doc, err
-		}
-		return doc, emitProtocol(ctx, tx, action, &doc)
+		return protocol.Protocols.As(action).Replace(ctx, tx, p)
 	})
 }
 
@@ -210,14 +199,7 @@ func (s *Applications) ResetProtocolSecret(ctx context.Context, id, kind string)
 			return ProtocolSecret{}, err
 		}
 		p.Secret, p.SecretHint = secret.NewText(value), hint(value)
-		doc, err := protocol.Protocols.Touch(ctx, tx, p)
-		if err != nil {
-			return ProtocolSecret{}, err
-		}
-		return ProtocolSecret{id, kind, value, p.SecretHint}, emitProtocol(ctx, tx, "secret_reset", &doc)
+		_, err = protocol.Protocols.As("secret_reset").Touch(ctx, tx, p)
+		return ProtocolSecret{id, kind, value, p.SecretHint}, err
 	})
-}
-
-func emitProtocol(ctx context.Context, tx *docstore.Tx, action string, doc *protocol.Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "protocol", Source: "/applications/protocols"}, action, doc, nil)
 }

@@ -92,7 +92,7 @@ func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time
 		if err := keepHashes(ctx, tx, a, map[string]string{secretID: HashSecret(value)}); err != nil {
 			return Refreshed{}, err
 		}
-		if _, err := change(ctx, tx, a, "secret_refreshed"); err != nil {
+		if _, err := applications.As("secret_refreshed").Replace(ctx, tx, a); err != nil {
 			return Refreshed{}, err
 		}
 		if err := s.OnEnd(ctx, tx, a); err != nil {
@@ -164,7 +164,7 @@ func (s *Applications) Settle(ctx context.Context, id string) error {
 		if err := keepHashes(ctx, tx, a, nil); err != nil {
 			return err
 		}
-		_, err = change(ctx, tx, a, "updated")
+		_, err = applications.Replace(ctx, tx, a)
 		return err
 	})
 }

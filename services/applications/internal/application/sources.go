@@ -54,7 +54,7 @@ func (s *Applications) Attach(ctx context.Context, id string, connections []stri
 		if len(a.IDPs) > maxSources {
 			return apperr.New(apperr.InvalidState, "an application has at most %d authentication sources", maxSources)
 		}
-		_, err = change(ctx, tx, a, "idp_attached")
+		_, err = applications.As("idp_attached").Replace(ctx, tx, a)
 		return err
 	})
 }
@@ -74,7 +74,7 @@ func (s *Applications) Detach(ctx context.Context, id, connection string) error 
 			return apperr.Missing("authentication source")
 		}
 		a.IDPs = left
-		_, err = change(ctx, tx, a, "idp_detached")
+		_, err = applications.As("idp_detached").Replace(ctx, tx, a)
 		return err
 	})
 }
@@ -116,10 +116,7 @@ func (s *Applications) OnConnection(ctx context.Context, e bus.Event) error {
 	}
 	users := docstore.Eq(byConnection, docstore.Text(e.Subject))
 	return applications.Each(ctx, s.Store, users, func(doc Doc) error {
-		err := s.Detach(ctx, doc.ID, e.Subject)
-		if apperr.IsNotFound(err) {
-			return nil
-		}
+		err := apperr.Ignore(s.Detach(ctx, doc.ID, e.Subject), apperr.NotFound)
 		if err != nil {
 			return fmt.Errorf("detach connection %s from %s: %w", e.Subject, doc.ID, err)
 		}

@@ -99,7 +99,7 @@ func (s *Applications) set(
 	if err := noteAdministrator(ctx, tx, a, was, a.administers()); err != nil {
 		return Doc{}, err
 	}
-	return change(ctx, tx, a, action)
+	return applications.As(action).Replace(ctx, tx, a)
 }
 
 // UpdateConfig applies edit to the configuration. Its errors include apperr.InvalidParameters.
@@ -119,6 +119,6 @@ func (s *Applications) UpdateConfig(ctx context.Context, id string, edit func(*C
 			return Doc{}, err
 		}
 		a.ConfigProp, a.SSOEnabled, a.MFAEnabled = proposal, proposal.SSOEnabled, proposal.MFAEnabled
-		return change(ctx, tx, a, "config_updated")
+		return applications.As("config_updated").Replace(ctx, tx, a)
 	})
 }

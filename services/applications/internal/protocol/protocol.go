@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
@@ -43,7 +44,7 @@ const (
 )
 
 // Protocols is the collection of protocol records.
-var Protocols = docstore.Define(docstore.Schema[Protocol]{
+var Protocols = outbox.Define("protocol", "/applications/protocols", docstore.Schema[Protocol]{
 	Name: "protocols", Noun: "protocol", Revision: 1,
 	Indexes: []docstore.Index[Protocol]{
 		docstore.Unique(docstore.ByText(byOwner, func(p *Protocol) string { return owner(p.AppID, p.Type) }),

@@ -39,11 +39,9 @@ const (
 	disabledClient reason = "disabled"
 )
 
-var failures = docstore.Define(docstore.Schema[Failures]{
+var failures = outbox.Define("client", "/oauth2/clients", docstore.Schema[Failures]{
 	Name: "client_failures", Noun: "record of failures", Part: true,
 })
-
-var clientKind = outbox.Kind{Entity: "client", Source: "/oauth2/clients"}
 
 // nobody stands in for a client that does not exist. Its refusal takes the same steps as that of a client: the same
 // reads, comparison and limits, and a transaction with the same writes. Otherwise the time of an answer, or the number
@@ -97,7 +95,7 @@ func (t *Tokens) failed(
 	return refusal
 }
 
-// count stores the last failure and emits the event. A failure of nobody belongs to no tenant; a second document takes
+// count stores the last failure and tells the event. A failure of nobody belongs to no tenant; a second document takes
 // the place of its event.
 func count(ctx context.Context, tx *docstore.Tx, last *Failures) error {
 	ids := []string{last.ID}
@@ -111,25 +109,21 @@ func count(ctx context.Context, tx *docstore.Tx, last *Failures) error {
 	if isNobody(last.ID) {
 		return countNobody(ctx, tx, last, ids, known)
 	}
-	last.Count = 1
-	var doc docstore.Doc[Failures]
 	if len(known) == 0 {
-		doc, err = failures.Insert(ctx, tx, last)
+		last.Count = 1
+		_, err = failures.As("authentication_failed").Insert(ctx, tx, last)
 	} else {
 		last.Count, last.Meta = known[0].Count+1, known[0].Meta
-		doc, err = failures.Replace(ctx, tx, last)
+		_, err = failures.As("authentication_failed").Replace(ctx, tx, last)
 	}
-	if err != nil {
-		return err
-	}
-	return outbox.Tell(ctx, tx, clientKind, "authentication_failed", &doc, nil)
+	return err
 }
 
 func countNobody(ctx context.Context, tx *docstore.Tx, last *Failures, ids []string, known []*Failures) error {
 	for _, f := range known {
 		f.Count++
 		f.TimeLast = last.TimeLast
-		if _, err := failures.Replace(ctx, tx, f); err != nil {
+		if _, err := failures.Collection.Replace(ctx, tx, f); err != nil {
 			return err
 		}
 	}
@@ -138,7 +132,7 @@ func countNobody(ctx context.Context, tx *docstore.Tx, last *Failures, ids []str
 	}
 	for _, id := range ids { // at the first use
 		f := &Failures{Meta: docstore.Meta{ID: id}, Count: 1, TimeLast: last.TimeLast}
-		if _, err := failures.Insert(ctx, tx, f); err != nil {
+		if _, err := failures.Collection.Insert(ctx, tx, f); err != nil {
 			return err
 		}
 	}
@@ -147,5 +141,5 @@ func countNobody(ctx context.Context, tx *docstore.Tx, last *Failures, ids []str
 
 // Forget deletes the record of a deleted application.
 func Forget(ctx context.Context, tx *docstore.Tx, appID string) error {
-	return failures.DeleteWhere(ctx, tx, docstore.ID(appID), nil)
+	return failures.Collection.DeleteWhere(ctx, tx, docstore.ID(appID), nil)
 }

@@ -4,7 +4,6 @@ package component
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -62,7 +61,7 @@ const (
 	byTimeModified = "time_modified"
 )
 
-var components = docstore.Define(docstore.Schema[Component]{
+var components = outbox.Define("component", "/components", docstore.Schema[Component]{
 	Name: "components", Noun: "component",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
 	Indexes: slices.Concat([]docstore.Index[Component]{
@@ -90,10 +89,7 @@ type Doc = docstore.Doc[Component]
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{components.Def(), versions.Def()} }
 
-var (
-	code     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	typeName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
-)
+var typeName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 
 // Draft holds the members that clients set.
 type Draft struct {
@@ -121,8 +117,7 @@ func (d *Draft) check() error {
 	p := &d.Profile
 	var faults apperr.Faults
 	faults.Switch("status", &d.Status, enabled)
-	faults.Check(code.MatchString(p.Code), "code",
-		"must have 1…64 letters, digits or . _ -, and begin with a letter or digit")
+	faults.Code("code", p.Code)
 	faults.Name("name", p.Name, maxName)
 	faults.Check(typeName.MatchString(p.Type), "type",
 		"must have 1…64 lower-case letters, digits, _ or -, and begin with a letter")
@@ -174,8 +169,4 @@ func refers(text json.RawMessage) bool {
 func (p *Profile) same(q *Profile) bool {
 	return p.Code == q.Code && p.Name == q.Name && p.Type == q.Type && bytes.Equal(p.Schema, q.Schema) &&
 		bytes.Equal(p.Config, q.Config)
-}
-
-func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "component", Source: "/components"}, action, doc, nil)
 }

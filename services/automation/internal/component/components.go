@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/textindex"
@@ -56,21 +55,13 @@ func (s *Components) Create(ctx context.Context, d Draft) (Doc, error) {
 		return Doc{}, err
 	}
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
-		n, err := components.Count(ctx, tx, docstore.Filter{})
+		err := components.Room(ctx, tx, docstore.Filter{}, maxComponents, "a tenant has at most %d components")
 		if err != nil {
 			return Doc{}, err
 		}
-		if n >= maxComponents {
-			return Doc{}, apperr.New(apperr.InvalidState, "the tenant has %d components; it cannot have more",
-				maxComponents)
-		}
-		doc, err := components.Insert(ctx, tx, &Component{
+		return components.Insert(ctx, tx, &Component{
 			Meta: docstore.Meta{ID: id}, Profile: d.Profile, Status: d.Status,
 		})
-		if err != nil {
-			return Doc{}, err
-		}
-		return doc, emit(ctx, tx, "created", &doc)
 	})
 }
 
@@ -93,44 +84,29 @@ func (s *Components) Update(ctx context.Context, id string, edit func(*Draft) er
 	if err := s.check(ctx, &checked); err != nil {
 		return Doc{}, err
 	}
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
-		c, err := components.Load(ctx, tx, id)
-		if err != nil {
-			return Doc{}, err
-		}
+	return components.Edit(ctx, s.store, id, func(_ *docstore.Tx, c *Component) error {
 		draft := Draft{c.Profile, c.Status}
 		if err := edit(&draft); err != nil {
-			return Doc{}, err
+			return err
 		}
 		draft.complete()
 		if !draft.same(&checked.Profile) || draft.Status != checked.Status {
 			if err := draft.check(); err != nil {
-				return Doc{}, err
+				return err
 			}
 		}
 		c.Profile, c.Status = draft.Profile, draft.Status
-		doc, err := components.Replace(ctx, tx, c)
-		if err != nil || !doc.Changed() {
-			return doc, err
-		}
-		return doc, emit(ctx, tx, "updated", &doc)
+		return nil
 	})
 }
 
 // Publish makes the next version of a component, unless nothing that is published has changed since the last. The error
 // is apperr.NotFound or VersionMismatch.
 func (s *Components) Publish(ctx context.Context, id string) (Doc, error) {
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
-		c, err := components.Load(ctx, tx, id)
-		if err != nil {
-			return Doc{}, err
-		}
+	return components.As("published").Edit(ctx, s.store, id, func(tx *docstore.Tx, c *Component) error {
 		last, err := versions.LoadMany(ctx, tx, []string{versionID(id, c.ComponentVersion)})
-		if err != nil {
-			return Doc{}, err
-		}
-		if len(last) > 0 && last[0].same(&c.Profile) {
-			return components.Replace(ctx, tx, c)
+		if err != nil || len(last) > 0 && last[0].same(&c.Profile) {
+			return err
 		}
 		c.ComponentVersion++
 		c.TimePublished = tx.Now
@@ -139,17 +115,10 @@ func (s *Components) Publish(ctx context.Context, id string) (Doc, error) {
 			ComponentVersion: c.ComponentVersion, Profile: c.Profile,
 		}
 		if _, err := versions.Insert(ctx, tx, v); err != nil {
-			return Doc{}, err
+			return err
 		}
 		outdated := docstore.ID(versionID(id, c.ComponentVersion-maxVersions))
-		if err := versions.DeleteWhere(ctx, tx, outdated, nil); err != nil {
-			return Doc{}, err
-		}
-		doc, err := components.Replace(ctx, tx, c)
-		if err != nil {
-			return Doc{}, err
-		}
-		return doc, emit(ctx, tx, "published", &doc)
+		return versions.DeleteWhere(ctx, tx, outdated, nil)
 	})
 }
 
@@ -159,19 +128,8 @@ func versionID(component string, version int64) string {
 
 // Delete deletes a component with its versions. The error is apperr.NotFound or VersionMismatch.
 func (s *Components) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		c, err := components.Load(ctx, tx, id)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
-		if err := versions.DeleteWhere(ctx, tx, docstore.Eq(byComponent, docstore.Text(id)), nil); err != nil {
-			return docstore.Deleted{}, err
-		}
-		doc, err := components.Delete(ctx, tx, c)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
-		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
+	return components.Remove(ctx, s.store, id, func(tx *docstore.Tx, _ *Component) error {
+		return versions.DeleteWhere(ctx, tx, docstore.Eq(byComponent, docstore.Text(id)), nil)
 	})
 }
 

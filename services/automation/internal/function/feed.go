@@ -227,7 +227,7 @@ func storeFeed(ctx context.Context, tx *docstore.Tx, d *feed) (err error) {
 func deleteFeed(ctx context.Context, tx *docstore.Tx, id string) error {
 	d, err := feeds.Load(ctx, tx, id)
 	if err != nil {
-		return ignoreMissing(err)
+		return apperr.Ignore(err, apperr.NotFound)
 	}
 	_, err = feeds.Delete(ctx, tx, d)
 	return err
@@ -255,7 +255,7 @@ func (r *Runner) catchUp(ctx context.Context) error {
 func (s *Functions) fill(ctx context.Context, id string) error {
 	doc, err := feeds.Find(ctx, s.Store, id)
 	if err != nil {
-		return ignoreMissing(err)
+		return apperr.Ignore(err, apperr.NotFound)
 	}
 	d, err := doc.Value()
 	if err != nil {
@@ -289,7 +289,7 @@ func (s *Functions) fill(ctx context.Context, id string) error {
 func (s *Functions) listener(ctx context.Context, id string) (*Function, error) {
 	doc, err := functions.Find(ctx, s.Store, id)
 	if err != nil {
-		return nil, ignoreMissing(err)
+		return nil, apperr.Ignore(err, apperr.NotFound)
 	}
 	f, err := doc.Value()
 	if err != nil || len(f.listensTo()) == 0 {
@@ -331,14 +331,7 @@ func (s *Functions) advance(ctx context.Context, before *feed, events []bus.Even
 		_, err = feeds.Replace(ctx, tx, d)
 		return err
 	})
-	return ignoreMissing(err)
-}
-
-func ignoreMissing(err error) error {
-	if apperr.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return apperr.Ignore(err, apperr.NotFound)
 }
 
 // subjects returns the subjects of the events that a function listens to. JetStream refuses subjects of which one event

@@ -12,6 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
@@ -95,7 +96,7 @@ const (
 	byTimeModified = "time_modified"
 )
 
-var functions = docstore.Define(docstore.Schema[Function]{
+var functions = outbox.Define("function", "/functions", docstore.Schema[Function]{
 	Name: "functions", Noun: "function",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
 	Indexes: slices.Concat([]docstore.Index[Function]{

@@ -7,7 +7,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
@@ -80,13 +79,9 @@ func (s *Functions) Create(ctx context.Context, d Draft) (Detail, error) {
 		return Detail{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Detail, error) {
-		n, err := functions.Count(ctx, tx, docstore.Filter{})
+		err := functions.Room(ctx, tx, docstore.Filter{}, maxFunctions, "a tenant has at most %d functions")
 		if err != nil {
 			return Detail{}, err
-		}
-		if n >= maxFunctions {
-			return Detail{}, apperr.New(apperr.InvalidState,
-				"the tenant has %d functions; it cannot have more", maxFunctions)
 		}
 		f := &Function{Meta: docstore.Meta{ID: id}, Profile: d.Profile, Revisions: []Revision{}}
 		if content != nil {
@@ -95,10 +90,7 @@ func (s *Functions) Create(ctx context.Context, d Draft) (Detail, error) {
 			}
 		}
 		doc, err := functions.Insert(ctx, tx, f)
-		if err != nil {
-			return Detail{}, err
-		}
-		return withEvent(ctx, tx, "created", doc)
+		return withCode(ctx, tx, doc, err)
 	})
 }
 
@@ -162,8 +154,7 @@ func (s *Functions) Update(ctx context.Context, id string, edit func(*Draft) err
 			return Detail{}, err
 		}
 		if f.Version != before.Version { // it was changed after the draft was made from it
-			return Detail{}, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d",
-				f.Version)
+			return Detail{}, docstore.Mismatch(f.Version)
 		}
 		f.Profile = draft.Profile
 		if r := f.current(); content != nil && (r == nil || r.Runtime != f.Runtime || r.Entry != f.Entry ||
@@ -172,7 +163,8 @@ func (s *Functions) Update(ctx context.Context, id string, edit func(*Draft) err
 				return Detail{}, err
 			}
 		}
-		return replaced(ctx, tx, f)
+		doc, err := functions.Replace(ctx, tx, f)
+		return withCode(ctx, tx, doc, err)
 	})
 }
 
@@ -200,39 +192,29 @@ func (s *Functions) Rollback(ctx context.Context, id string, revision int64) (De
 		if err := setCode(ctx, tx, f, content, request.From(ctx).Actor); err != nil {
 			return Detail{}, err
 		}
-		return replaced(ctx, tx, f)
+		doc, err := functions.Replace(ctx, tx, f)
+		return withCode(ctx, tx, doc, err)
 	})
 }
 
 // Delete removes a function with its revisions, logs and waiting runs. The error is apperr.NotFound, VersionMismatch,
 // or InUse if it is the target of jobs.
 func (s *Functions) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		f, err := functions.Load(ctx, tx, id)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
+	return functions.Remove(ctx, s.Store, id, func(tx *docstore.Tx, _ *Function) error {
 		if err := s.unused(ctx, tx, id); err != nil {
-			return docstore.Deleted{}, err
-		}
-		doc, err := functions.Delete(ctx, tx, f)
-		if err != nil {
-			return docstore.Deleted{}, err
+			return err
 		}
 		of := docstore.Eq(byFunction, docstore.Text(id))
 		if err := codes.DeleteWhere(ctx, tx, of, nil); err != nil {
-			return docstore.Deleted{}, err
+			return err
 		}
 		if err := logs.DeleteWhere(ctx, tx, of, nil); err != nil {
-			return docstore.Deleted{}, err
+			return err
 		}
 		if err := runs.DeleteWhere(ctx, tx, of, nil); err != nil {
-			return docstore.Deleted{}, err
+			return err
 		}
-		if err := deleteFeed(ctx, tx, id); err != nil {
-			return docstore.Deleted{}, err
-		}
-		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
+		return deleteFeed(ctx, tx, id)
 	})
 }
 
@@ -249,23 +231,7 @@ func (s *Functions) unused(ctx context.Context, tx *docstore.Tx, id string) erro
 // Exists reports whether the context's tenant has a function. The transaction depends on it.
 func (s *Functions) Exists(ctx context.Context, tx *docstore.Tx, id string) (bool, error) {
 	_, err := functions.Find(ctx, tx, id)
-	if apperr.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func replaced(ctx context.Context, tx *docstore.Tx, f *Function) (Detail, error) {
-	doc, err := functions.Replace(ctx, tx, f)
-	if err != nil || !doc.Changed() {
-		return withCode(ctx, tx, doc, err)
-	}
-	return withEvent(ctx, tx, "updated", doc)
-}
-
-// withEvent emits an event about a function and returns it with its code.
-func withEvent(ctx context.Context, tx *docstore.Tx, action string, doc Doc) (Detail, error) {
-	return withCode(ctx, tx, doc, emit(ctx, tx, action, &doc))
+	return err == nil, apperr.Ignore(err, apperr.NotFound)
 }
 
 func withCode(ctx context.Context, tx *docstore.Tx, doc Doc, err error) (Detail, error) {
@@ -273,8 +239,4 @@ func withCode(ctx context.Context, tx *docstore.Tx, doc Doc, err error) (Detail,
 		return Detail{}, err
 	}
 	return detail(ctx, tx, doc)
-}
-
-func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "function", Source: "/functions"}, action, doc, nil)
 }

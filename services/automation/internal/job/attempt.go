@@ -106,7 +106,7 @@ func (s *Jobs) begin(ctx context.Context, tx *docstore.Tx, c dueRun) (Call, erro
 	if _, err := runs.Touch(ctx, tx, r); err != nil {
 		return Call{}, err
 	}
-	if _, err := subJobs.Touch(ctx, tx, sub); err != nil {
+	if _, err := subJobs.Collection.Touch(ctx, tx, sub); err != nil {
 		return Call{}, err
 	}
 	call := Call{
@@ -165,11 +165,8 @@ func fail(ctx context.Context, tx *docstore.Tx, j *Job, sub *SubJob, r *run, sta
 	if _, err := runs.Replace(ctx, tx, r); err != nil {
 		return err
 	}
-	doc, err := subJobs.Replace(ctx, tx, sub)
-	if err != nil || !doc.Changed() {
-		return err
-	}
-	return emitSub(ctx, tx, "updated", &doc)
+	_, err := subJobs.Replace(ctx, tx, sub)
+	return err
 }
 
 // backoff is the pause after an attempt: seconds after the first, twice as long after each next one, up to an hour.
@@ -202,11 +199,7 @@ func end(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, state string
 	if _, err := runs.Delete(ctx, tx, r); err != nil {
 		return err
 	}
-	doc, err := subJobs.Touch(ctx, tx, sub)
-	if err != nil {
-		return err
-	}
-	if err := emitSub(ctx, tx, "finished", &doc); err != nil {
+	if _, err := subJobs.As("finished").Touch(ctx, tx, sub); err != nil {
 		return err
 	}
 	if r.Part || r.Parts > 0 {

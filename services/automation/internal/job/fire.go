@@ -105,11 +105,8 @@ func (j *Job) fire(ctx context.Context, tx *docstore.Tx, runID string, since clo
 		return err
 	}
 	j.State = finished
-	doc, err := jobs.Touch(ctx, tx, j)
-	if err != nil {
-		return err
-	}
-	return emit(ctx, tx, "finished", &doc)
+	_, err := jobs.As("finished").Touch(ctx, tx, j)
+	return err
 }
 
 // start adds a run to a loaded job, unless the job's concurrency forbids it. at is the time that the run fires for, or
@@ -144,10 +141,7 @@ func start(ctx context.Context, tx *docstore.Tx, j *Job, id string, payload json
 		Meta: docstore.Meta{ID: id}, JobID: j.ID, RootID: id, Name: j.Name, Number: j.Fired, State: pending,
 		Payload: orNull(payload), Result: orNull(nil), TimeScheduled: at,
 	})
-	if err != nil {
-		return SubDoc{}, false, err
-	}
-	return doc, true, emitSub(ctx, tx, "created", &doc)
+	return doc, err == nil, err
 }
 
 // unfinished counts a job's unfinished runs. Where runs wait for others (queue) it loads them: the transaction then

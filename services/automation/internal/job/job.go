@@ -1,7 +1,6 @@
 package job
 
 import (
-	"context"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -156,7 +155,7 @@ const (
 	byNextFire     = "next_fire_time"
 )
 
-var jobs = docstore.Define(docstore.Schema[Job]{
+var jobs = outbox.Define("job", "/jobs", docstore.Schema[Job]{
 	Name: "jobs", Noun: "job",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified, byNextFire},
 	Indexes: slices.Concat([]docstore.Index[Job]{
@@ -184,16 +183,12 @@ const targetSecret = "target.secret"
 // Doc is a job as read or written.
 type Doc = docstore.Doc[Job]
 
-var (
-	code    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	subject = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
-)
+var subject = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
 // check sets defaults and reports every fault. before is the job's present target, the zero Target for a new job.
 func (p *Profile) check(now clock.Time, before Profile) error {
 	var faults apperr.Faults
-	faults.Check(code.MatchString(p.Code), "code",
-		"must have 1…64 letters, digits or . _ -, and begin with a letter or digit")
+	faults.Code("code", p.Code)
 	faults.Name("name", p.Name, maxName)
 	faults.Prose("description", p.Description, maxDescription)
 	p.Schedule.check(faults.Within("schedule"), now, before.Schedule)
@@ -276,8 +271,4 @@ func (j *Job) reset(now clock.Time) {
 	default:
 		j.State, j.NextFireTime = scheduled, momentOf(next)
 	}
-}
-
-func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "job", Source: "/jobs"}, action, doc, nil)
 }

@@ -54,7 +54,7 @@ func New(d Deps) *Jobs {
 	s := &Jobs{
 		Deps: d, calls: due.NewCalls(slots, inProgress), waitAfter: waitAfter,
 		reports: reports{waiting: map[string]*batch{}},
-		dueJobs: due.Turns[Job]{Of: jobs, By: byNextFire, Group: FiresAtOnce, Others: 64},
+		dueJobs: due.Turns[Job]{Of: jobs.Collection, By: byNextFire, Group: FiresAtOnce, Others: 64},
 		dueRuns: due.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16},
 		fires:   rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
 	}
@@ -122,40 +122,28 @@ func (s *Jobs) Create(ctx context.Context, id string, p Profile) (Doc, error) {
 		if err := s.checkTarget(ctx, tx, p.Target, Target{}); err != nil {
 			return Doc{}, err
 		}
-		n, err := jobs.Count(ctx, tx, docstore.Filter{})
-		if err != nil {
+		if err := jobs.Room(ctx, tx, docstore.Filter{}, maxJobs, "a tenant has at most %d jobs"); err != nil {
 			return Doc{}, err
-		}
-		if n >= maxJobs {
-			return Doc{}, apperr.New(apperr.InvalidState, "the tenant has %d jobs; it cannot have more", maxJobs)
 		}
 		j := &Job{Meta: docstore.Meta{ID: fresh}, Profile: p, State: scheduled}
 		j.reset(tx.Now)
-		doc, err := jobs.Insert(ctx, tx, j)
-		if err != nil {
-			return Doc{}, err
-		}
-		return doc, emit(ctx, tx, "created", &doc)
+		return jobs.Insert(ctx, tx, j)
 	})
 }
 
 // Update applies edit to a job. The error is apperr.NotFound, InvalidParameters, AlreadyExists or VersionMismatch, or
 // that of edit.
 func (s *Jobs) Update(ctx context.Context, id string, edit func(*Profile) error) (Doc, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		j, err := jobs.Load(ctx, tx, id)
-		if err != nil {
-			return Doc{}, err
-		}
+	return jobs.Edit(ctx, s.Store, id, func(tx *docstore.Tx, j *Job) error {
 		before := j.Profile
 		if err := edit(&j.Profile); err != nil {
-			return Doc{}, err
+			return err
 		}
 		if err := j.Profile.check(tx.Now, before); err != nil {
-			return Doc{}, err
+			return err
 		}
 		if err := s.checkTarget(ctx, tx, j.Target, before.Target); err != nil {
-			return Doc{}, err
+			return err
 		}
 		if j.Schedule != before.Schedule || j.Status != before.Status {
 			if j.State == finished {
@@ -163,11 +151,7 @@ func (s *Jobs) Update(ctx context.Context, id string, edit func(*Profile) error)
 			}
 			j.reset(tx.Now)
 		}
-		doc, err := jobs.Replace(ctx, tx, j)
-		if err != nil || !doc.Changed() {
-			return doc, err
-		}
-		return doc, emit(ctx, tx, "updated", &doc)
+		return nil
 	})
 }
 
@@ -200,11 +184,7 @@ func setState(ctx context.Context, tx *docstore.Tx, id, state, action string) (D
 		j.State = state
 		j.reset(tx.Now)
 	}
-	doc, err := jobs.Replace(ctx, tx, j)
-	if err != nil || !doc.Changed() {
-		return doc, err
-	}
-	return doc, emit(ctx, tx, action, &doc)
+	return jobs.As(action).Replace(ctx, tx, j)
 }
 
 // SetStates suspends or resumes all jobs of a list, or none of them. The error is apperr.InvalidParameters at ids[i]
@@ -310,7 +290,7 @@ func (s *Jobs) Trigger(ctx context.Context, id string, payload json.RawMessage) 
 			return SubDoc{}, apperr.New(apperr.InvalidState,
 				"the job has as many unfinished runs as its concurrency allows")
 		}
-		_, err = jobs.Replace(ctx, tx, j)
+		_, err = jobs.Collection.Replace(ctx, tx, j)
 		return doc, err
 	})
 }

@@ -80,7 +80,7 @@ func (s *Jobs) AddLines(ctx context.Context, t Ticket, jobID, id string, drafts 
 			return docstore.Batch{}, err
 		}
 		if root.Logs += int64(len(drafts)); root.Logs > maxLines {
-			return docstore.Batch{}, apperr.New(apperr.InvalidState, "the log of a run can have at most %d lines",
+			return docstore.Batch{}, apperr.New(apperr.InvalidState, "a run's log has at most %d lines",
 				maxLines)
 		}
 		if _, err := runs.Replace(ctx, tx, root); err != nil {

@@ -63,11 +63,8 @@ func discard(ctx context.Context, tx *docstore.Tx, j *Job) error {
 	if _, err := leftovers.Insert(ctx, tx, &leftover{Meta: docstore.Meta{ID: j.ID}, Since: tx.Now}); err != nil {
 		return err
 	}
-	doc, err := jobs.Delete(ctx, tx, j)
-	if err != nil {
-		return err
-	}
-	return emit(ctx, tx, "deleted", &doc)
+	_, err := jobs.Delete(ctx, tx, j)
+	return err
 }
 
 // DueLeftovers lists deleted jobs whose runs may still be stored.
@@ -113,7 +110,10 @@ func (s *Jobs) clear(ctx context.Context, id string) (left bool, err error) {
 func remove(ctx context.Context, tx *docstore.Tx, root string) error {
 	ofRoot := docstore.Eq(byRoot, docstore.Text(root))
 	var ids []string
-	err := subJobs.DeleteWhere(ctx, tx, ofRoot, func(doc SubDoc) error { ids = append(ids, doc.ID); return nil })
+	err := subJobs.Collection.DeleteWhere(ctx, tx, ofRoot, func(doc SubDoc) error {
+		ids = append(ids, doc.ID)
+		return nil
+	})
 	if err != nil || len(ids) == 0 {
 		return err
 	}

@@ -33,13 +33,9 @@ func (s *Jobs) Reserve(ctx context.Context) (docstore.Deleted, error) {
 		return docstore.Deleted{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		n, err := reserved.Count(ctx, tx, docstore.Filter{})
+		err := reserved.Room(ctx, tx, docstore.Filter{}, maxReserved, "a tenant has at most %d unused pre-created ids")
 		if err != nil {
 			return docstore.Deleted{}, err
-		}
-		if n >= maxReserved {
-			return docstore.Deleted{}, apperr.New(apperr.InvalidState,
-				"the tenant has %d unused pre-created ids; it cannot have more", maxReserved)
 		}
 		_, err = reserved.Insert(ctx, tx, &reservation{Meta: docstore.Meta{ID: id}, Until: tx.Now.Add(reservedFor)})
 		return docstore.Deleted{ID: id}, err

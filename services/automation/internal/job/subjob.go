@@ -1,7 +1,6 @@
 package job
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -59,7 +58,7 @@ const (
 	byNumber   = "number"
 )
 
-var subJobs = docstore.Define(docstore.Schema[SubJob]{
+var subJobs = outbox.Define("sub_job", "/jobs/sub-jobs", docstore.Schema[SubJob]{
 	Name: "sub_jobs", Noun: "sub-job",
 	Sortable: []string{byTimeCreated},
 	Indexes: []docstore.Index[SubJob]{
@@ -97,10 +96,6 @@ func runNumber(job string, number int64) string {
 type SubDoc = docstore.Doc[SubJob]
 
 func (s *SubJob) isOver() bool { return !s.TimeFinished.IsZero() }
-
-func emitSub(ctx context.Context, tx *docstore.Tx, action string, doc *SubDoc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "sub_job", Source: "/jobs/sub-jobs"}, action, doc, nil)
-}
 
 // run says what is to be done about an unfinished sub-job. It exists until the sub-job is over.
 type run struct {

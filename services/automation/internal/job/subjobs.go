@@ -105,7 +105,7 @@ func (s *Jobs) AddPart(ctx context.Context, jobID string, p Part) (NewPart, erro
 			return NewPart{}, err
 		}
 		if root.Parts++; root.Parts > maxParts {
-			return NewPart{}, apperr.New(apperr.InvalidState, "the run has %d parts; it cannot have more", maxParts)
+			return NewPart{}, apperr.New(apperr.InvalidState, "a run has at most %d parts", maxParts)
 		}
 		if _, err := runs.Replace(ctx, tx, root); err != nil {
 			return NewPart{}, err
@@ -118,10 +118,7 @@ func (s *Jobs) AddPart(ctx context.Context, jobID string, p Part) (NewPart, erro
 			Meta: docstore.Meta{ID: id}, JobID: jobID, ParentID: parent.ID, RootID: parent.RootID, Name: p.Name,
 			State: pending, Attempt: 1, Payload: orNull(p.Payload), Result: orNull(nil),
 		})
-		if err != nil {
-			return NewPart{}, err
-		}
-		return NewPart{doc, token}, emitSub(ctx, tx, "created", &doc)
+		return NewPart{doc, token}, err
 	})
 }
 
@@ -218,11 +215,7 @@ func (s *Jobs) UpdateSubJob(ctx context.Context, t Ticket, jobID, id string, edi
 			sub.TimeStarted = tx.Now
 		}
 		sub.Name, sub.State, sub.Progress = p.Name, p.State, p.Progress
-		doc, err := subJobs.Replace(ctx, tx, sub)
-		if err != nil || !doc.Changed() {
-			return doc, err
-		}
-		return doc, emitSub(ctx, tx, "updated", &doc)
+		return subJobs.Replace(ctx, tx, sub)
 	})
 }
 

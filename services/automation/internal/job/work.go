@@ -136,7 +136,7 @@ func (s *Jobs) giveBack(ctx context.Context, call Call) {
 		if _, err := runs.Touch(ctx, tx, r); err != nil {
 			return err
 		}
-		_, err = subJobs.Touch(ctx, tx, sub)
+		_, err = subJobs.Collection.Touch(ctx, tx, sub)
 		return err
 	})
 	if err != nil && !errors.Is(err, errOver) {

@@ -99,7 +99,7 @@ func TestReportsAreStoredTogether(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = subJobs.Delete(ctx, tx, sub)
+		_, err = subJobs.Collection.Delete(ctx, tx, sub)
 		return err
 	}))
 	errs := make([]error, len(ids))

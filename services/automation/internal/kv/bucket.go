@@ -4,7 +4,6 @@ package kv
 import (
 	"context"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"sync/atomic"
 
@@ -56,7 +55,7 @@ const (
 	byTimeCreated = "time_created"
 )
 
-var buckets = docstore.Define(docstore.Schema[Bucket]{
+var buckets = outbox.Define("kv_bucket", "/kv/buckets", docstore.Schema[Bucket]{
 	Name: "kv_buckets", Noun: "bucket",
 	Sortable: []string{byTimeCreated, byName},
 	Indexes: slices.Concat([]docstore.Index[Bucket]{
@@ -102,13 +101,10 @@ func Collections() []*docstore.Def {
 	return []*docstore.Def{buckets.Def(), objects.Def(), values.Def(), versions.Def(), removals.Def(), gates.Def()}
 }
 
-var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
 // check sets defaults and reports every fault.
 func (b *Bucket) check() error {
 	var faults apperr.Faults
-	faults.Check(bucketName.MatchString(b.Name), "bucket",
-		"must have 1…64 letters, digits or . _ -, and begin with a letter or digit")
+	faults.Code("bucket", b.Name)
 	faults.Prose("description", b.Description, maxDescription)
 	faults.Check(b.TTLSeconds >= 0 && b.TTLSeconds <= maxTTL, "ttl_seconds", "must lie in 0…%d", maxTTL)
 	faults.Check(b.History >= 0 && b.History <= MaxHistory, "history", "must lie in 0…%d", MaxHistory)
@@ -165,10 +161,7 @@ func (s *KV) PutBucket(ctx context.Context, name string, settings Settings) (Buc
 		if err != nil || !doc.Changed() {
 			return doc, err
 		}
-		if err := shutGates(ctx, tx, b); err != nil {
-			return doc, err
-		}
-		return doc, emitBucket(ctx, tx, "updated", &doc)
+		return doc, shutGates(ctx, tx, b)
 	})
 }
 
@@ -190,23 +183,15 @@ func (b *Bucket) usable() error {
 }
 
 func addBucket(ctx context.Context, tx *docstore.Tx, id string, b Bucket) (BucketDoc, error) {
-	n, err := buckets.Count(ctx, tx, docstore.Filter{})
-	if err != nil {
+	if err := buckets.Room(ctx, tx, docstore.Filter{}, maxBuckets, "a tenant has at most %d buckets"); err != nil {
 		return BucketDoc{}, err
-	}
-	if n >= maxBuckets {
-		return BucketDoc{}, apperr.New(apperr.InvalidState,
-			"the tenant has %d buckets; it cannot have more", maxBuckets)
 	}
 	b.Meta, b.State = docstore.Meta{ID: id}, active
 	doc, err := buckets.Insert(ctx, tx, &b)
 	if err != nil {
 		return BucketDoc{}, err
 	}
-	if err := addGates(ctx, tx, &b); err != nil {
-		return BucketDoc{}, err
-	}
-	return doc, emitBucket(ctx, tx, "created", &doc)
+	return doc, addGates(ctx, tx, &b)
 }
 
 const (
@@ -232,14 +217,14 @@ func (s *KV) DeleteBucket(ctx context.Context, name string, force bool) (docstor
 			}
 		}
 		b.State, b.TimeDeleted = deleting, tx.Now
-		doc, err := buckets.Replace(ctx, tx, b)
-		if err == nil {
-			err = shutGates(ctx, tx, b)
+		replace := buckets.Collection.Replace
+		if force { // tells who ordered it: the platform does the rest
+			replace = buckets.Replace
 		}
-		if err == nil && force && doc.Changed() { // says who ordered it: the platform does the rest
-			err = emitBucket(ctx, tx, "updated", &doc)
+		if _, err := replace(ctx, tx, b); err != nil {
+			return docstore.Deleted{}, err
 		}
-		return docstore.Deleted{ID: b.ID}, err
+		return docstore.Deleted{ID: b.ID}, shutGates(ctx, tx, b)
 	})
 	if err != nil || docstore.IsDryRun(ctx) {
 		return deleted, err
@@ -301,17 +286,9 @@ func (s *KV) purge(ctx context.Context, id string) (left bool, err error) {
 		if len(found) > 0 {
 			return true, nil
 		}
-		doc, err := buckets.Delete(ctx, tx, b)
-		if err == nil {
-			err = removeGates(ctx, tx, id)
-		}
-		if err != nil {
+		if _, err := buckets.Delete(ctx, tx, b); err != nil {
 			return false, err
 		}
-		return false, emitBucket(ctx, tx, "deleted", &doc)
+		return false, removeGates(ctx, tx, id)
 	})
-}
-
-func emitBucket(ctx context.Context, tx *docstore.Tx, action string, doc *BucketDoc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "kv_bucket", Source: "/kv/buckets"}, action, doc, nil)
 }

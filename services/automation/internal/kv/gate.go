@@ -79,9 +79,9 @@ func removeGates(ctx context.Context, tx *docstore.Tx, bucketID string) error {
 func (s *KV) yield(ctx context.Context, name string) error {
 	doc, err := buckets.First(ctx, s.store, named(name))
 	if err != nil || docstore.IsDryRun(ctx) {
-		return ignoreMissing(err)
+		return apperr.Ignore(err, apperr.NotFound)
 	}
-	return ignoreMissing(docstore.Do(docstore.Aside(ctx), s.store, func(tx *docstore.Tx) error {
+	err = docstore.Do(docstore.Aside(ctx), s.store, func(tx *docstore.Tx) error {
 		g, err := gates.Load(ctx, tx, gateID(doc.ID, head))
 		if err != nil {
 			return err
@@ -89,14 +89,8 @@ func (s *KV) yield(ctx context.Context, name string) error {
 		g.Yield = tx.Now.Add(yieldFor)
 		_, err = gates.Touch(ctx, tx, g)
 		return err
-	}))
-}
-
-func ignoreMissing(err error) error {
-	if apperr.IsNotFound(err) {
-		return nil
-	}
-	return err
+	})
+	return apperr.Ignore(err, apperr.NotFound)
 }
 
 // inTurn makes a transaction that reads the bucket, or changes it, take turns with others of this process.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
 
@@ -126,7 +125,7 @@ func (l *Log) Redeliver(ctx context.Context, id, eventID string) (Delivery, erro
 
 func (l *Log) again(ctx context.Context, id, record string, d Delivery) (Delivery, error) {
 	return docstore.Write(ctx, l.Store, func(tx *docstore.Tx) (Delivery, error) {
-		doc, err := subscription.Revise(ctx, tx, id)
+		doc, err := subscription.TellRedelivered(ctx, tx, id, d.EventID)
 		if err != nil {
 			return Delivery{}, err
 		}
@@ -144,10 +143,6 @@ func (l *Log) again(ctx context.Context, id, record string, d Delivery) (Deliver
 			found[0].Delivery = again
 			_, err = rows.Replace(ctx, tx, found[0])
 		}
-		if err != nil {
-			return Delivery{}, err
-		}
-		kind := outbox.Kind{Entity: "event_subscription", Source: subscription.EventSource}
-		return again.Shown(), outbox.Tell(ctx, tx, kind, "redelivered", &doc, map[string]any{"event": d.EventID})
+		return again.Shown(), err
 	})
 }

@@ -87,11 +87,8 @@ func Stop(ctx context.Context, tx *docstore.Tx, p *Progress, state, reason strin
 	}
 	s.enter(state)
 	p.LastError = reason
-	doc, err := subscriptions.Replace(ctx, tx, s)
-	if err != nil {
-		return err
-	}
-	return emit(ctx, tx, state, &doc)
+	_, err = subscriptions.As(state).Replace(ctx, tx, s)
+	return err
 }
 
 // NoteDropped says in the state of a subscription of the context's tenant that events were dropped which its subscriber
@@ -112,19 +109,17 @@ func NoteDropped(ctx context.Context, store *docstore.Store, id string, events u
 		_, err = ProgressOf.Replace(ctx, tx, p)
 		return err
 	})
-	if apperr.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return apperr.Ignore(err, apperr.NotFound)
 }
 
-// Revise writes a subscription without a change, for an event about it. The error is apperr.NotFound.
-func Revise(ctx context.Context, tx *docstore.Tx, id string) (Doc, error) {
+// TellRedelivered tells that an event goes to a subscription again, and returns the subscription as it is then. The
+// error is apperr.NotFound.
+func TellRedelivered(ctx context.Context, tx *docstore.Tx, id, event string) (Doc, error) {
 	s, err := subscriptions.Load(ctx, tx, id)
 	if err != nil {
 		return Doc{}, err
 	}
-	return subscriptions.Revise(ctx, tx, s)
+	return subscriptions.As("redelivered").With("event", event).Revise(ctx, tx, s)
 }
 
 // Event returns the event of the context's tenant with an id at a cursor, nil if it is no longer kept. The error is

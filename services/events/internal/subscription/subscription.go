@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/textindex"
 )
@@ -66,7 +67,10 @@ const (
 	byCreated = "time_created"
 )
 
-var subscriptions = docstore.Define(docstore.Schema[Subscription]{
+// EventSource is the path of subscriptions in their events.
+const EventSource = "/event-subscriptions"
+
+var subscriptions = outbox.Define("event_subscription", EventSource, docstore.Schema[Subscription]{
 	Name: "subscriptions", Noun: "subscription", Sortable: []string{byCreated, byName},
 	Indexes: slices.Concat([]docstore.Index[Subscription]{
 		docstore.Unique(docstore.ByText(byName, func(s *Subscription) string { return s.Name }), "name"),

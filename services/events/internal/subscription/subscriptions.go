@@ -9,7 +9,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/textindex"
@@ -24,9 +23,6 @@ const (
 	// are evaluated for each event.
 	MaxFilterCost = 1_000_000
 )
-
-// EventSource is the path of subscriptions in their events.
-const EventSource = "/event-subscriptions"
 
 // Subscriptions are the use cases.
 type Subscriptions struct {
@@ -81,9 +77,6 @@ func (s *Subscriptions) Create(ctx context.Context, d Profile) (View, error) {
 		}
 		p := &Progress{Meta: docstore.Meta{ID: id}, Epoch: epoch, Place: place, Event: s.feed.IDAt(place)}
 		if _, err := ProgressOf.Insert(ctx, tx, p); err != nil {
-			return View{}, err
-		}
-		if err := emit(ctx, tx, "created", &doc); err != nil {
 			return View{}, err
 		}
 		v, err := view(doc, p)
@@ -275,7 +268,7 @@ func (p Profile) clone() Profile {
 	return p
 }
 
-// change loads a subscription with its progress, changes it, and emits the event. fn returns a new secret, or "".
+// change loads a subscription with its progress, changes it, and tells the event. fn returns a new secret, or "".
 func (s *Subscriptions) change(ctx context.Context, id, action string,
 	fn func(*docstore.Tx, *Subscription, *Progress) (fresh string, err error)) (View, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (View, error) {
@@ -294,18 +287,13 @@ func (s *Subscriptions) change(ctx context.Context, id, action string,
 		if _, err := ProgressOf.Replace(ctx, tx, p); err != nil {
 			return View{}, err
 		}
-		replace := subscriptions.Replace
-		if action == "reset" { // emit the event even if only the progress changes
-			replace = subscriptions.Revise
+		replace := subscriptions.As(action).Replace
+		if action == "reset" { // tell the event even if only the progress changes
+			replace = subscriptions.As(action).Revise
 		}
 		doc, err := replace(ctx, tx, sub)
 		if err != nil {
 			return View{}, err
-		}
-		if doc.Written() {
-			if err := emit(ctx, tx, action, &doc); err != nil {
-				return View{}, err
-			}
 		}
 		v, err := view(doc, p)
 		return v.showing(fresh), err
@@ -314,27 +302,12 @@ func (s *Subscriptions) change(ctx context.Context, id, action string,
 
 // Delete removes a subscription with its deliveries. The error is apperr.NotFound or VersionMismatch.
 func (s *Subscriptions) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		sub, err := subscriptions.Load(ctx, tx, id)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
+	return subscriptions.Remove(ctx, s.store, id, func(tx *docstore.Tx, _ *Subscription) error {
 		if err := ProgressOf.DeleteWhere(ctx, tx, docstore.ID(id), nil); err != nil {
-			return docstore.Deleted{}, err
+			return err
 		}
-		if err := s.rows.Forget(ctx, tx, id); err != nil {
-			return docstore.Deleted{}, err
-		}
-		doc, err := subscriptions.Delete(ctx, tx, sub)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
-		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
+		return s.rows.Forget(ctx, tx, id)
 	})
-}
-
-func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "event_subscription", Source: EventSource}, action, doc, nil)
 }
 
 func number(i int) string { return strconv.Itoa(i) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
 )
@@ -46,7 +47,7 @@ const (
 	byCreated  = "time_created"
 )
 
-var connections = docstore.Define(docstore.Schema[Connection]{
+var connections = outbox.Define("connection", "/idp/connections", docstore.Schema[Connection]{
 	Name: "connections", Noun: "connection", Sortable: []string{byCreated},
 	Indexes: slices.Concat([]docstore.Index[Connection]{
 		docstore.ByText(byProvider, func(c *Connection) string { return c.ProviderCode }),

@@ -11,7 +11,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
@@ -94,20 +93,13 @@ func (s *Connections) insert(
 		return Doc{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		n, err := connections.Count(ctx, tx, docstore.Filter{})
+		err := connections.Room(ctx, tx, docstore.Filter{}, MaxConnections, "a tenant has at most %d connections")
 		if err != nil {
 			return Doc{}, err
-		}
-		if n >= MaxConnections {
-			return Doc{}, apperr.New(apperr.InvalidState, "a tenant has at most %d connections", MaxConnections)
 		}
 		c := &Connection{Meta: docstore.Meta{ID: id}, DeveloperID: request.From(ctx).Actor, Status: status}
 		c.apply(&d, p)
-		doc, err := connections.Insert(ctx, tx, c)
-		if err != nil {
-			return Doc{}, err
-		}
-		return doc, emit(ctx, tx, "created", &doc)
+		return connections.Insert(ctx, tx, c)
 	})
 }
 
@@ -116,7 +108,7 @@ func (s *Connections) insert(
 func (s *Connections) ensureNative(ctx context.Context) error {
 	_, err := connections.First(ctx, s.Store, docstore.Eq(byNative, docstore.Text("1")))
 	if !apperr.IsNotFound(err) || docstore.IsDryRun(ctx) {
-		return ignore(err, apperr.NotFound)
+		return apperr.Ignore(err, apperr.NotFound)
 	}
 	p, ok := provider.Builtin().Find(provider.NativeDatabase)
 	if !ok {
@@ -124,14 +116,7 @@ func (s *Connections) ensureNative(ctx context.Context) error {
 	}
 	ctx = docstore.Aside(request.System(ctx, request.Tenant(ctx)))
 	_, err = s.insert(ctx, Draft{ConfigFields: Fields{}}, Enabled, p)
-	return ignore(err, apperr.AlreadyExists) // another request was first
-}
-
-func ignore(err error, kind apperr.Kind) error {
-	if apperr.KindOf(err) == kind {
-		return nil
-	}
-	return err
+	return apperr.Ignore(err, apperr.AlreadyExists) // another request was first
 }
 
 // Replace replaces provider, display name and fields. A mask in place of a secret keeps the secret. The error is
@@ -151,22 +136,18 @@ func (s *Connections) Replace(ctx context.Context, id string, d Draft) (Doc, err
 			return Doc{}, err
 		}
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		c, err := connections.Load(ctx, tx, id)
-		if err != nil {
-			return Doc{}, err
-		}
+	return connections.Edit(ctx, s.Store, id, func(tx *docstore.Tx, c *Connection) error {
 		p, err := d.check(c)
 		if err != nil {
-			return Doc{}, err
+			return err
 		}
 		if c.ProviderCode != p.ProviderCode {
 			if err := s.mayBecome(ctx, tx, c, before.ProviderCode); err != nil {
-				return Doc{}, err
+				return err
 			}
 		}
 		c.apply(&d, p)
-		return replace(ctx, tx, c, "updated")
+		return nil
 	})
 }
 
@@ -177,7 +158,7 @@ func (s *Connections) mayBecome(ctx context.Context, tx *docstore.Tx, c *Connect
 		return apperr.New(apperr.InvalidState, "the provider of the native database connection can't be changed")
 	}
 	if c.ProviderCode != asked {
-		return apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", c.Version)
+		return docstore.Mismatch(c.Version)
 	}
 	return s.unusedHere(ctx, tx, c.ID)
 }
@@ -185,13 +166,9 @@ func (s *Connections) mayBecome(ctx context.Context, tx *docstore.Tx, c *Connect
 // SetStatus enables or disables a connection. The error is apperr.NotFound or VersionMismatch.
 func (s *Connections) SetStatus(ctx context.Context, id, status string) (Doc, error) {
 	action := map[string]string{Enabled: "enabled", Disabled: "disabled"}[status]
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		c, err := connections.Load(ctx, tx, id)
-		if err != nil {
-			return Doc{}, err
-		}
+	return connections.As(action).Edit(ctx, s.Store, id, func(_ *docstore.Tx, c *Connection) error {
 		c.Status = status
-		return replace(ctx, tx, c, action)
+		return nil
 	})
 }
 
@@ -204,23 +181,11 @@ func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, 
 	if err := s.unused(ctx, id); err != nil {
 		return docstore.Deleted{}, err
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		c, err := connections.Load(ctx, tx, id)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
+	return connections.Remove(ctx, s.Store, id, func(tx *docstore.Tx, c *Connection) error {
 		if c.native() != "" {
-			return docstore.Deleted{}, apperr.New(apperr.InvalidState,
-				"the native database connection can't be deleted")
+			return apperr.New(apperr.InvalidState, "the native database connection can't be deleted")
 		}
-		if err := s.unusedHere(ctx, tx, id); err != nil {
-			return docstore.Deleted{}, err
-		}
-		doc, err := connections.Delete(ctx, tx, c)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
-		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
+		return s.unusedHere(ctx, tx, id)
 	})
 }
 
@@ -253,21 +218,6 @@ func (s *Connections) unusedHere(ctx context.Context, tx *docstore.Tx, id string
 
 func inUse(uses ...apperr.Use) error { return apperr.InUseBy("the connection is in use", uses...) }
 
-// replace stores a changed connection and emits the event; an unchanged one is left alone.
-func replace(ctx context.Context, tx *docstore.Tx, c *Connection, action string) (Doc, error) {
-	doc, err := connections.Replace(ctx, tx, c)
-	if err != nil || !doc.Changed() {
-		return doc, err
-	}
-	return doc, emit(ctx, tx, action, &doc)
-}
-
-func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, kind, action, doc, nil)
-}
-
-var kind = outbox.Kind{Entity: "connection", Source: "/idp/connections"}
-
 // Tested emits the event about a test of a connection: who ordered it, and whether it passed. The record stays as it
 // is. The error is apperr.NotFound.
 func (s *Connections) Tested(ctx context.Context, id string, ok bool) error {
@@ -276,11 +226,8 @@ func (s *Connections) Tested(ctx context.Context, id string, ok bool) error {
 		if err != nil {
 			return err
 		}
-		doc, err := connections.Revise(ctx, tx, c)
-		if err != nil {
-			return err
-		}
-		return outbox.Tell(ctx, tx, kind, "tested", &doc, map[string]any{"ok": ok})
+		_, err = connections.As("tested").With("ok", ok).Revise(ctx, tx, c)
+		return err
 	})
 }
 

@@ -5,7 +5,6 @@ package method
 import (
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -29,10 +28,6 @@ const (
 	maxConnections = 50
 	maxPolicy      = 16 << 10 // bytes
 )
-
-var code = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
-const codeRule = "must have 1…64 letters, digits or . _ -, and begin with a letter or digit"
 
 // Method is an authentication method record. It has the same JSON form in the API, in events and in the store.
 type Method struct {
@@ -63,7 +58,7 @@ const (
 	byTimeModified = "time_modified"
 )
 
-var methods = docstore.Define(docstore.Schema[Method]{
+var methods = outbox.Define("auth_method", "/auth-methods", docstore.Schema[Method]{
 	Name: "auth_methods", Noun: "authentication method",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
 	Indexes: slices.Concat([]docstore.Index[Method]{
@@ -79,7 +74,7 @@ var methods = docstore.Define(docstore.Schema[Method]{
 
 // check sets defaults and reports every fault.
 func (p *Profile) check(faults *apperr.Faults) {
-	faults.Check(code.MatchString(p.Code), "code", codeRule)
+	faults.Code("code", p.Code)
 	faults.Name("name", p.Name, maxName)
 	faults.Check(slices.Contains(Types, p.Type), "type", "must be a type of authentication method")
 	if p.Factor == "" {
@@ -144,11 +139,7 @@ func (s *Methods) Create(ctx context.Context, draft Profile) (Doc, error) {
 		if err := draft.checkConnections(ctx, tx); err != nil {
 			return Doc{}, err
 		}
-		doc, err := methods.Insert(ctx, tx, &Method{Meta: docstore.Meta{ID: id}, Profile: draft, Status: On})
-		if err != nil {
-			return Doc{}, err
-		}
-		return doc, emitMethod(ctx, tx, "created", &doc)
+		return methods.Insert(ctx, tx, &Method{Meta: docstore.Meta{ID: id}, Profile: draft, Status: On})
 	})
 }
 
@@ -164,60 +155,38 @@ func (p *Profile) checkConnections(ctx context.Context, tx *docstore.Tx) error {
 // Update applies edit to a method. The error is apperr.NotFound, InvalidParameters, AlreadyExists, InUse (another code
 // while templates name the method) or VersionMismatch.
 func (s *Methods) Update(ctx context.Context, id string, edit func(*Profile) error) (Doc, error) {
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
-		m, err := methods.Load(ctx, tx, id)
-		if err != nil {
-			return Doc{}, err
-		}
+	return methods.Edit(ctx, s.store, id, func(tx *docstore.Tx, m *Method) error {
 		before := m.Code
 		if err := edit(&m.Profile); err != nil {
-			return Doc{}, err
+			return err
 		}
 		var faults apperr.Faults
 		m.Profile.check(&faults)
 		if err := faults.Err(); err != nil {
-			return Doc{}, err
+			return err
 		}
 		if m.Code != before {
 			if err := unnamed(ctx, tx, before); err != nil {
-				return Doc{}, err
+				return err
 			}
 		}
-		if err := m.checkConnections(ctx, tx); err != nil {
-			return Doc{}, err
-		}
-		return replaceMethod(ctx, tx, m, "updated")
+		return m.checkConnections(ctx, tx)
 	})
 }
 
 // SetStatus enables or disables a method. The error is apperr.NotFound or VersionMismatch.
 func (s *Methods) SetStatus(ctx context.Context, id, status string) (Doc, error) {
 	action := map[string]string{On: "enabled", Off: "disabled"}[status]
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
-		m, err := methods.Load(ctx, tx, id)
-		if err != nil {
-			return Doc{}, err
-		}
+	return methods.As(action).Edit(ctx, s.store, id, func(_ *docstore.Tx, m *Method) error {
 		m.Status = status
-		return replaceMethod(ctx, tx, m, action)
+		return nil
 	})
 }
 
 // Delete deletes a method that no template names. The error is apperr.NotFound, InUse or VersionMismatch.
 func (s *Methods) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		m, err := methods.Load(ctx, tx, id)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
-		if err := unnamed(ctx, tx, m.Code); err != nil {
-			return docstore.Deleted{}, err
-		}
-		doc, err := methods.Delete(ctx, tx, m)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
-		return docstore.Deleted{ID: id}, emitMethod(ctx, tx, "deleted", &doc)
+	return methods.Remove(ctx, s.store, id, func(tx *docstore.Tx, m *Method) error {
+		return unnamed(ctx, tx, m.Code)
 	})
 }
 
@@ -234,16 +203,4 @@ func unnamed(ctx context.Context, tx *docstore.Tx, code string) error {
 func OfConnection(ctx context.Context, tx *docstore.Tx, id string) (what string, n int64, err error) {
 	n, err = methods.Count(ctx, tx, docstore.Eq(byConnection, docstore.Text(id)))
 	return "auth_methods", n, err
-}
-
-func replaceMethod(ctx context.Context, tx *docstore.Tx, m *Method, action string) (Doc, error) {
-	doc, err := methods.Replace(ctx, tx, m)
-	if err != nil || !doc.Changed() {
-		return doc, err
-	}
-	return doc, emitMethod(ctx, tx, action, &doc)
-}
-
-func emitMethod(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "auth_method", Source: "/auth-methods"}, action, doc, nil)
 }

@@ -36,7 +36,7 @@ type Step struct {
 	Required bool     `json:"required"`
 }
 
-var templates = docstore.Define(docstore.Schema[Template]{
+var templates = outbox.Define("auth_template", "/auth-templates", docstore.Schema[Template]{
 	Name: "auth_templates", Noun: "authentication template",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
 	Indexes: slices.Concat([]docstore.Index[Template]{
@@ -70,7 +70,7 @@ func (p *TemplateProfile) methods() []string {
 func (t *Template) methods() []string { return t.TemplateProfile.methods() }
 
 func (p *TemplateProfile) check(faults *apperr.Faults) {
-	faults.Check(code.MatchString(p.Code), "code", codeRule)
+	faults.Code("code", p.Code)
 	faults.Name("name", p.Name, maxName)
 	faults.Check(len(p.Steps) >= 1 && len(p.Steps) <= maxSteps, "steps", "must have 1…%d items", maxSteps)
 	required := false
@@ -145,90 +145,55 @@ func (s *Templates) Create(ctx context.Context, draft TemplateProfile) (Template
 		if err := draft.checkMethods(ctx, tx); err != nil {
 			return TemplateDoc{}, err
 		}
-		doc, err := templates.Insert(ctx, tx,
+		return templates.Insert(ctx, tx,
 			&Template{Meta: docstore.Meta{ID: id}, TemplateProfile: draft, IsDefault: Off})
-		if err != nil {
-			return TemplateDoc{}, err
-		}
-		return doc, emitTemplate(ctx, tx, "created", &doc)
 	})
 }
 
 // Update applies edit to a template. The error is apperr.NotFound, InvalidParameters, AlreadyExists or VersionMismatch.
 func (s *Templates) Update(ctx context.Context, id string, edit func(*TemplateProfile) error) (TemplateDoc, error) {
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (TemplateDoc, error) {
-		t, err := templates.Load(ctx, tx, id)
-		if err != nil {
-			return TemplateDoc{}, err
-		}
+	return templates.Edit(ctx, s.store, id, func(tx *docstore.Tx, t *Template) error {
 		if err := edit(&t.TemplateProfile); err != nil {
-			return TemplateDoc{}, err
+			return err
 		}
 		var faults apperr.Faults
 		t.TemplateProfile.check(&faults)
 		if err := faults.Err(); err != nil {
-			return TemplateDoc{}, err
+			return err
 		}
-		if err := t.checkMethods(ctx, tx); err != nil {
-			return TemplateDoc{}, err
-		}
-		return replaceTemplate(ctx, tx, t)
+		return t.checkMethods(ctx, tx)
 	})
 }
 
 // MakeDefault makes a template the tenant's default in place of the previous one. The error is apperr.NotFound or
 // VersionMismatch.
 func (s *Templates) MakeDefault(ctx context.Context, id string) (TemplateDoc, error) {
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (TemplateDoc, error) {
-		t, err := templates.Load(ctx, tx, id)
-		if err != nil {
-			return TemplateDoc{}, err
-		}
+	return templates.Edit(ctx, s.store, id, func(tx *docstore.Tx, t *Template) error {
 		before, err := templates.LoadWhere(ctx, tx, docstore.Eq(byDefault, docstore.Text(On)), "", 1)
 		if err != nil {
-			return TemplateDoc{}, err
+			return err
 		}
 		for _, other := range before {
 			if other.ID == id {
 				continue
 			}
 			other.IsDefault = Off // first, because there is never more than one default
-			if _, err := replaceTemplate(ctx, tx, other); err != nil {
-				return TemplateDoc{}, err
+			if _, err := templates.Replace(ctx, tx, other); err != nil {
+				return err
 			}
 		}
 		t.IsDefault = On
-		return replaceTemplate(ctx, tx, t)
+		return nil
 	})
 }
 
 // Delete deletes a template that is not the default. The error is apperr.NotFound, InvalidState or VersionMismatch.
 func (s *Templates) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		t, err := templates.Load(ctx, tx, id)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
+	return templates.Remove(ctx, s.store, id, func(_ *docstore.Tx, t *Template) error {
 		if t.IsDefault == On {
-			return docstore.Deleted{}, apperr.New(apperr.InvalidState,
+			return apperr.New(apperr.InvalidState,
 				"the default template can't be deleted; make another one the default first")
 		}
-		doc, err := templates.Delete(ctx, tx, t)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
-		return docstore.Deleted{ID: id}, emitTemplate(ctx, tx, "deleted", &doc)
+		return nil
 	})
-}
-
-func replaceTemplate(ctx context.Context, tx *docstore.Tx, t *Template) (TemplateDoc, error) {
-	doc, err := templates.Replace(ctx, tx, t)
-	if err != nil || !doc.Changed() {
-		return doc, err
-	}
-	return doc, emitTemplate(ctx, tx, "updated", &doc)
-}
-
-func emitTemplate(ctx context.Context, tx *docstore.Tx, action string, doc *TemplateDoc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "auth_template", Source: "/auth-templates"}, action, doc, nil)
 }

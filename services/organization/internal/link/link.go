@@ -36,7 +36,7 @@ const (
 	byTimeCreated = "time_created"
 )
 
-var links = docstore.Define(docstore.Schema[Association]{
+var links = outbox.Define("association", "/tree-associations", docstore.Schema[Association]{
 	Name: "tree_associations", Noun: "tree association",
 	Sortable: []string{byTimeCreated, byType},
 	Indexes: []docstore.Index[Association]{
@@ -89,11 +89,7 @@ func (s *Links) Add(ctx context.Context, d Draft) (Doc, error) {
 		if err := checkEnds(ctx, tx, d); err != nil {
 			return Doc{}, err
 		}
-		doc, err := links.Insert(ctx, tx, &Association{docstore.Meta{ID: id}, d})
-		if err != nil {
-			return Doc{}, err
-		}
-		return doc, emit(ctx, tx, "created", &doc)
+		return links.Insert(ctx, tx, &Association{docstore.Meta{ID: id}, d})
 	})
 }
 
@@ -116,12 +112,8 @@ func checkEnds(ctx context.Context, tx *docstore.Tx, d Draft) error {
 		if err := tree.Hold(ctx, tx, n.ObjectCode); err != nil {
 			return err
 		}
-		count, err := links.Count(ctx, tx, of(n.ID))
-		if err != nil {
+		if err := links.Room(ctx, tx, of(n.ID), MaxOfNode, "a node has at most %d associations"); err != nil {
 			return err
-		}
-		if count >= MaxOfNode {
-			return apperr.New(apperr.InvalidState, "a node has at most %d associations", MaxOfNode)
 		}
 	}
 	return nil
@@ -161,13 +153,8 @@ func (s *Links) List(ctx context.Context, f Filter, p docstore.Paging) (docstore
 
 // Remove ends one association. The error is apperr.NotFound or VersionMismatch.
 func (s *Links) Remove(ctx context.Context, id string) error {
-	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		a, err := links.Load(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		return remove(ctx, tx, docstore.ID(a.ID))
-	})
+	_, err := links.Remove(ctx, s.Store, id, nil)
+	return err
 }
 
 // RemoveMany ends those of the associations that exist, all or nothing, and returns their number.
@@ -177,19 +164,11 @@ func (s *Links) RemoveMany(ctx context.Context, ids []string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		return len(found), remove(ctx, tx, docstore.ID(ids...))
+		return len(found), links.DeleteWhere(ctx, tx, docstore.ID(ids...))
 	})
 }
 
 // OnRemove ends the associations of a node in the transaction that deletes it.
 func OnRemove(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {
-	return remove(ctx, tx, of(n.ID))
-}
-
-func remove(ctx context.Context, tx *docstore.Tx, f docstore.Filter) error {
-	return links.DeleteWhere(ctx, tx, f, func(d Doc) error { return emit(ctx, tx, "deleted", &d) })
-}
-
-func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "association", Source: "/tree-associations"}, action, doc, nil)
+	return links.DeleteWhere(ctx, tx, of(n.ID))
 }

@@ -279,12 +279,8 @@ func checkNumber(ctx context.Context, tx *docstore.Tx, users []string) error {
 			continue
 		}
 		for _, one := range of {
-			has, err := members.Count(ctx, tx.Peek(), one)
-			if err != nil {
+			if err := members.Room(ctx, tx.Peek(), one, MaxOfUser, "a user has at most %d memberships"); err != nil {
 				return err
-			}
-			if has >= MaxOfUser {
-				return apperr.New(apperr.InvalidState, "a user has at most %d memberships", MaxOfUser)
 			}
 		}
 	}

@@ -54,11 +54,7 @@ func (s *Trees) MakeTree(ctx context.Context, q questions.NewTree) (questions.Tr
 		default:
 			o.ManagedBy = &q.ManagedBy
 		}
-		doc, err := objects.Replace(ctx, tx, o)
-		if err != nil || !doc.Changed() {
-			return doc, err
-		}
-		return doc, emitObject(ctx, tx, "updated", &doc)
+		return objects.Replace(ctx, tx, o)
 	})
 	if err != nil {
 		return questions.Tree{}, err

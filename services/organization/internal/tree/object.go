@@ -43,7 +43,7 @@ type ObjectProfile struct {
 // ObjectDoc is a core object as read or written.
 type ObjectDoc = docstore.Doc[Object]
 
-var objects = docstore.Define(docstore.Schema[Object]{
+var objects = outbox.Define("core_object", "/core-objects", docstore.Schema[Object]{
 	Name: "core_objects", Noun: "core object",
 	Counts: func(o *Object) []*int64 { return []*int64{&o.NodeCount} },
 	Indexes: slices.Concat([]docstore.Index[Object]{
@@ -93,19 +93,15 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 		return ObjectDoc{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (ObjectDoc, error) {
-		if n, err := objects.Count(ctx, tx, docstore.Filter{}); err != nil {
+		err := objects.Room(ctx, tx, docstore.Filter{}, MaxObjects, "a tenant has at most %d core objects")
+		if err != nil {
 			return ObjectDoc{}, err
-		} else if n >= MaxObjects {
-			return ObjectDoc{}, apperr.New(apperr.InvalidState, "a tenant has at most %d core objects", MaxObjects)
 		}
 		doc, err := objects.Insert(ctx, tx, &Object{
 			Meta: docstore.Meta{ID: ids[0]}, Code: draft.Code, ObjectProfile: draft.ObjectProfile, RootNodeID: ids[1],
 			NodeCount: 1, ManagedBy: draft.ManagedBy,
 		})
 		if err != nil {
-			return ObjectDoc{}, err
-		}
-		if err := emitObject(ctx, tx, "created", &doc); err != nil {
 			return ObjectDoc{}, err
 		}
 		node := root.node(ctx, ids[1], draft.Code)
@@ -144,27 +140,16 @@ func (s *Trees) Objects(ctx context.Context, keyword string) ([]ObjectDoc, error
 // UpdateObject applies edit to the profile. The code cannot change, because it is part of every node's ARN. The error
 // is apperr.NotFound, InvalidParameters or VersionMismatch.
 func (s *Trees) UpdateObject(ctx context.Context, id string, edit func(*Object) error) (ObjectDoc, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (ObjectDoc, error) {
-		o, err := objects.Load(ctx, tx, id)
-		if err != nil {
-			return ObjectDoc{}, err
-		}
+	return objects.Edit(ctx, s.Store, id, func(_ *docstore.Tx, o *Object) error {
 		proposal := *o
 		if err := edit(&proposal); err != nil {
-			return ObjectDoc{}, err
+			return err
 		}
 		var faults apperr.Faults
 		faults.Check(proposal.Code == o.Code, "code", "cannot change: it is part of every node's arn")
 		proposal.check(&faults)
-		if err := faults.Err(); err != nil {
-			return ObjectDoc{}, err
-		}
 		o.ObjectProfile = proposal.ObjectProfile
-		doc, err := objects.Replace(ctx, tx, o)
-		if err != nil || !doc.Changed() {
-			return doc, err
-		}
-		return doc, emitObject(ctx, tx, "updated", &doc)
+		return faults.Err()
 	})
 }
 
@@ -184,32 +169,16 @@ func (s *Trees) DeleteObject(ctx context.Context, id string, refuse bool) (docst
 			return docstore.Deleted{}, err
 		}
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		o, err := objects.Load(ctx, tx, id)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
+	return objects.Remove(ctx, s.Store, id, func(tx *docstore.Tx, o *Object) error {
 		if o.NodeCount > 1 {
-			return docstore.Deleted{}, apperr.New(apperr.HasChildren, "the core object has nodes below its root: %d",
-				o.NodeCount-1)
+			return apperr.New(apperr.HasChildren, "the core object has nodes below its root: %d", o.NodeCount-1)
 		}
 		root, err := nodes.Load(ctx, tx, o.RootNodeID)
 		if err != nil {
-			return docstore.Deleted{}, err
+			return err
 		}
-		if err := s.remove(ctx, tx, root); err != nil {
-			return docstore.Deleted{}, err
-		}
-		doc, err := objects.Delete(ctx, tx, o)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
-		return docstore.Deleted{ID: id}, emitObject(ctx, tx, "deleted", &doc)
+		return s.remove(ctx, tx, root)
 	})
-}
-
-func emitObject(ctx context.Context, tx *docstore.Tx, action string, doc *ObjectDoc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "core_object", Source: "/core-objects"}, action, doc, nil)
 }
 
 // ObjectIf returns the core object that has both id and code, or none.

@@ -269,7 +269,7 @@ func countNodes(ctx context.Context, tx *docstore.Tx, objectCode string, by int6
 		return nil, err
 	}
 	o.NodeCount += by
-	_, err = objects.Revise(ctx, tx, o)
+	_, err = objects.Collection.Revise(ctx, tx, o)
 	return o, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/mapping"
 	"github.com/idplatform/idplatform/services/questions"
@@ -111,7 +112,7 @@ const (
 	byHash        = "sha256"
 )
 
-var connections = docstore.Define(docstore.Schema[Connection]{
+var connections = outbox.Define("scim_connection", "/provisioning/connections", docstore.Schema[Connection]{
 	Name: "connections", Noun: "connection", Sortable: []string{byTimeCreated, byName},
 	Due: func(c *Connection) clock.Time { // its tree is to be copied
 		if !c.Copying {

@@ -8,7 +8,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -106,10 +105,7 @@ func (s *Connections) Create(ctx context.Context, p Profile) (Doc, error) {
 		if err != nil {
 			return Doc{}, err
 		}
-		if err := claims.DeleteWhere(ctx, tx, docstore.ID(c.ID), nil); err != nil {
-			return Doc{}, err
-		}
-		return doc, Tell(ctx, tx, "created", &doc, nil)
+		return doc, claims.DeleteWhere(ctx, tx, docstore.ID(c.ID), nil)
 	})
 }
 
@@ -161,7 +157,7 @@ func (s *Connections) Update(ctx context.Context, id string, edit func(*Connecti
 			return Doc{}, err
 		}
 		if !sameLink(now.LoginLink, after.LoginLink) {
-			return Doc{}, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", c.Version)
+			return Doc{}, docstore.Mismatch(c.Version)
 		}
 		owns := c.Owns
 		c.Profile, c.ProviderCode = now.Profile, provider
@@ -170,11 +166,9 @@ func (s *Connections) Update(ctx context.Context, id string, edit func(*Connecti
 			return doc, err
 		}
 		if !slices.Equal(owns, c.Owns) {
-			if err := startSweep(ctx, tx, c, false); err != nil {
-				return Doc{}, err
-			}
+			return doc, startSweep(ctx, tx, c, false)
 		}
-		return doc, Tell(ctx, tx, "updated", &doc, nil)
+		return doc, nil
 	})
 }
 
@@ -196,17 +190,9 @@ func sameLink(a, b *LoginLink) bool { return a == nil && b == nil || a != nil &&
 
 // SetStatus enables (1) or disables (0) a connection. The error is apperr.NotFound or VersionMismatch.
 func (s *Connections) SetStatus(ctx context.Context, id, status string) (Doc, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		c, err := connections.Load(ctx, tx, id)
-		if err != nil {
-			return Doc{}, err
-		}
+	return connections.Edit(ctx, s.Store, id, func(_ *docstore.Tx, c *Connection) error {
 		c.Status = status
-		doc, err := connections.Replace(ctx, tx, c)
-		if err != nil || !doc.Changed() {
-			return doc, err
-		}
-		return doc, Tell(ctx, tx, "updated", &doc, nil)
+		return nil
 	})
 }
 
@@ -214,22 +200,11 @@ func (s *Connections) SetStatus(ctx context.Context, id, status string) (Doc, er
 // error is apperr.NotFound or VersionMismatch.
 func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	defer s.Ended()
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		c, err := connections.Load(ctx, tx, id)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
-		doc, err := connections.Delete(ctx, tx, c)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
+	return connections.Remove(ctx, s.Store, id, func(tx *docstore.Tx, c *Connection) error {
 		if err := tokens.DeleteWhere(ctx, tx, docstore.Eq(byConnection, docstore.Text(id)), nil); err != nil {
-			return docstore.Deleted{}, err
+			return err
 		}
-		if err := startSweep(ctx, tx, c, true); err != nil {
-			return docstore.Deleted{}, err
-		}
-		return docstore.Deleted{ID: id}, Tell(ctx, tx, "deleted", &doc, nil)
+		return startSweep(ctx, tx, c, true)
 	})
 }
 
@@ -252,15 +227,12 @@ func Edit(ctx context.Context, tx *docstore.Tx, id, action string, edit func(*Co
 	}
 	c := found[0]
 	edit(c)
+	replace := connections.As(action).Replace
 	if action == "" {
-		_, err := connections.Replace(ctx, tx, c)
-		return c, err
+		replace = connections.Collection.Replace
 	}
-	doc, err := connections.Replace(ctx, tx, c)
-	if err != nil || !doc.Changed() {
-		return c, err
-	}
-	return c, Tell(ctx, tx, action, &doc, nil)
+	_, err = replace(ctx, tx, c)
+	return c, err
 }
 
 // Count adds to the counters of a connection.
@@ -272,12 +244,6 @@ func Count(ctx context.Context, tx *docstore.Tx, id string, add func(*Connection
 	add(found[0])
 	_, err = connections.Recount(ctx, tx, found[0])
 	return err
-}
-
-// Tell sends an event about a connection that the transaction has written.
-func Tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc, extra map[string]any) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "scim_connection", Source: "/provisioning/connections"}, action,
-		doc, extra)
 }
 
 // OnLoginConnectionDeleted handles connection.deleted of the identity-sources service: nobody signs in there any more.
@@ -293,11 +259,7 @@ func (s *Connections) OnLoginConnectionDeleted(ctx context.Context, e bus.Event)
 		}
 		for _, c := range of {
 			c.LoginLink, c.ProviderCode = nil, ""
-			doc, err := connections.Replace(ctx, tx, c)
-			if err != nil {
-				return err
-			}
-			if err := Tell(ctx, tx, "updated", &doc, nil); err != nil {
+			if _, err := connections.Replace(ctx, tx, c); err != nil {
 				return err
 			}
 		}

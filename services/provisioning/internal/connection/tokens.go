@@ -87,7 +87,7 @@ func (s *Connections) AddToken(ctx context.Context, connectionID, name string, e
 			return NewScimToken{}, apperr.New(apperr.InvalidState, "a connection has at most %d tokens; end one first",
 				MaxTokens)
 		}
-		if _, err := connections.Revise(ctx, tx, c); err != nil { // of two that count five, one fails
+		if _, err := connections.Collection.Revise(ctx, tx, c); err != nil { // of two that count five, one fails
 			return NewScimToken{}, err
 		}
 		t := &token{Meta: docstore.Meta{ID: id}, ConnectionID: connectionID, Name: name,

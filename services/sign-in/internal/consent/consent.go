@@ -25,7 +25,7 @@ const (
 	byCreated = "time_created"
 )
 
-var consents = docstore.Define(docstore.Schema[Consent]{
+var consents = outbox.Define("consent", "/consents", docstore.Schema[Consent]{
 	Name: "consents", Noun: "consent", Sortable: []string{byCreated},
 	Indexes: []docstore.Index[Consent]{
 		docstore.Unique(docstore.ByText(byBoth, func(c *Consent) string { return c.UserID + "/" + c.AppID }), "app_id"),
@@ -80,18 +80,14 @@ func (s *Consents) Give(ctx context.Context, userID, appID string, scopes []stri
 		if err != nil {
 			return err
 		}
-		var doc Doc
 		if len(found) == 0 {
-			doc, err = consents.Insert(ctx, tx, &Consent{Meta: docstore.Meta{ID: id}, UserID: userID, AppID: appID,
-				Scopes: union(nil, scopes)})
+			_, err = consents.As("given").Insert(ctx, tx, &Consent{Meta: docstore.Meta{ID: id}, UserID: userID,
+				AppID: appID, Scopes: union(nil, scopes)})
 		} else {
 			found[0].Scopes = union(found[0].Scopes, scopes)
-			doc, err = consents.Replace(ctx, tx, found[0])
+			_, err = consents.As("given").Replace(ctx, tx, found[0])
 		}
-		if err != nil || !doc.Changed() {
-			return err
-		}
-		return tell(ctx, tx, "given", &doc)
+		return err
 	})
 }
 
@@ -136,22 +132,14 @@ func (s *Consents) OfUser(ctx context.Context, userID string, limit int) ([]*Con
 // Withdraw deletes a consent: the person is asked again. userID, if not empty, is whose it must be. The error is
 // apperr.NotFound or VersionMismatch.
 func (s *Consents) Withdraw(ctx context.Context, id, userID string) (docstore.Deleted, error) {
-	return docstore.Deleted{ID: id}, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		c, err := consents.Load(ctx, tx, id)
-		if err != nil {
-			return err
-		}
+	return consents.As("withdrawn").Remove(ctx, s.Store, id, func(tx *docstore.Tx, c *Consent) error {
 		if userID != "" && c.UserID != userID {
 			return apperr.Missing("consent")
 		}
-		doc, err := consents.Delete(ctx, tx, c)
-		if err == nil && s.Withdrawn != nil {
-			err = s.Withdrawn(ctx, tx, c.UserID, c.AppID)
+		if s.Withdrawn == nil {
+			return nil
 		}
-		if err != nil {
-			return err
-		}
-		return tell(ctx, tx, "withdrawn", &doc)
+		return s.Withdrawn(ctx, tx, c.UserID, c.AppID)
 	})
 }
 
@@ -161,9 +149,5 @@ func Forget(ctx context.Context, tx *docstore.Tx, userID, appID string) error {
 	if appID != "" {
 		where = docstore.Eq(byApp, docstore.Text(appID))
 	}
-	return consents.DeleteWhere(ctx, tx, where, func(doc Doc) error { return tell(ctx, tx, "withdrawn", &doc) })
-}
-
-func tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "consent", Source: "/consents"}, action, doc, nil)
+	return consents.As("withdrawn").DeleteWhere(ctx, tx, where)
 }

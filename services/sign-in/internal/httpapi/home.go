@@ -82,7 +82,7 @@ func (a *api) registerHome(s *rest.Server) {
 		func(ctx context.Context, in *withdrawInput) (rest.Page, error) {
 			return a.own(ctx, &in.Visitor, func(ctx context.Context, _ *visit, s *session.Session) (string, error) {
 				_, err := a.Consents.Withdraw(ctx, in.Form.Get("consent"), s.UserID)
-				return "withdrawn", ignoreMissing(err)
+				return "withdrawn", apperr.Ignore(err, apperr.NotFound)
 			})
 		})
 	rest.Handle(s, post("change-own-password", "/password", "Change one's own password",
@@ -115,22 +115,15 @@ func (a *api) own(ctx context.Context, in *Visitor, do func(context.Context, *vi
 func (a *api) endOwn(ctx context.Context, v *visit, s *session.Session, id string) (string, error) {
 	which, err := a.Sessions.Find(ctx, id)
 	if err != nil || which.UserID != s.UserID {
-		return "session_ended", ignoreMissing(err) // somebody else's is as good as none
+		return "session_ended", apperr.Ignore(err, apperr.NotFound) // somebody else's is as good as none
 	}
-	if _, err := a.Sessions.End(ctx, id, session.LoggedOut); ignoreMissing(err) != nil {
+	if _, err := a.Sessions.End(ctx, id, session.LoggedOut); apperr.Ignore(err, apperr.NotFound) != nil {
 		return "", err
 	}
 	if id == s.ID {
 		a.signedOut(v)
 	}
 	return "session_ended", nil
-}
-
-func ignoreMissing(err error) error {
-	if apperr.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 func (a *api) changeOwn(ctx context.Context, v *visit, s *session.Session, form rest.Values[PasswordForm],

@@ -103,7 +103,7 @@ func (p *Person) renew(ctx context.Context, tx *docstore.Tx, in questions.Signed
 // newer.
 func Update(ctx context.Context, s *docstore.Store, id string, in questions.SignedIn) (bool, error) {
 	if _, err := people.Find(ctx, s, id); err != nil { // most users never sign in: no transaction for them
-		return false, ignoreMissing(err)
+		return false, apperr.Ignore(err, apperr.NotFound)
 	}
 	return docstore.Write(ctx, s, func(tx *docstore.Tx) (bool, error) {
 		found, err := people.LoadMany(ctx, tx, []string{id})
@@ -121,12 +121,5 @@ func Forget(ctx context.Context, tx *docstore.Tx, id string) error {
 		return err
 	}
 	_, err = people.Delete(ctx, tx, found[0])
-	return err
-}
-
-func ignoreMissing(err error) error {
-	if apperr.IsNotFound(err) {
-		return nil
-	}
 	return err
 }

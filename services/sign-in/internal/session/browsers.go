@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
@@ -41,8 +42,8 @@ func remember(ctx context.Context, tx *docstore.Tx, hash, userID string) (bool, 
 	return true, err
 }
 
-// ofBrowser is what events tell of the browser.
-func ofBrowser(known bool) map[string]any { return map[string]any{"known_browser": known} }
+// knownBrowser is the member of data that tells whether the person has used the browser before.
+const knownBrowser = "known_browser"
 
 // DueBrowsers lists the browsers to forget.
 var DueBrowsers = browsers.Due
@@ -52,7 +53,7 @@ func (s *Sessions) ForgetBrowser(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		b, err := browsers.Load(ctx, tx, id)
 		if err != nil {
-			return ignoreMissing(err)
+			return apperr.Ignore(err, apperr.NotFound)
 		}
 		_, err = browsers.Delete(ctx, tx, b)
 		return err

@@ -25,11 +25,8 @@ func (s *Sessions) end(ctx context.Context, tx *docstore.Tx, session *Session, r
 			return err
 		}
 	}
-	doc, err := sessions.Delete(ctx, tx, session)
-	if err != nil {
-		return err
-	}
-	return tell(ctx, tx, "ended", &doc, map[string]any{"reason": reason})
+	_, err = sessions.As("ended").With("reason", reason).Delete(ctx, tx, session)
+	return err
 }
 
 // End ends a session. The error is apperr.NotFound or VersionMismatch.
@@ -48,7 +45,7 @@ func (s *Sessions) EndDue(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		session, err := sessions.Load(ctx, tx, id)
 		if err != nil {
-			return ignoreMissing(err)
+			return apperr.Ignore(err, apperr.NotFound)
 		}
 		if tx.Now.Before(session.TimeExpires) { // it was used meanwhile
 			return nil

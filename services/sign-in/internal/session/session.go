@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
@@ -53,7 +54,7 @@ const (
 	byCreated = "time_created"
 )
 
-var sessions = docstore.Define(docstore.Schema[Session]{
+var sessions = outbox.Define("session", "/sessions", docstore.Schema[Session]{
 	Name: "sessions", Noun: "session", Sortable: []string{byCreated},
 	Due: func(s *Session) clock.Time { return s.TimeExpires },
 	Indexes: []docstore.Index[Session]{

@@ -9,7 +9,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
@@ -99,11 +98,8 @@ func (s *Sessions) insert(ctx context.Context, tx *docstore.Tx, id string, in Si
 	if _, err := keys.Insert(ctx, tx, &key{Meta: docstore.Meta{ID: id}, Hash: hash}); err != nil {
 		return nil, "", err
 	}
-	doc, err := sessions.Insert(ctx, tx, session)
-	if err != nil {
-		return nil, "", err
-	}
-	return session, cookie, tell(ctx, tx, "created", &doc, ofBrowser(known))
+	_, err := sessions.With(knownBrowser, known).Insert(ctx, tx, session)
+	return session, cookie, err
 }
 
 // stepUp notes a new sign-in in a session that goes on.
@@ -120,11 +116,8 @@ func (s *Sessions) stepUp(ctx context.Context, tx *docstore.Tx, session *Session
 	if _, err := keys.Replace(ctx, tx, k); err != nil {
 		return nil, "", err
 	}
-	doc, err := sessions.Touch(ctx, tx, session)
-	if err != nil {
-		return nil, "", err
-	}
-	return session, cookie, tell(ctx, tx, "stepped_up", &doc, ofBrowser(known))
+	_, err = sessions.As("stepped_up").With(knownBrowser, known).Touch(ctx, tx, session)
+	return session, cookie, err
 }
 
 func (s *Sessions) apply(to *Session, now clock.Time, in SignIn) {
@@ -153,20 +146,13 @@ func (s *Sessions) load(ctx context.Context, tx *docstore.Tx, cookie string) (*S
 	}
 	k, err := keys.Load(ctx, tx, id)
 	if err != nil || !secret.Equal(k.Hash, Hash(text)) {
-		return nil, ignoreMissing(err)
+		return nil, apperr.Ignore(err, apperr.NotFound)
 	}
 	session, err := sessions.Load(ctx, tx, id)
 	if err != nil || !tx.Now.Before(session.TimeExpires) {
-		return nil, ignoreMissing(err)
+		return nil, apperr.Ignore(err, apperr.NotFound)
 	}
 	return session, nil
-}
-
-func ignoreMissing(err error) error {
-	if apperr.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // Of returns the session of a browser's cookie, nil if it has none.
@@ -177,13 +163,13 @@ func (s *Sessions) Of(ctx context.Context, cookie string) (*Session, error) {
 	}
 	doc, err := keys.Find(ctx, s.Store, id)
 	if err != nil {
-		return nil, ignoreMissing(err)
+		return nil, apperr.Ignore(err, apperr.NotFound)
 	}
 	if k, err := doc.Value(); err != nil || !secret.Equal(k.Hash, Hash(text)) {
 		return nil, err
 	}
 	session, err := s.Find(ctx, id)
-	return session, ignoreMissing(err)
+	return session, apperr.Ignore(err, apperr.NotFound)
 }
 
 // Find returns a session that has not ended. The error is apperr.NotFound.
@@ -216,7 +202,7 @@ func (s *Sessions) Enter(ctx context.Context, session *Session, app Application,
 			now.Applications = append(now.Applications, app)
 		}
 		s.use(now, tx.Now)
-		doc, err := sessions.Revise(ctx, tx, now)
+		doc, err := sessions.Collection.Revise(ctx, tx, now)
 		if err != nil || known && !e.Fresh {
 			return err
 		}
@@ -231,7 +217,7 @@ func (s *Sessions) Refuse(ctx context.Context, session *Session, e Entry) error 
 		if err != nil {
 			return err
 		}
-		doc, err := sessions.Revise(ctx, tx, now)
+		doc, err := sessions.Collection.Revise(ctx, tx, now)
 		if err != nil {
 			return err
 		}
@@ -273,12 +259,6 @@ func (s *Sessions) OfUser(ctx context.Context, userID string, limit int) ([]*Ses
 		}
 	}
 	return all, nil
-}
-
-var kind = outbox.Kind{Entity: "session", Source: "/sessions"}
-
-func tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc, more map[string]any) error {
-	return outbox.Tell(ctx, tx, kind, action, doc, more)
 }
 
 // without returns the ids that are not empty.

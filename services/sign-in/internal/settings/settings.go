@@ -72,7 +72,7 @@ const (
 
 const byOne = "one"
 
-var all = docstore.Define(docstore.Schema[Settings]{
+var all = outbox.Define("sign_in_settings", "/sign-in/settings", docstore.Schema[Settings]{
 	Name: "settings", Noun: "sign-in settings",
 	Indexes: []docstore.Index[Settings]{
 		docstore.Unique(docstore.ByText(byOne, func(*Settings) string { return "1" }), ""),
@@ -119,7 +119,7 @@ func (s *Service) Get(ctx context.Context) (Doc, error) {
 	}
 	aside := docstore.Aside(request.System(ctx, request.Tenant(ctx)))
 	doc, err = docstore.Write(aside, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		return all.Insert(aside, tx, &Settings{Meta: docstore.Meta{ID: id}, Profile: initial()})
+		return all.Collection.Insert(aside, tx, &Settings{Meta: docstore.Meta{ID: id}, Profile: initial()})
 	})
 	if apperr.KindOf(err) == apperr.AlreadyExists { // another request was first
 		return all.First(ctx, s.Store, first())
@@ -135,24 +135,11 @@ func (s *Service) Change(ctx context.Context, edit func(*Profile) error) (Doc, e
 		return Doc{}, err
 	}
 	ctx = docstore.ExpectFor(ctx, "", present.ID)
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		v, err := all.Load(ctx, tx, present.ID)
-		if err != nil {
-			return Doc{}, err
-		}
+	return all.Edit(ctx, s.Store, present.ID, func(_ *docstore.Tx, v *Settings) error {
 		if err := edit(&v.Profile); err != nil {
-			return Doc{}, err
+			return err
 		}
-		if err := v.check(); err != nil {
-			return Doc{}, err
-		}
-		doc, err := all.Replace(ctx, tx, v)
-		if err != nil || !doc.Changed() {
-			return doc, err
-		}
-		return doc, outbox.Tell(ctx, tx, outbox.Kind{Entity: "sign_in_settings", Source: "/sign-in/settings"},
-			"updated",
-			&doc, nil)
+		return v.check()
 	})
 }
 

@@ -47,7 +47,7 @@ const (
 	byTimeCreated = "time_created"
 )
 
-var credentials = docstore.Define(docstore.Schema[Credential]{
+var credentials = outbox.Define("credential", "/user-stored-credentials", docstore.Schema[Credential]{
 	Name: "credentials", Noun: "stored credential",
 	Sortable: []string{byTimeCreated, "provider_code", "id1", "username", "display_name"},
 	Indexes: []docstore.Index[Credential]{
@@ -152,11 +152,7 @@ func (s *Credentials) Create(ctx context.Context, draft Credential) (Doc, error)
 		}
 		c := draft
 		c.Meta = docstore.Meta{ID: id}
-		doc, err := credentials.Insert(ctx, tx, &c)
-		if err != nil {
-			return Doc{}, err
-		}
-		return doc, emit(ctx, tx, "created", &doc)
+		return credentials.Insert(ctx, tx, &c)
 	})
 }
 
@@ -180,45 +176,26 @@ func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credenti
 	if err := s.check(ctx, &proposal, current.IDPConfigID); err != nil {
 		return Doc{}, err
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		c, err := credentials.Load(ctx, tx, id)
-		if err != nil {
-			return Doc{}, err
-		}
+	return credentials.Edit(ctx, s.Store, id, func(_ *docstore.Tx, c *Credential) error {
 		meta, userID := c.Meta, c.UserID
 		if err := edit(c); err != nil {
-			return Doc{}, err
+			return err
 		}
 		c.Meta = meta
 		c.normalize()
 		if c.UserID != userID {
-			return Doc{}, apperr.Invalid("user_id", "can't be changed")
+			return apperr.Invalid("user_id", "can't be changed")
 		}
 		if c.IDPConfigID != proposal.IDPConfigID {
-			return Doc{}, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d",
-				meta.Version)
+			return docstore.Mismatch(meta.Version)
 		}
-		doc, err := credentials.Replace(ctx, tx, c)
-		if err != nil || !doc.Changed() {
-			return doc, err
-		}
-		return doc, emit(ctx, tx, "updated", &doc)
+		return nil
 	})
 }
 
 // Delete deletes a credential. The error is apperr.NotFound.
 func (s *Credentials) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		c, err := credentials.Load(ctx, tx, id)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
-		doc, err := credentials.Delete(ctx, tx, c)
-		if err != nil {
-			return docstore.Deleted{}, err
-		}
-		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
-	})
+	return credentials.Remove(ctx, s.Store, id, nil)
 }
 
 // DeleteOf deletes the credentials of users in the transaction that deletes the users.
@@ -232,9 +209,7 @@ func DeleteOf(ctx context.Context, tx *docstore.Tx, userIDs ...string) error {
 	if len(numbers) == 0 {
 		return nil
 	}
-	return credentials.DeleteWhere(ctx, tx, docstore.In(byUserID, numbers...), func(doc Doc) error {
-		return emit(ctx, tx, "deleted", &doc)
-	})
+	return credentials.DeleteWhere(ctx, tx, docstore.In(byUserID, numbers...))
 }
 
 // Bind stores the credential by which a user signs in at a connection, in place of an earlier one of the same
@@ -255,21 +230,14 @@ func Bind(ctx context.Context, tx *docstore.Tx, id, userID string, draft questio
 			c = one
 		}
 	}
-	made := c.ID == ""
 	c.ProviderCode, c.IDPConfigID, c.ID1 = draft.ProviderCode, draft.IDPConfigID, draft.ID1
-	if made {
+	if c.ID == "" {
 		c.ID = id
-		doc, err := credentials.Insert(ctx, tx, c)
-		if err != nil {
-			return err
-		}
-		return emit(ctx, tx, "created", &doc)
-	}
-	doc, err := credentials.Replace(ctx, tx, c)
-	if err != nil || !doc.Changed() {
+		_, err = credentials.Insert(ctx, tx, c)
 		return err
 	}
-	return emit(ctx, tx, "updated", &doc)
+	_, err = credentials.Replace(ctx, tx, c)
+	return err
 }
 
 // maxBound is how many credentials of one user at one connection Bind looks at.
@@ -330,8 +298,4 @@ func checkUser(ctx context.Context, tx *docstore.Tx, id int64) error {
 		return apperr.Invalid("user_id", "is not a user")
 	}
 	return err
-}
-
-func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "credential", Source: "/user-stored-credentials"}, action, doc, nil)
 }

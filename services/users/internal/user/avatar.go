@@ -29,7 +29,7 @@ func (s *Users) SetAvatar(ctx context.Context, id string, raw []byte) (Doc, erro
 			return Doc{}, err
 		}
 		u.AvatarURL = fmt.Sprintf("/v1/users/%s/avatar", id)
-		return touch(ctx, tx, u, "updated")
+		return users.Touch(ctx, tx, u)
 	})
 }
 
@@ -61,7 +61,7 @@ func (s *Users) RemoveAvatar(ctx context.Context, id string) (docstore.Deleted, 
 			return docstore.Deleted{}, err
 		}
 		u.AvatarURL = ""
-		_, err = replace(ctx, tx, u, "updated", nil)
+		_, err = users.Replace(ctx, tx, u)
 		return docstore.Deleted{ID: id}, err
 	})
 }

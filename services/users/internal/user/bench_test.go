@@ -88,7 +88,7 @@ func (c *crowd) add(b *testing.B, n, more, changed int) {
 	r := rand.New(rand.NewPCG(7, uint64(n)))
 	_, err = docstore.Write(c.ctx, c.Store, func(tx *docstore.Tx) (int, error) {
 		for i, id := range ids {
-			if _, err := users.Insert(c.ctx, tx, someone(r, id, n+i, tx.Now, c.size)); err != nil {
+			if _, err := users.Collection.Insert(c.ctx, tx, someone(r, id, n+i, tx.Now, c.size)); err != nil {
 				return 0, err
 			}
 		}
@@ -97,7 +97,7 @@ func (c *crowd) add(b *testing.B, n, more, changed int) {
 			if err != nil {
 				return 0, err
 			}
-			if _, err := users.Touch(c.ctx, tx, u); err != nil {
+			if _, err := users.Collection.Touch(c.ctx, tx, u); err != nil {
 				return 0, err
 			}
 		}

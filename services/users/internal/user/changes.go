@@ -179,7 +179,7 @@ func (s *Users) applyProfile(
 		}
 		u.TimeResigned = clock.Time{}
 		var err error
-		if doc, err = replace(ctx, tx, u, "reinstated", nil); err != nil {
+		if doc, err = users.As("reinstated").Replace(ctx, tx, u); err != nil {
 			return nil, err
 		}
 	}
@@ -205,11 +205,11 @@ func (s *Users) applyResignation(ctx context.Context, tx *docstore.Tx, u *User) 
 		return &doc, err
 	}
 	u.Status, u.TimeResigned = Resigned, tx.Now
-	doc, err := users.Replace(ctx, tx, u)
+	doc, err := users.Collection.Replace(ctx, tx, u)
 	if err != nil {
 		return nil, err
 	}
-	return &doc, emitResigned(ctx, tx, &doc)
+	return &doc, tellResigned(ctx, tx, &doc)
 }
 
 // ownership is who owns members of a user after a change: asked is the change's wish, nil to keep what is.

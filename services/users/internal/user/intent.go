@@ -82,18 +82,14 @@ func fulfil[R any](ctx context.Context, s *Users, id string, answer R) (R, error
 	})
 }
 
-// tell sends the event about one of the users.
+// tell tells the event about one of the users.
 func (i *intent) tell(ctx context.Context, tx *docstore.Tx, u *User) error {
 	if err := settleStored(ctx, tx, u); err != nil {
 		return err
 	}
-	doc, err := users.Revise(ctx, tx, u)
-	if err != nil {
-		return err
-	}
-	return emit(ctx, tx, "organization_changed", &doc, map[string]any{
-		"object_code": i.ObjectCode, "from_node_id": i.FromNodeID, "to_node_id": i.ToNodeID,
-	})
+	_, err := users.As("organization_changed").With("object_code", i.ObjectCode).
+		With("from_node_id", i.FromNodeID).With("to_node_id", i.ToNodeID).Revise(ctx, tx, u)
+	return err
 }
 
 // dropIntent deletes an intent whose change was not made.

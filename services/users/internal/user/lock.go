@@ -56,7 +56,7 @@ func locking(reason string, until clock.Time) step {
 			return Doc{}, errResigned
 		}
 		u.lock(reason, until)
-		return replace(ctx, tx, u, "locked", nil)
+		return users.As("locked").Replace(ctx, tx, u)
 	}
 }
 
@@ -67,7 +67,7 @@ func unlocking(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
 		}
 	}
 	u.unlock()
-	return replace(ctx, tx, u, "unlocked", nil)
+	return users.As("unlocked").Replace(ctx, tx, u)
 }
 
 func (s *Users) transition(ctx context.Context, id string, do step) (Doc, error) {

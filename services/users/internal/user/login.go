@@ -129,7 +129,7 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehas
 		}
 	}
 	u.TimeLastLogin = tx.Now
-	now, err := touch(ctx, tx, u, "login_verified")
+	now, err := users.As("login_verified").Touch(ctx, tx, u)
 	if err != nil {
 		return Login{}, err
 	}
@@ -168,15 +168,11 @@ func (s *Users) countFailure(ctx context.Context, id string) (reason string, err
 		}); err != nil {
 			return "", err
 		}
-		doc, err := users.Revise(ctx, tx, u)
-		if err != nil {
-			return "", err
-		}
-		if err := emit(ctx, tx, "login_failed", &doc, nil); err != nil || !tooMany {
+		if _, err := users.As("login_failed").Revise(ctx, tx, u); err != nil || !tooMany {
 			return reason, err
 		}
 		u.lock(questions.LockedByFailures, tx.Now.Add(s.Lockout.For))
-		_, err = replace(ctx, tx, u, "locked", nil)
+		_, err = users.As("locked").Replace(ctx, tx, u)
 		return reason, err
 	})
 }

@@ -252,7 +252,7 @@ func (s *Users) setPassword(ctx context.Context, tx *docstore.Tx, u *User, hash 
 
 func passwordSet(ctx context.Context, tx *docstore.Tx, u *User, mustChange bool) (Doc, error) {
 	u.PasswordSet, u.MustChangePassword, u.TimePasswordChanged = true, mustChange, tx.Now
-	return touch(ctx, tx, u, "password_changed")
+	return users.As("password_changed").Touch(ctx, tx, u)
 }
 
 func checkPassword(faults *apperr.Faults, location, newPassword, username string) {

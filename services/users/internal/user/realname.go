@@ -67,7 +67,7 @@ func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc,
 			return Doc{}, err
 		}
 		u.RealName, u.RealNameStatus, u.IDNumberMasked = r.Name, status, realname.Mask(r.Number)
-		return replace(ctx, tx, u, "updated", nil)
+		return users.Replace(ctx, tx, u)
 	})
 }
 

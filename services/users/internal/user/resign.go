@@ -45,14 +45,14 @@ func (s *Users) Resign(ctx context.Context, id string, r Resignation) (Doc, erro
 			u.TimeResigned = tx.Now
 		}
 		if u.TimeResigned.After(tx.Now) {
-			return replace(ctx, tx, u, "updated", nil)
+			return users.Replace(ctx, tx, u)
 		}
 		u.Status = Resigned
-		doc, err := users.Replace(ctx, tx, u)
+		doc, err := users.Collection.Replace(ctx, tx, u)
 		if err != nil {
 			return Doc{}, err
 		}
-		return doc, emitResigned(ctx, tx, &doc)
+		return doc, tellResigned(ctx, tx, &doc)
 	})
 }
 
@@ -72,13 +72,13 @@ func checkSuccessor(ctx context.Context, tx *docstore.Tx, id string) error {
 	return nil
 }
 
-// emitResigned sends the event of a resignation that has taken effect.
-func emitResigned(ctx context.Context, tx *docstore.Tx, doc *Doc) error {
+// tellResigned tells the event of a resignation that has taken effect.
+func tellResigned(ctx context.Context, tx *docstore.Tx, doc *Doc) error {
 	a, err := findAccount(ctx, tx, doc.ID)
 	if err != nil {
 		return err
 	}
-	return emit(ctx, tx, "resigned", doc, map[string]any{"reason": a.Reason, "successor_id": a.Successor})
+	return users.With("reason", a.Reason).With("successor_id", a.Successor).Tell(ctx, tx, "resigned", doc)
 }
 
 // Reinstate takes back a resignation, effective or scheduled. The error is apperr.NotFound, or InvalidState if there is
@@ -92,6 +92,6 @@ func (s *Users) Reinstate(ctx context.Context, id string) (Doc, error) {
 			u.Status = Active
 		}
 		u.TimeResigned = clock.Time{}
-		return replace(ctx, tx, u, "reinstated", nil)
+		return users.As("reinstated").Replace(ctx, tx, u)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/domain"
+	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
@@ -73,7 +74,7 @@ type Protected struct {
 }
 
 // users is the collection of user records.
-var users = docstore.Define(docstore.Schema[User]{
+var users = outbox.Define("user", "/users", docstore.Schema[User]{
 	Name: "users", Noun: "user", Revision: 5,
 	Sortable: sortable,
 	Due:      (*User).due,

@@ -8,7 +8,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users/internal/password"
@@ -104,11 +103,7 @@ func Add(ctx context.Context, tx *docstore.Tx, id string, draft User, hash strin
 			return Doc{}, err
 		}
 	}
-	doc, err := users.Insert(ctx, tx, &u)
-	if err != nil {
-		return Doc{}, err
-	}
-	return doc, emit(ctx, tx, "created", &doc, nil)
+	return users.Insert(ctx, tx, &u)
 }
 
 // Get returns a user. The error is apperr.NotFound.
@@ -170,7 +165,7 @@ func changeOwned(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (
 		proposal.MobileVerified = false
 	}
 	u.Profile, u.ManagedBy = proposal.Profile, proposal.ManagedBy
-	return replace(ctx, tx, u, "updated", nil)
+	return users.Replace(ctx, tx, u)
 }
 
 var errResigned = apperr.New(apperr.InvalidState, "the user has resigned")
@@ -217,8 +212,7 @@ func remove(ctx context.Context, tx *docstore.Tx, id string) error {
 	if err != nil {
 		return err
 	}
-	doc, err := users.Delete(ctx, tx, u)
-	if err != nil {
+	if _, err := users.Delete(ctx, tx, u); err != nil {
 		return err
 	}
 	had, err := accounts.LoadMany(ctx, tx, []string{id})
@@ -230,10 +224,7 @@ func remove(ctx context.Context, tx *docstore.Tx, id string) error {
 			return err
 		}
 	}
-	if err := dropAvatar(ctx, tx, u); err != nil {
-		return err
-	}
-	return emit(ctx, tx, "deleted", &doc, nil)
+	return dropAvatar(ctx, tx, u)
 }
 
 // load returns a user to be changed. It first stores an ended lock and a resignation whose time has come.
@@ -251,7 +242,7 @@ func settleStored(ctx context.Context, tx *docstore.Tx, u *User) error {
 	if !unlocked && !resigned {
 		return nil
 	}
-	doc, err := users.Replace(ctx, tx, u)
+	doc, err := users.Collection.Replace(ctx, tx, u)
 	if err != nil {
 		return err
 	}
@@ -259,36 +250,14 @@ func settleStored(ctx context.Context, tx *docstore.Tx, u *User) error {
 		if err := clearFailures(ctx, tx, u.ID); err != nil {
 			return err
 		}
-		if err := emit(ctx, tx, "unlocked", &doc, map[string]any{"reason": "expired"}); err != nil {
+		if err := users.With("reason", "expired").Tell(ctx, tx, "unlocked", &doc); err != nil {
 			return err
 		}
 	}
 	if resigned {
-		return emitResigned(ctx, tx, &doc)
+		return tellResigned(ctx, tx, &doc)
 	}
 	return nil
-}
-
-// replace stores a changed user with its event. It does not write an unchanged one.
-func replace(ctx context.Context, tx *docstore.Tx, u *User, action string, extra map[string]any) (Doc, error) {
-	doc, err := users.Replace(ctx, tx, u)
-	if err != nil || !doc.Changed() {
-		return doc, err
-	}
-	return doc, emit(ctx, tx, action, &doc, extra)
-}
-
-// touch is replace for a change that the record may not show: a second login within a millisecond.
-func touch(ctx context.Context, tx *docstore.Tx, u *User, action string) (Doc, error) {
-	doc, err := users.Touch(ctx, tx, u)
-	if err != nil {
-		return Doc{}, err
-	}
-	return doc, emit(ctx, tx, action, &doc, nil)
-}
-
-func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc, extra map[string]any) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "user", Source: "/users"}, action, doc, extra)
 }
 
 // byMember finds the user of whom a member, which is a login name, has a value. The error is apperr.NotFound.
