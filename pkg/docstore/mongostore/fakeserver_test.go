@@ -66,7 +66,7 @@ func (s *fakeServer) open(t *testing.T) *Engine {
 func (s *fakeServer) options(t *testing.T) Options {
 	return Options{
 		URI: "mongodb://" + s.address() + "/?directConnection=true&heartbeatFrequencyMS=600000", Database: "db",
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Timeout: 2 * time.Second, Select: time.Second,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Timeout: time.Minute, Select: time.Minute,
 	}
 }
 
