@@ -17,7 +17,8 @@ import (
 
 // changing are looks that show what happens in the whole platform, or on this machine, at this moment.
 var changing = []string{
-	"events", "trail", "settings-platform", "settings-keys", "settings-tenants", "job", "jobs", "runs", "run", "calls",
+	"events", "event", "trail", "entry", "settings-platform", "settings-keys", "settings-tenants", "job", "jobs", "runs",
+	"run", "calls",
 }
 
 // TestGoldenTrees compares what a screen reader is told with testdata/screens: a change of words, roles or order is
@@ -154,6 +155,7 @@ var masks = []struct {
 	{regexp.MustCompile(`\b\d+ entries\b`), "‹n› entries"},
 	{regexp.MustCompile(`\b\d{7,}\b`), "‹id›"},
 	{regexp.MustCompile(`\b[0-9a-z]{16,}\b`), "‹id›"},
+	{regexp.MustCompile(`“…[\w-]{4}”`), "“‹hint›”"},
 	{regexp.MustCompile(`\n *“Loading more…”`), ""}, // how far a list has come
 }
 

@@ -80,7 +80,7 @@ func makeHostile(b *browser, name string) (paths []string) {
 	sub := post("/v1/event-subscriptions", map[string]any{"name": short(name), "event_types": []string{"*"},
 		"delivery": map[string]any{"type": "nats"}})
 	conn := post("/v1/idp/connections", map[string]any{"provider_code": "ldap", "display_name": short(name),
-		"config_fields": map[string]any{"Url": "ldap://127.0.0.1:1", "BaseDn": name}, "status": "0"})
+		"config_fields": map[string]any{"Url": "ldap://127.0.0.1:1", "BaseDn": "dc=acme"}, "status": "0"})
 	may := url.Values{"who": {"user:" + user}, "app": {app}, "on": {"data:hostile"}, "do": {"read"}}
 	return []string{
 		"users", "users?open=" + user, "users?tab=json&open=" + user, "users?tab=audit&open=" + user,

@@ -80,13 +80,16 @@ export function Changes({changes}: {changes: AuditEntry['changes']}) {
       !(c.before === null && c.after === false),
   ); // of a new record, what is not set says nothing
   if (!shown.length) return null;
+  // a new record was nothing before, a deleted one is nothing afterwards
+  const was = shown.some((c) => (c.before ?? null) !== null),
+    is = shown.some((c) => (c.after ?? null) !== null);
   return (
     <table class="diff">
       <thead class="visually-hidden">
         <tr>
           <th scope="col">·</th>
-          <th scope="col">{t('before')}</th>
-          <th scope="col">{t('after')}</th>
+          {was && <th scope="col">{t('before')}</th>}
+          {is && <th scope="col">{t('after')}</th>}
         </tr>
       </thead>
       <tbody>
@@ -95,12 +98,16 @@ export function Changes({changes}: {changes: AuditEntry['changes']}) {
             <th scope="row" class="mono">
               {c.member}
             </th>
-            <td>
-              <Value v={c.before} del />
-            </td>
-            <td>
-              <Value v={c.after} />
-            </td>
+            {was && (
+              <td>
+                <Value v={c.before} del />
+              </td>
+            )}
+            {is && (
+              <td>
+                <Value v={c.after} />
+              </td>
+            )}
           </tr>
         ))}
       </tbody>

@@ -131,22 +131,24 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
       overview={() => (
         <>
           <FormFields draft={draft} fields={[{field: 'display_name', label: t('connectionName'), wide: true}]} />
-          <section class="section">
-            <h3>{t('settings')}</h3>
-            {secrets.length > 0 && (
-              <p class="note warn" role="status">
-                {t('secretAgain', {names: secrets.join(', ')})}
-              </p>
-            )}
-            <SchemaForm
-              schema={schema}
-              value={draft.get('config_fields') as Fields}
-              error={draft.error.value}
-              at="config_fields"
-              readOnly={!may(scope)}
-              set={(v) => draft.set('config_fields', v)}
-            />
-          </section>
+          {Object.keys(schema.properties ?? {}).length > 0 && (
+            <section class="section">
+              <h3>{t('settings')}</h3>
+              {secrets.length > 0 && (
+                <p class="note warn" role="status">
+                  {t('secretAgain', {names: secrets.join(', ')})}
+                </p>
+              )}
+              <SchemaForm
+                schema={schema}
+                value={draft.get('config_fields') as Fields}
+                error={draft.error.value}
+                at="config_fields"
+                readOnly={!may(scope)}
+                set={(v) => draft.set('config_fields', v)}
+              />
+            </section>
+          )}
           <Facts facts={facts(c, provider)} />
         </>
       )}

@@ -68,18 +68,10 @@ function columns(): Column<EventSubscription>[] {
 }
 
 export default function Subscriptions() {
-  const creating = useSignal(false);
   const fresh = useSignal<Fresh | undefined>(undefined);
   const open = param('open');
   const create = (
-    <Button
-      kind="primary"
-      icon="plus"
-      scope="events:write"
-      onClick={() => {
-        creating.value = true;
-      }}
-    >
+    <Button kind="primary" icon="plus" scope="events:write" onClick={() => void setQuery({create: 1})}>
       {t('create')}
     </Button>
   );
@@ -106,11 +98,11 @@ export default function Subscriptions() {
         actions={create}
       />
       {open && <SubscriptionPanel key={open} id={open} />}
-      {creating.value && (
+      {param('create') && (
         <Create
           close={(made) => {
-            creating.value = false;
             fresh.value = made;
+            void setQuery({create: null});
           }}
         />
       )}
