@@ -52,12 +52,13 @@ func withoutSession(service string) string {
 
 // lowerASCII keeps the positions of characters, which strings.ToLower may move.
 func lowerASCII(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' {
-			r += 'a' - 'A'
+	b := []byte(s) // strings.Map would make three bytes of one that is no UTF-8
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
 		}
-		return r
-	}, s)
+	}
+	return string(b)
 }
 
 // strange is true for what has no place in a URL, although url.Parse lets some of it pass.

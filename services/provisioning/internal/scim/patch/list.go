@@ -101,10 +101,22 @@ func (l *list) append(items []any) error {
 		}
 		touched[i] = true
 	}
+	return l.settle(touched)
+}
+
+// settle checks the list after values were written, and drops those of which nothing remains.
+func (l *list) settle(touched map[int]bool) error {
 	if err := resource.CheckLength(l.path.Attribute, l.at(), len(l.items)); err != nil {
 		return err
 	}
-	return l.onePrimary(touched)
+	if err := l.onePrimary(touched); err != nil {
+		return err
+	}
+	l.items = slices.DeleteFunc(l.items, func(item any) bool {
+		o, is := item.(resource.Object)
+		return is && len(o) == 0
+	})
+	return nil
 }
 
 // same reports whether two values of a list are the same one.
@@ -220,17 +232,7 @@ func (l *list) set(v any) error {
 		touched[len(l.items)] = true
 		l.items = append(l.items, o)
 	}
-	if err := resource.CheckLength(l.path.Attribute, l.at(), len(l.items)); err != nil {
-		return err
-	}
-	if err := l.onePrimary(touched); err != nil {
-		return err
-	}
-	l.items = slices.DeleteFunc(l.items, func(item any) bool {
-		o, is := item.(resource.Object)
-		return is && len(o) == 0
-	})
-	return nil
+	return l.settle(touched)
 }
 
 // make makes a value that the filter selects.
