@@ -34,12 +34,15 @@ const (
 )
 
 var (
+	errText      = fmt.Errorf("must have up to %d ASCII characters without blanks", maxHashText)
 	errScheme    = errors.New("must begin with $argon2id$, $argon2i$, $2a$, $2b$, $2y$, $pbkdf2…$ or $scrypt$")
 	errArgon2    = errors.New("must be $argon2id$v=19$m=…,t=…,p=…$salt$hash")
 	errCost      = errors.New("must have one pass and one lane or more, and 8 KiB or more for each lane")
 	errBcrypt    = errors.New("must have a cost of 4…31 and then 53 characters, as in $2b$12$…")
 	errPBKDF2    = errors.New("must be $pbkdf2-sha256$i=…,l=…$salt$hash or $pbkdf2-sha256$iterations$salt$hash")
 	errScrypt    = errors.New("must be $scrypt$ln=…,r=…,p=…$salt$hash")
+	errSalt      = fmt.Errorf("must have a salt of %d…%d bytes", minSalt, maxSalt)
+	errKey       = fmt.Errorf("must have %d…%d bytes of hash", minKey, maxKey)
 	errBase64    = errors.New("must have salt and hash in base64 without padding")
 	errExpensive = errors.New("costs too much to verify")
 )
@@ -55,7 +58,7 @@ func ParseHash(s string) error {
 func parse(s string) (hash, error) {
 	// The second test refuses line ends, which base64 decoding would skip.
 	if len(s) > maxHashText || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, fmt.Errorf("must have up to %d ASCII characters without blanks", maxHashText)
+		return nil, errText
 	}
 	fields := strings.Split(s, "$")
 	if len(fields) < 3 || fields[0] != "" {
@@ -95,16 +98,16 @@ func parameters(s string, names ...string) (found map[string]uint32, ok bool) {
 
 // saltAndKey decodes the last two fields. Passlib writes . for base64's +.
 func saltAndKey(salt, key string) (s, k []byte, err error) {
-	s, errSalt := base64.RawStdEncoding.Strict().DecodeString(strings.ReplaceAll(salt, ".", "+"))
-	k, errKey := base64.RawStdEncoding.Strict().DecodeString(strings.ReplaceAll(key, ".", "+"))
-	if errSalt != nil || errKey != nil {
+	s, badSalt := base64.RawStdEncoding.Strict().DecodeString(strings.ReplaceAll(salt, ".", "+"))
+	k, badKey := base64.RawStdEncoding.Strict().DecodeString(strings.ReplaceAll(key, ".", "+"))
+	if badSalt != nil || badKey != nil {
 		return nil, nil, errBase64
 	}
 	if len(s) < minSalt || len(s) > maxSalt {
-		return nil, nil, fmt.Errorf("must have a salt of %d…%d bytes", minSalt, maxSalt)
+		return nil, nil, errSalt
 	}
 	if len(k) < minKey || len(k) > maxKey {
-		return nil, nil, fmt.Errorf("must have %d…%d bytes of hash", minKey, maxKey)
+		return nil, nil, errKey
 	}
 	return s, k, nil
 }

@@ -308,7 +308,8 @@ func FuzzParseHash(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		h, err := parse(s)
 		if err != nil {
-			require.LessOrEqual(t, len(err.Error()), 60, "it repeats the hash")
+			require.Contains(t, []error{errText, errScheme, errArgon2, errCost, errBcrypt, errPBKDF2, errScrypt,
+				errSalt, errKey, errBase64, errExpensive}, err, "it may repeat the hash")
 			return
 		}
 		require.LessOrEqual(t, h.memory(), int64(maxMemory))

@@ -102,7 +102,8 @@ func FuzzCSV(f *testing.F) {
 			require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
 			return
 		}
-		plain := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte(byteOrderMark))))
+		lines := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(text), byteOrderMark))
+		plain := csv.NewReader(strings.NewReader(lines))
 		plain.FieldsPerRecord = -1
 		rows, err := plain.ReadAll()
 		require.NoError(t, err)
