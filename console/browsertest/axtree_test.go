@@ -17,8 +17,8 @@ import (
 
 // changing are looks that show what happens in the whole platform, or on this machine, at this moment.
 var changing = []string{
-	"events", "event", "trail", "entry", "settings-platform", "settings-keys", "settings-tenants", "job", "jobs", "runs",
-	"run", "calls",
+	"events", "event", "trail", "entry", "settings-platform", "settings-keys", "settings-tenants",
+	"job", "jobs", "runs", "run", "calls",
 }
 
 // TestGoldenTrees compares what a screen reader is told with testdata/screens: a change of words, roles or order is

@@ -34,7 +34,8 @@ func (f *Faults) Name(location, s string, limit int) {
 
 var code = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Code checks a code or name that clients choose for a record: 1…64 letters, digits, ".", "_" and "-" of ASCII.
+// Code checks a code or name that clients choose for a record: 1…64 letters and digits of ASCII, ".", "_" and "-", of
+// which the first is a letter or digit.
 func (f *Faults) Code(location, s string) {
 	f.Check(code.MatchString(s), location,
 		"must have 1…64 letters, digits or . _ -, and begin with a letter or digit")

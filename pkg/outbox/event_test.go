@@ -178,14 +178,19 @@ type note struct {
 var notes = docstore.Define(docstore.Schema[note]{Name: "notes", Noun: "note"})
 
 // The sequence grows with the events of one record, for any changes, in one transaction or several.
-func TestSequences(t *testing.T) {
-	t.Parallel()
-	ctx := caller(t.Context())
-	engine, err := sqlitestore.Open(ctx, sqlitestore.Options{Path: filepath.Join(t.TempDir(), "test.db")})
+func opened(t *testing.T, def *docstore.Def) *docstore.Store {
+	t.Helper()
+	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "test.db")})
 	require.NoError(t, err)
-	store, err := docstore.Open(ctx, engine, fixed{}, notes.Def())
+	store, err := docstore.Open(t.Context(), engine, fixed{}, def)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+func TestSequences(t *testing.T) {
+	t.Parallel()
+	ctx, store := caller(t.Context()), opened(t, notes.Def())
 	kind := outbox.Kind{Entity: "note", Source: "/notes"}
 	write := func(fn func(tx *docstore.Tx, tell func(doc docstore.Doc[note], err error) error) error) error {
 		err := docstore.Do(ctx, store, func(tx *docstore.Tx) error {

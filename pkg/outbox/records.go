@@ -50,7 +50,7 @@ func (r Records[T]) InsertMany(ctx context.Context, tx *docstore.Tx, at func(i i
 		return nil, err
 	}
 	for i := range docs {
-		if docs[i], err = r.told(ctx, tx, "created", docs[i], nil); err != nil {
+		if err := r.Tell(ctx, tx, "created", &docs[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -63,7 +63,7 @@ func (r Records[T]) Replace(ctx context.Context, tx *docstore.Tx, v *T) (docstor
 	if err != nil || !doc.Changed() {
 		return doc, err
 	}
-	return r.told(ctx, tx, "updated", doc, nil)
+	return r.told(ctx, tx, "updated", doc, err)
 }
 
 // Revise is Collection.Revise that tells updated although nothing may have changed.
@@ -87,8 +87,7 @@ func (r Records[T]) Delete(ctx context.Context, tx *docstore.Tx, v *T) (docstore
 // DeleteWhere is Collection.DeleteWhere that tells deleted of each.
 func (r Records[T]) DeleteWhere(ctx context.Context, tx *docstore.Tx, f docstore.Filter) error {
 	return r.Collection.DeleteWhere(ctx, tx, f, func(doc docstore.Doc[T]) error {
-		_, err := r.told(ctx, tx, "deleted", doc, nil)
-		return err
+		return r.Tell(ctx, tx, "deleted", &doc)
 	})
 }
 
@@ -108,8 +107,8 @@ func (r Records[T]) Edit(ctx context.Context, s *docstore.Store, id string, fn f
 	})
 }
 
-// Remove deletes the record with the id in a transaction of its own, after fn, unless that is nil, has allowed it. The
-// error is apperr.NotFound, VersionMismatch, or that of fn.
+// Remove deletes the record with the id in a transaction of its own: it loads it, calls fn unless that is nil, and
+// deletes it. The error is apperr.NotFound, VersionMismatch, or that of fn.
 func (r Records[T]) Remove(ctx context.Context, s *docstore.Store, id string, fn func(*docstore.Tx, *T) error) (
 	docstore.Deleted, error) {
 	return docstore.Write(ctx, s, func(tx *docstore.Tx) (docstore.Deleted, error) {
@@ -127,20 +126,20 @@ func (r Records[T]) Remove(ctx context.Context, s *docstore.Store, id string, fn
 	})
 }
 
-// Tell tells an event about a record that this transaction has written through the Collection.
+// Tell tells an event about a record that this transaction has written through the Collection. Its action is that of
+// As, if there is one.
 func (r Records[T]) Tell(ctx context.Context, tx *docstore.Tx, action string, doc *docstore.Doc[T]) error {
-	_, err := r.told(ctx, tx, action, *doc, nil)
-	return err
+	if r.action != "" {
+		action = r.action
+	}
+	return Tell(ctx, tx, r.kind, action, doc, r.extra)
 }
 
-// told tells the event of a write that returned doc and err, and returns both.
+// told tells the event of a write that returned doc and err, unless it failed, and returns both.
 func (r Records[T]) told(ctx context.Context, tx *docstore.Tx, action string, doc docstore.Doc[T], err error) (
 	docstore.Doc[T], error) {
 	if err != nil {
 		return docstore.Doc[T]{}, err
 	}
-	if r.action != "" {
-		action = r.action
-	}
-	return doc, Tell(ctx, tx, r.kind, action, &doc, r.extra)
+	return doc, r.Tell(ctx, tx, action, &doc)
 }

@@ -3,13 +3,11 @@ package outbox_test
 import (
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 )
 
@@ -18,11 +16,7 @@ var memos = outbox.Define("memo", "/memos", docstore.Schema[note]{Name: "memos",
 func TestRecordsTellTheirChanges(t *testing.T) {
 	t.Parallel()
 	ctx := caller(t.Context())
-	engine, err := sqlitestore.Open(ctx, sqlitestore.Options{Path: filepath.Join(t.TempDir(), "test.db")})
-	require.NoError(t, err)
-	store, err := docstore.Open(ctx, engine, fixed{}, memos.Def())
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	store := opened(t, memos.Def())
 	memo := func(id string) *note { return &note{Meta: docstore.Meta{ID: id}} }
 	write := func(fn func(tx *docstore.Tx) error) {
 		require.NoError(t, docstore.Do(ctx, store, fn))

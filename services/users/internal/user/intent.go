@@ -82,7 +82,7 @@ func fulfil[R any](ctx context.Context, s *Users, id string, answer R) (R, error
 	})
 }
 
-// tell tells the event about one of the users.
+// tell adds the event about one of the users.
 func (i *intent) tell(ctx context.Context, tx *docstore.Tx, u *User) error {
 	if err := settleStored(ctx, tx, u); err != nil {
 		return err
