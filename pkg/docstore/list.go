@@ -10,12 +10,24 @@ import (
 )
 
 // Paging says which page of a list is wanted, and in which order. A list of a service's domain takes it together with
-// its own filter.
+// its own filter. Its tags describe the query of the operation, in which all lists have it.
 type Paging struct {
-	Num, Size int    // both at least 1
-	Sort      string // field[asc] or field[desc], several joined by commas; "" means the list's default
-	After     string // the Next of an earlier page, instead of Num
-	Count     bool   // return the Total, too
+	Num   int    `query:"page_num" minimum:"1" default:"1" doc:"Page number, from 1"`
+	Size  int    `query:"page_size" minimum:"1" maximum:"200" default:"20" doc:"Records a page"`
+	After string `query:"page_token" maxLength:"16384" doc:"A page's next_page_token, to continue after it at a cost that does not grow; instead of page_num"`
+	Sort  string `query:"page_sort" maxLength:"256" doc:"field[order], order asc or desc; several are joined by commas" example:"time_created[desc]"`
+	Count Flag   `query:"count" doc:"false leaves total out"`
+}
+
+// Flag is a flag of a query, as text: true, false, 1 or 0; "" if it is not given.
+type Flag string
+
+// Or returns the flag's value, or absent if the flag is not given.
+func (f Flag) Or(absent bool) bool {
+	if f == "" {
+		return absent
+	}
+	return f == "true" || f == "1"
 }
 
 // maxOffset bounds how many documents Num and Size may skip. The cost of skipping grows with the number; After has
@@ -43,7 +55,9 @@ func (p Paging) Query(f Filter, sortable ...string) (Query, error) {
 	if p.Num > maxOffset || offset > maxOffset {
 		return Query{}, apperr.Invalid("page_num", "is too far into the list; continue with page_token instead")
 	}
-	return Query{Filter: f, Sort: order, Limit: p.Size, Offset: offset, After: p.After, Count: p.Count}, nil
+	return Query{
+		Filter: f, Sort: order, Limit: p.Size, Offset: offset, After: p.After, Count: p.Count.Or(true),
+	}, nil
 }
 
 var sortKey = regexp.MustCompile(`^([a-z][a-z0-9_]{0,63})(?:\[(asc|desc)\])?$`)

@@ -3,6 +3,8 @@ package rest
 import (
 	"reflect"
 	"strings"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
 // Freshness says when an operation wants a recent sign-in in clients in which people sign in: when its answer shows a
@@ -42,7 +44,7 @@ func (f Freshness) check(id string, input reflect.Type) {
 
 func hasFlag(input reflect.Type, parameter string) bool {
 	for _, field := range reflect.VisibleFields(input) {
-		if field.Tag.Get("query") == parameter && field.Type == reflect.TypeFor[Flag]() {
+		if field.Tag.Get("query") == parameter && field.Type == reflect.TypeFor[docstore.Flag]() {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
 )
@@ -17,8 +18,8 @@ type rotateInput struct {
 		Rotate bool   `json:"rotate,omitempty"`
 		To     string `json:"to,omitempty"`
 	}
-	Force rest.Flag `query:"force"`
-	Name  string    `query:"name"`
+	Force docstore.Flag `query:"force"`
+	Name  string        `query:"name"`
 }
 
 type bare struct{}

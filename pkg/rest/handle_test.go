@@ -98,7 +98,7 @@ func TestTotalRelation(t *testing.T) {
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
 		rest.Handle(s, rest.Op{ID: "counted", Method: http.MethodGet, Path: "/v1/counted", Scope: auth.UsersRead,
 			Summary: "Counted"},
-			func(_ context.Context, in *struct{ rest.Paging }) (rest.List[Thing], error) {
+			func(_ context.Context, in *struct{ docstore.Paging }) (rest.List[Thing], error) {
 				return rest.ListOf[Thing](in.Paging, page, nil)
 			})
 	})

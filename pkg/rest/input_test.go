@@ -18,6 +18,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
@@ -302,7 +303,7 @@ func TestUnknownMembersAreToldWithAllElse(t *testing.T) {
 		rest.Handle(s, rest.Op{ID: "add-parts", Method: http.MethodPost, Path: "/v1/parts", Scope: auth.UsersWrite,
 			Summary: "Add"},
 			func(ctx context.Context, in *struct {
-				rest.Paging
+				docstore.Paging
 				Body parts
 			},
 			) (rest.Record[Thing], error) {
@@ -356,7 +357,7 @@ func TestFaultsOfSchemaAndDomainTogether(t *testing.T) {
 		rest.Handle(s, rest.Op{ID: "add-shirt", Method: http.MethodPost, Path: "/v1/shirts", Scope: auth.UsersWrite,
 			Summary: "Add"},
 			func(ctx context.Context, in *struct {
-				rest.Paging
+				docstore.Paging
 				Body struct {
 					Size   string   `json:"size" enum:"S,M"`
 					Colour string   `json:"colour" minLength:"3" maxLength:"5"`

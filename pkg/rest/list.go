@@ -35,12 +35,12 @@ const (
 )
 
 // ListOf makes the body of a page that the domain returned for p.
-func ListOf[W, T any](p Paging, page docstore.Page[T], err error) (List[W], error) {
+func ListOf[W, T any](p docstore.Paging, page docstore.Page[T], err error) (List[W], error) {
 	if err != nil {
 		return List[W]{}, err
 	}
-	list := List[W]{Items: make([][]byte, 0, len(page.Docs)), Total: page.Total, More: page.More, Num: p.PageNum,
-		Size: p.PageSize, Next: page.Next}
+	list := List[W]{Items: make([][]byte, 0, len(page.Docs)), Total: page.Total, More: page.More, Num: p.Num,
+		Size: p.Size, Next: page.Next}
 	size, again := 0, page.Again()
 	for i := range page.Docs {
 		if size > listChunk && again != nil {

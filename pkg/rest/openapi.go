@@ -17,6 +17,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/openapi"
 	"github.com/idplatform/idplatform/pkg/problem"
 )
@@ -25,6 +26,7 @@ import (
 func components() *huma.Components {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	schemas.RegisterTypeAlias(reflect.TypeFor[clock.Time](), reflect.TypeFor[time.Time]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[docstore.Flag](), reflect.TypeFor[flagSchema]())
 	schemas.Schema(reflect.TypeFor[problem.Document](), true, "")
 	text := &huma.Schema{Type: huma.TypeString}
 	parameter := func(name, in, description string) *huma.Param {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
@@ -37,7 +38,7 @@ func TestPlacesOfFaults(t *testing.T) {
 		) (rest.Empty, error) {
 			return refuse()
 		})
-		type paging struct{ rest.Paging }
+		type paging struct{ docstore.Paging }
 		rest.Handle(s, op("list-them", http.MethodGet, "/v1/refusals"), func(context.Context, *paging) (rest.Empty,
 			error) {
 			return refuse()

@@ -7,11 +7,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// Search is the query of a list that finds records by a part of their names or codes; see textindex.HavingPart.
-type Search struct {
-	Keyword string `query:"keyword" maxLength:"256" doc:"A part of a name or code, without regard to case, accents and width" example:"研发"`
-}
-
 // Items are the items of a comma list, which may have blanks around them; nil for "".
 func Items(list string) []string {
 	if list == "" {

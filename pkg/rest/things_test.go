@@ -166,8 +166,8 @@ func (w *world) register(s *rest.Server, d service.Deps) {
 	})
 	rest.Handle(s, rest.Op{ID: "list-things", Method: http.MethodGet, Path: "/v1/things", Scope: auth.UsersRead,
 		Summary: "List things"},
-		func(ctx context.Context, in *struct{ rest.Paging }) (rest.List[Thing], error) {
-			page, err := things.List(ctx, d.Store, docstore.Filter{}, in.Page())
+		func(ctx context.Context, in *struct{ docstore.Paging }) (rest.List[Thing], error) {
+			page, err := things.List(ctx, d.Store, docstore.Filter{}, in.Paging)
 			return rest.ListOf[Thing](in.Paging, page, err)
 		})
 	rest.Handle(s, rest.Op{ID: "get-thing", Method: http.MethodGet, Path: "/v1/things/{id}", Scope: auth.UsersRead,

@@ -25,6 +25,11 @@ func KeywordIndexes[T any](texts func(*T) []string) []docstore.Index[T] {
 	}
 }
 
+// Search is the keyword of a filter, and of the query of the operation that lists by it.
+type Search struct {
+	Keyword string `query:"keyword" maxLength:"256" doc:"A part of a name or code, without regard to case, accents and width" example:"研发"`
+}
+
 // HavingPart selects the documents of which one text contains the keyword, without regard to case, accents, width and
 // outer spaces. An empty keyword selects all documents. The collection must have KeywordIndexes.
 func HavingPart(keyword string) docstore.Filter {

@@ -54,8 +54,8 @@ func register(s *rest.Server, p *Pagers, pages *board) {
 	rest.Handle(s, rest.Op{
 		ID: "list-pagers", Method: http.MethodGet, Path: "/v1/pagers", Scope: auth.KVRead, Summary: "List pagers",
 		Response: map[string]any{"items": []any{exampleRecord}, "total": 1, "page_num": 1, "page_size": 20},
-	}, func(ctx context.Context, in *struct{ rest.Paging }) (rest.List[PagerRecord], error) {
-		page, err := pagers.List(ctx, p.store, docstore.Filter{}, in.Page())
+	}, func(ctx context.Context, in *struct{ docstore.Paging }) (rest.List[PagerRecord], error) {
+		page, err := pagers.List(ctx, p.store, docstore.Filter{}, in.Paging)
 		return rest.ListOf[PagerRecord](in.Paging, page, err)
 	})
 	rest.Handle(s, rest.Op{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/applications/internal/account"
 )
@@ -124,30 +125,30 @@ type listAccountsInput struct {
 	DisplayName string `query:"display_name" maxLength:"256"`
 	Status      string `query:"status" enum:"1,0"`
 	Keyword     string `query:"keyword" maxLength:"256" doc:"A part of account or display name"`
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listAccounts(ctx context.Context, in *listAccountsInput) (rest.List[Account], error) {
 	page, err := a.accounts.List(ctx, in.ID, account.Filter{
 		UserID: in.UserID, Account: in.Account, DisplayName: in.DisplayName, Status: in.Status, Keyword: in.Keyword,
-	}, in.Page())
+	}, in.Paging)
 	return rest.ListOf[Account](in.Paging, page, err)
 }
 
 type listAccountsOfUserInput struct {
 	UserID string `query:"user_id" required:"true" minLength:"1" maxLength:"64" doc:"The user's id" example:"1048601"`
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listAccountsOfUser(ctx context.Context, in *listAccountsOfUserInput) (rest.List[Account], error) {
-	page, err := a.accounts.OfUser(ctx, in.UserID, in.Page())
+	page, err := a.accounts.OfUser(ctx, in.UserID, in.Paging)
 	return rest.ListOf[Account](in.Paging, page, err)
 }
 
 type queryAccountsInput struct {
 	rest.ByID
 	Body AccountQuery
-	rest.Paging
+	docstore.Paging
 }
 
 // AccountQuery are conditions on sub-accounts.
@@ -188,7 +189,7 @@ func (a *api) queryAccounts(ctx context.Context, in *queryAccountsInput) (rest.L
 	for _, c := range in.Body.Conditions {
 		conditions.List = append(conditions.List, account.Condition{Field: c.Field, Op: c.Op, Values: c.Value})
 	}
-	page, err := a.accounts.Query(ctx, in.ID, conditions, in.Page())
+	page, err := a.accounts.Query(ctx, in.ID, conditions, in.Paging)
 	return rest.ListOf[Account](in.Paging, page, err)
 }
 

@@ -6,7 +6,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
@@ -82,9 +84,9 @@ type listApplicationsInput struct {
 	Types    string `query:"types" maxLength:"64" doc:"Types, joined by commas; must hold together with type" example:"1,2"`
 	Status   string `query:"status" enum:"1,0"`
 	Category string `query:"category" enum:"1,2,3,4"`
-	rest.Search
+	textindex.Search
 	rest.Selection
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (rest.List[Application], error) {
@@ -97,7 +99,7 @@ func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (
 	if err := faults.Err(); err != nil {
 		return rest.List[Application]{}, err
 	}
-	page, err := a.apps.List(ctx, filter, in.Page())
+	page, err := a.apps.List(ctx, filter, in.Paging)
 	return rest.ListOf[Application](in.Paging, page, err)
 }
 

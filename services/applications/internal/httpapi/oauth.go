@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/applications/internal/signing"
 	"github.com/idplatform/idplatform/services/applications/internal/token"
@@ -246,5 +247,5 @@ type KeyList struct {
 }
 
 type rotateInput struct {
-	AtOnce rest.Flag `query:"at_once" doc:"true: the older keys end now, with all their tokens"`
+	AtOnce docstore.Flag `query:"at_once" doc:"true: the older keys end now, with all their tokens"`
 }

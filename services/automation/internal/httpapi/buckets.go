@@ -8,7 +8,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/automation/internal/kv"
 )
 
@@ -48,12 +50,12 @@ type ByBucket struct {
 }
 
 type listBucketsInput struct {
-	rest.Search
-	rest.Paging
+	textindex.Search
+	docstore.Paging
 }
 
 func (a *api) listBuckets(ctx context.Context, in *listBucketsInput) (rest.List[KVBucket], error) {
-	page, err := a.KV.Buckets(ctx, in.Keyword, in.Page())
+	page, err := a.KV.Buckets(ctx, in.Keyword, in.Paging)
 	return rest.ListOf[KVBucket](in.Paging, page, err)
 }
 
@@ -76,7 +78,7 @@ func (a *api) putBucket(ctx context.Context, in *putBucketInput) (rest.Record[KV
 
 type deleteBucketInput struct {
 	ByBucket
-	Force rest.Flag `query:"force" doc:"true deletes the objects, too"`
+	Force docstore.Flag `query:"force" doc:"true deletes the objects, too"`
 }
 
 func (a *api) deleteBucket(ctx context.Context, in *deleteBucketInput) (rest.Deleted, error) {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/automation/internal/component"
 )
 
@@ -67,13 +69,13 @@ type listComponentsInput struct {
 	Code   string `query:"code" maxLength:"64"`
 	Type   string `query:"type" maxLength:"64"`
 	Status string `query:"status" enum:"1,0"`
-	rest.Search
-	rest.Paging
+	textindex.Search
+	docstore.Paging
 }
 
 func (a *api) listComponents(ctx context.Context, in *listComponentsInput) (rest.List[Component], error) {
 	filter := component.Filter{Code: in.Code, Type: in.Type, Status: in.Status, Keyword: in.Keyword}
-	page, err := a.Components.List(ctx, filter, in.Page())
+	page, err := a.Components.List(ctx, filter, in.Paging)
 	return rest.ListOf[Component](in.Paging, page, err)
 }
 
@@ -91,12 +93,12 @@ func (a *api) createComponent(ctx context.Context, in *createComponentInput) (re
 
 type componentVersionsInput struct {
 	rest.ByID
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listComponentVersions(ctx context.Context, in *componentVersionsInput) (rest.List[ComponentVersion],
 	error) {
-	page, err := a.Components.Versions(ctx, in.ID, in.Page())
+	page, err := a.Components.Versions(ctx, in.ID, in.Paging)
 	return rest.ListOf[ComponentVersion](in.Paging, page, err)
 }
 

@@ -9,7 +9,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/automation/internal/function"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
@@ -120,13 +122,13 @@ type listFunctionsInput struct {
 	Code    string `query:"code" maxLength:"64"`
 	Runtime string `query:"runtime" enum:"javascript,wasm"`
 	Status  string `query:"status" enum:"1,0"`
-	rest.Search
-	rest.Paging
+	textindex.Search
+	docstore.Paging
 }
 
 func (a *api) listFunctions(ctx context.Context, in *listFunctionsInput) (rest.List[Function], error) {
 	filter := function.Filter{Code: in.Code, Runtime: in.Runtime, Status: in.Status, Keyword: in.Keyword}
-	page, err := a.Functions.List(ctx, filter, in.Page())
+	page, err := a.Functions.List(ctx, filter, in.Paging)
 	return rest.ListOf[Function](in.Paging, page, err)
 }
 
@@ -203,18 +205,18 @@ func encoded[W, T any](v T, err error) (rest.Raw[W], error) {
 
 type listRevisionsInput struct {
 	rest.ByID
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listRevisions(ctx context.Context, in *listRevisionsInput) (rest.List[FunctionRevision], error) {
-	page, err := a.Functions.Revisions(ctx, in.ID, in.Page())
+	page, err := a.Functions.Revisions(ctx, in.ID, in.Paging)
 	if err != nil {
 		return rest.List[FunctionRevision]{}, err
 	}
 	list := rest.List[FunctionRevision]{
-		Total: int64(page.Total), Num: in.PageNum, Size: in.PageSize, Next: page.Next,
+		Total: int64(page.Total), Num: in.Num, Size: in.Size, Next: page.Next,
 	}
-	if !in.Page().Count {
+	if !in.Count.Or(true) {
 		list.Total = -1
 	}
 	for _, r := range page.Items {
@@ -244,10 +246,10 @@ func (a *api) rollBack(ctx context.Context, in *rollBackInput) (rest.Record[Func
 
 type listFunctionLogsInput struct {
 	rest.ByID
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listFunctionLogs(ctx context.Context, in *listFunctionLogsInput) (rest.List[FunctionLog], error) {
-	page, err := a.Functions.Logs(ctx, in.ID, in.Page())
+	page, err := a.Functions.Logs(ctx, in.ID, in.Paging)
 	return rest.ListOf[FunctionLog](in.Paging, page, err)
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 )
 
@@ -125,13 +127,13 @@ type listJobsInput struct {
 	Code   string `query:"code" maxLength:"64"`
 	State  string `query:"state" enum:"scheduled,suspended,finished"`
 	Target string `query:"target_type" enum:"webhook,nats,function"`
-	rest.Search
-	rest.Paging
+	textindex.Search
+	docstore.Paging
 }
 
 func (a *api) listJobs(ctx context.Context, in *listJobsInput) (rest.List[Job], error) {
 	filter := job.Filter{Code: in.Code, State: in.State, Target: in.Target, Keyword: in.Keyword}
-	page, err := a.Jobs.List(ctx, filter, in.Page())
+	page, err := a.Jobs.List(ctx, filter, in.Paging)
 	return rest.ListOf[Job](in.Paging, page, err)
 }
 

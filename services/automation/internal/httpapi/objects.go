@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/automation/internal/kv"
 )
@@ -65,19 +66,19 @@ type ByKey struct {
 
 type listObjectsInput struct {
 	ByBucket
-	Prefix        string    `query:"prefix" maxLength:"1024" doc:"Only objects whose keys begin with it"`
-	IncludeValues rest.Flag `query:"include_values" doc:"true adds the values"`
-	rest.Paging
+	Prefix        string        `query:"prefix" maxLength:"1024" doc:"Only objects whose keys begin with it"`
+	IncludeValues docstore.Flag `query:"include_values" doc:"true adds the values"`
+	docstore.Paging
 }
 
 func (a *api) listObjects(ctx context.Context, in *listObjectsInput) (rest.List[KVObject], error) {
-	page, err := a.KV.List(ctx, in.Bucket, in.Prefix, in.IncludeValues.Or(false), in.Page())
+	page, err := a.KV.List(ctx, in.Bucket, in.Prefix, in.IncludeValues.Or(false), in.Paging)
 	return listOf[KVObject](in.Paging, page, err)
 }
 
-func listOf[W any](p rest.Paging, page kv.Page, err error) (rest.List[W], error) {
+func listOf[W any](p docstore.Paging, page kv.Page, err error) (rest.List[W], error) {
 	return rest.List[W]{
-		Items: page.Items, Total: page.Total, More: page.More, Num: p.PageNum, Size: p.PageSize, Next: page.Next,
+		Items: page.Items, Total: page.Total, More: page.More, Num: p.Num, Size: p.Size, Next: page.Next,
 	}, err
 }
 
@@ -125,11 +126,11 @@ func (a *api) deleteObject(ctx context.Context, in *ByKey) (rest.Deleted, error)
 
 type historyInput struct {
 	ByKey
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) getHistory(ctx context.Context, in *historyInput) (rest.List[KVVersion], error) {
-	page, err := a.KV.History(ctx, in.Bucket, in.Key, in.Page())
+	page, err := a.KV.History(ctx, in.Bucket, in.Key, in.Paging)
 	return listOf[KVVersion](in.Paging, page, err)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 )
@@ -79,9 +80,9 @@ func (a *api) registerLogs(s *rest.Server) {
 		Summary: "List the log lines of a job's runs", Response: page,
 	}, func(ctx context.Context, in *struct {
 		rest.ByID
-		rest.Paging
+		docstore.Paging
 	}) (rest.List[JobLine], error) {
-		list, err := a.Jobs.Lines(ctx, in.ID, "", in.Page())
+		list, err := a.Jobs.Lines(ctx, in.ID, "", in.Paging)
 		return rest.ListOf[JobLine](in.Paging, list, err)
 	})
 	rest.Handle(s, rest.Op{
@@ -90,9 +91,9 @@ func (a *api) registerLogs(s *rest.Server) {
 		Summary: "List a sub-job's log lines", Response: page,
 	}, func(ctx context.Context, in *struct {
 		BySubJob
-		rest.Paging
+		docstore.Paging
 	}) (rest.List[JobLine], error) {
-		list, err := a.Jobs.Lines(ctx, in.ID, in.SubJob, in.Page())
+		list, err := a.Jobs.Lines(ctx, in.ID, in.SubJob, in.Paging)
 		return rest.ListOf[JobLine](in.Paging, list, err)
 	})
 	rest.Handle(s, rest.Op{
@@ -127,11 +128,11 @@ type listSubJobsInput struct {
 	rest.ByID
 	State    string `query:"state" enum:"pending,running,succeeded,failed,cancelled,timed_out"`
 	ParentID string `query:"parent_id" maxLength:"64" doc:"Only the parts of this sub-job"`
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listSubJobs(ctx context.Context, in *listSubJobsInput) (rest.List[SubJob], error) {
-	page, err := a.Jobs.SubJobs(ctx, in.ID, job.SubFilter{State: in.State, ParentID: in.ParentID}, in.Page())
+	page, err := a.Jobs.SubJobs(ctx, in.ID, job.SubFilter{State: in.State, ParentID: in.ParentID}, in.Paging)
 	return rest.ListOf[SubJob](in.Paging, page, err)
 }
 

@@ -102,9 +102,10 @@ func (l *filled) page(b *testing.B, r *rand.Rand, mask int, count bool) time.Dur
 		n++
 	}
 	f := filterLike(sample(n), mask)
-	sort := []string{"time", "time[desc]"}[r.IntN(2)]
+	paging := docstore.Paging{Num: 1, Size: 20, Sort: []string{"time", "time[desc]"}[r.IntN(2)],
+		Count: docstore.Flag(strconv.FormatBool(count))}
 	began := time.Now()
-	page, err := l.List(ctx, f, docstore.Paging{Num: 1, Size: 20, Sort: sort, Count: count})
+	page, err := l.List(ctx, f, paging)
 	took := time.Since(began)
 	require.NoError(b, err)
 	require.NotEmpty(b, page.Docs)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/events/internal/audit"
@@ -57,7 +58,7 @@ func (f AuditFilter) read() (audit.Filter, error) {
 
 type listEntriesInput struct {
 	AuditFilter
-	rest.Paging
+	docstore.Paging
 	Accept      string `header:"Accept" hidden:"true"`
 	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"In an event stream: the entry to continue after"`
 }
@@ -73,7 +74,7 @@ func (a *api) listEntries(ctx context.Context,
 		answer.Events, err = a.entryStream(ctx, filter, in.LastEventID)
 		return answer, err
 	}
-	page, err := a.Audit.List(ctx, filter, in.Page())
+	page, err := a.Audit.List(ctx, filter, in.Paging)
 	answer.Body, err = rest.ListOf[AuditEntry](in.Paging, page, err)
 	return answer, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/events/internal/deadletter"
 )
@@ -49,7 +50,7 @@ func (a *api) registerDeadLetters(s *rest.Server) {
 type listDeadLettersInput struct {
 	Consumer string `query:"consumer" maxLength:"63" doc:"The consumer's name" example:"permissions-users"`
 	TimeFrom string `query:"time_from" maxLength:"40" doc:"RFC 3339 or a date: parked then or later"`
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listDeadLetters(ctx context.Context, in *listDeadLettersInput) (rest.List[DeadLetter], error) {
@@ -62,11 +63,11 @@ func (a *api) listDeadLetters(ctx context.Context, in *listDeadLettersInput) (re
 	if !from.IsZero() {
 		filter.From = from.Std()
 	}
-	page, err := a.DeadLetters.List(ctx, filter, in.Page())
+	page, err := a.DeadLetters.List(ctx, filter, in.Paging)
 	if err != nil {
 		return rest.List[DeadLetter]{}, err
 	}
-	list := rest.List[DeadLetter]{Total: page.Total, Num: in.PageNum, Size: in.PageSize, Next: page.Next}
+	list := rest.List[DeadLetter]{Total: page.Total, Num: in.Num, Size: in.Size, Next: page.Next}
 	if !in.Count.Or(true) {
 		list.Total = -1
 	}

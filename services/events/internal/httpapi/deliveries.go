@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 )
 
@@ -31,15 +32,15 @@ func (a *api) registerDeliveries(s *rest.Server) {
 type listDeliveriesInput struct {
 	rest.ByID
 	Status string `query:"status" enum:"delivered,retrying,held,failed"`
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listDeliveries(ctx context.Context, in *listDeliveriesInput) (rest.List[EventDelivery], error) {
-	page, err := a.Deliveries.List(ctx, in.ID, in.Status, in.Page())
+	page, err := a.Deliveries.List(ctx, in.ID, in.Status, in.Paging)
 	if err != nil {
 		return rest.List[EventDelivery]{}, err
 	}
-	list := rest.List[EventDelivery]{Total: page.Total, Num: in.PageNum, Size: in.PageSize, Next: page.Next}
+	list := rest.List[EventDelivery]{Total: page.Total, Num: in.Num, Size: in.Size, Next: page.Next}
 	if !in.Count.Or(true) {
 		list.Total = -1
 	}

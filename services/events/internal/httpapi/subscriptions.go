@@ -8,7 +8,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/events/internal/delivery"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
@@ -111,16 +113,16 @@ func recordOf(v subscription.View, err error) (rest.Record[EventSubscription], e
 type listSubscriptionsInput struct {
 	Name  string `query:"name" maxLength:"256"`
 	State string `query:"state" enum:"active,paused,failing,disabled"`
-	rest.Search
-	rest.Paging
+	textindex.Search
+	docstore.Paging
 }
 
 func (a *api) listSubscriptions(ctx context.Context,
 	in *listSubscriptionsInput) (rest.List[EventSubscription], error) {
 	filter := subscription.Filter{Name: in.Name, State: in.State, Keyword: in.Keyword}
-	page, err := a.Subscriptions.List(ctx, filter, in.Page())
+	page, err := a.Subscriptions.List(ctx, filter, in.Paging)
 	list := rest.List[EventSubscription]{
-		Items: make([][]byte, len(page.Views)), Total: page.Total, More: page.More, Num: in.PageNum, Size: in.PageSize,
+		Items: make([][]byte, len(page.Views)), Total: page.Total, More: page.More, Num: in.Num, Size: in.Size,
 		Next: page.Next,
 	}
 	for i, v := range page.Views {

@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/connection"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/probe"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
@@ -85,7 +86,7 @@ type listConnectionsInput struct {
 	Type         string `query:"type" enum:"social,database,mfa,enterprise"`
 	ProviderCode string `query:"provider_code" maxLength:"64" example:"wechat_scan_qr"`
 	Status       string `query:"status" enum:"1,0"`
-	rest.Search
+	textindex.Search
 }
 
 func (a *api) listConnections(ctx context.Context, in *listConnectionsInput) ([]rest.Raw[Connection], error) {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/method"
 )
 
@@ -55,13 +57,13 @@ type listMethodsInput struct {
 	Code   string `query:"code" maxLength:"64"`
 	Type   string `query:"type" enum:"password,sms,mail,otp,webauthn,social,enterprise"`
 	Status string `query:"status" enum:"1,0"`
-	rest.Search
-	rest.Paging
+	textindex.Search
+	docstore.Paging
 }
 
 func (a *api) listMethods(ctx context.Context, in *listMethodsInput) (rest.List[AuthMethod], error) {
 	filter := method.Filter{Code: in.Code, Type: in.Type, Status: in.Status, Keyword: in.Keyword}
-	page, err := a.methods.List(ctx, filter, in.Page())
+	page, err := a.methods.List(ctx, filter, in.Paging)
 	return rest.ListOf[AuthMethod](in.Paging, page, err)
 }
 

@@ -7,7 +7,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/method"
 )
 
@@ -50,12 +52,12 @@ func (a *api) registerTemplates(s *rest.Server) {
 
 type listTemplatesInput struct {
 	Code string `query:"code" maxLength:"64"`
-	rest.Search
-	rest.Paging
+	textindex.Search
+	docstore.Paging
 }
 
 func (a *api) listTemplates(ctx context.Context, in *listTemplatesInput) (rest.List[AuthTemplate], error) {
-	page, err := a.templates.List(ctx, method.TemplateFilter{Code: in.Code, Keyword: in.Keyword}, in.Page())
+	page, err := a.templates.List(ctx, method.TemplateFilter{Code: in.Code, Keyword: in.Keyword}, in.Paging)
 	return rest.ListOf[AuthTemplate](in.Paging, page, err)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/organization/internal/link"
 )
@@ -48,12 +49,12 @@ type listAssociationsInput struct {
 	Source string `query:"source_node_id" maxLength:"64"`
 	Target string `query:"target_node_id" maxLength:"64"`
 	Type   string `query:"type" maxLength:"64" doc:"The exact type" example:"owner"`
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listAssociations(ctx context.Context, in *listAssociationsInput) (rest.List[TreeAssociation], error) {
 	filter := link.Filter{Node: in.Node, Source: in.Source, Target: in.Target, Type: in.Type}
-	page, err := a.links.List(ctx, filter, in.Page())
+	page, err := a.links.List(ctx, filter, in.Paging)
 	return rest.ListOf[TreeAssociation](in.Paging, page, err)
 }
 

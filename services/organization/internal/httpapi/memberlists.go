@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/organization/internal/member"
 )
@@ -42,21 +43,21 @@ func (a *api) listOfUser(ctx context.Context, in *listOfUserInput) ([]rest.Raw[M
 
 type listOfNodeInput struct {
 	rest.ByID
-	Recursive rest.Flag `query:"recursive" doc:"Also the users of all nodes below it"`
-	Keyword   string    `query:"keyword" maxLength:"256" doc:"Only users found by the users service's full-text search" example:"伟"`
-	Role      string    `query:"role" maxLength:"64" doc:"Only memberships with this role" example:"leader"`
-	rest.Paging
+	Recursive docstore.Flag `query:"recursive" doc:"Also the users of all nodes below it"`
+	Keyword   string        `query:"keyword" maxLength:"256" doc:"Only users found by the users service's full-text search" example:"伟"`
+	Role      string        `query:"role" maxLength:"64" doc:"Only memberships with this role" example:"leader"`
+	docstore.Paging
 }
 
 func (a *api) listOfNode(ctx context.Context, in *listOfNodeInput) (rest.List[TreeNodeUser], error) {
 	page, err := a.members.Users(ctx, member.Filter{
 		NodeID: in.ID, Recursive: in.Recursive.Or(false), Role: in.Role, Keyword: strings.TrimSpace(in.Keyword),
-	}, in.Page())
+	}, in.Paging)
 	if err != nil {
 		return rest.List[TreeNodeUser]{}, err
 	}
 	list := rest.List[TreeNodeUser]{Items: make([][]byte, len(page.Items)), Total: page.Total, More: page.More,
-		Num: in.PageNum, Size: in.PageSize, Next: page.Next}
+		Num: in.Num, Size: in.Size, Next: page.Next}
 	for i, item := range page.Items {
 		list.Items[i] = item
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
@@ -48,22 +49,22 @@ func (a *api) registerNodeLists(s *rest.Server) {
 }
 
 type listNodesInput struct {
-	ObjectCode string    `query:"object_code" required:"true" minLength:"1" maxLength:"128" doc:"The code of the tree's core object" example:"company"`
-	ParentID   string    `query:"parent_id" maxLength:"64" doc:"Only nodes below this one"`
-	Recursive  rest.Flag `query:"recursive" doc:"With parent_id: all nodes below it, not only its children"`
-	Depth      int       `query:"depth" minimum:"1" maximum:"64" doc:"At most this many levels below parent_id, or below the root"`
-	Code       string    `query:"code" maxLength:"256" doc:"The exact code"`
-	Name       string    `query:"name" maxLength:"256" doc:"A part of the name; case and width are ignored" example:"平台"`
-	Status     string    `query:"status" enum:"1,0"`
-	Tag        string    `query:"tag" maxLength:"64" doc:"The exact tag"`
-	rest.Paging
+	ObjectCode string        `query:"object_code" required:"true" minLength:"1" maxLength:"128" doc:"The code of the tree's core object" example:"company"`
+	ParentID   string        `query:"parent_id" maxLength:"64" doc:"Only nodes below this one"`
+	Recursive  docstore.Flag `query:"recursive" doc:"With parent_id: all nodes below it, not only its children"`
+	Depth      int           `query:"depth" minimum:"1" maximum:"64" doc:"At most this many levels below parent_id, or below the root"`
+	Code       string        `query:"code" maxLength:"256" doc:"The exact code"`
+	Name       string        `query:"name" maxLength:"256" doc:"A part of the name; case and width are ignored" example:"平台"`
+	Status     string        `query:"status" enum:"1,0"`
+	Tag        string        `query:"tag" maxLength:"64" doc:"The exact tag"`
+	docstore.Paging
 }
 
 func (a *api) listNodes(ctx context.Context, in *listNodesInput) (rest.List[TreeNode], error) {
 	page, err := a.trees.List(ctx, tree.Filter{
 		ObjectCode: in.ObjectCode, ParentID: in.ParentID, Recursive: in.Recursive.Or(false), Depth: in.Depth,
 		Code: in.Code, Name: in.Name, Status: in.Status, Tag: in.Tag,
-	}, in.Page())
+	}, in.Paging)
 	return rest.ListOf[TreeNode](in.Paging, page, err)
 }
 
@@ -73,7 +74,7 @@ func (a *api) listAncestors(ctx context.Context, in *rest.ByID) ([]rest.Raw[Tree
 
 type childrenInput struct {
 	rest.ByID
-	rest.Paging
+	docstore.Paging
 }
 
 // DepthLimit is the number of levels to include.
@@ -84,11 +85,11 @@ type DepthLimit struct {
 type descendantsInput struct {
 	rest.ByID
 	DepthLimit
-	rest.Paging
+	docstore.Paging
 }
 
-func (a *api) listBelow(ctx context.Context, id string, depth int, p rest.Paging) (rest.List[TreeNode], error) {
-	page, err := a.trees.ListBelow(ctx, id, depth, p.Page())
+func (a *api) listBelow(ctx context.Context, id string, depth int, p docstore.Paging) (rest.List[TreeNode], error) {
+	page, err := a.trees.ListBelow(ctx, id, depth, p)
 	return rest.ListOf[TreeNode](p, page, err)
 }
 

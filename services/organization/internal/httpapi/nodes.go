@@ -135,7 +135,7 @@ func (a *api) deleteNode(ctx context.Context, in *deleteNodeInput) (rest.Deleted
 
 type statusInput struct {
 	rest.ByID
-	Recursive rest.Flag `query:"recursive" doc:"Also all nodes below it"`
+	Recursive docstore.Flag `query:"recursive" doc:"Also all nodes below it"`
 }
 
 type checkNodesInput struct {

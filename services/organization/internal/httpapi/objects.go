@@ -8,6 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
@@ -67,7 +68,7 @@ func (a *api) createObject(ctx context.Context, in *createObjectInput) (rest.Rec
 	return rest.RecordOf[CoreObject](doc, err)
 }
 
-func (a *api) listObjects(ctx context.Context, in *struct{ rest.Search }) ([]rest.Raw[CoreObject], error) {
+func (a *api) listObjects(ctx context.Context, in *struct{ textindex.Search }) ([]rest.Raw[CoreObject], error) {
 	return rest.RawOf[CoreObject](a.trees.Objects(ctx, in.Keyword))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 )
@@ -126,7 +127,7 @@ func (c *asked) question(now int64, work *engine.Work) engine.Question {
 
 // CheckOptions are the options of one check and of a batch.
 type CheckOptions struct {
-	Explain rest.Flag `query:"explain" doc:"true lists every rule considered"`
+	Explain docstore.Flag `query:"explain" doc:"true lists every rule considered"`
 	Consistency
 }
 

@@ -18,24 +18,24 @@ type answerList[T any] struct {
 }
 
 // pageOf returns the requested page of a list. apperr.InvalidParameters at page_num, page_sort or page_token.
-func pageOf[W, T any](ctx context.Context, p rest.Paging, l answerList[T]) (rest.List[W], error) {
-	list := rest.List[W]{Total: -1, Num: p.PageNum, Size: p.PageSize}
-	if p.PageSort != "" {
+func pageOf[W, T any](ctx context.Context, p docstore.Paging, l answerList[T]) (rest.List[W], error) {
+	list := rest.List[W]{Total: -1, Num: p.Num, Size: p.Size}
+	if p.Sort != "" {
 		return list, apperr.Invalid("page_sort", "must not be given: this list has only one order")
 	}
-	asked, err := p.Page().Query(docstore.Filter{}, "") // bounds the number, whose product would overflow
+	asked, err := p.Query(docstore.Filter{}, "") // bounds the number, whose product would overflow
 	if err != nil {
 		return list, err
 	}
 	from := min(asked.Offset, len(l.entries))
-	if p.PageToken != "" {
-		after, err := docstore.ReadPageToken(ctx, p.PageToken, l.query...)
+	if p.After != "" {
+		after, err := docstore.ReadPageToken(ctx, p.After, l.query...)
 		if err != nil {
 			return list, err
 		}
 		from = sort.Search(len(l.entries), func(i int) bool { return l.key(l.entries[i]) > after })
 	}
-	to := min(from+p.PageSize, len(l.entries))
+	to := min(from+p.Size, len(l.entries))
 	list.Write = func(b []byte) []byte {
 		for i, entry := range l.entries[from:to] {
 			if i > 0 {

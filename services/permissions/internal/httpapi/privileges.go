@@ -51,19 +51,19 @@ type Privilege struct {
 }
 
 type listPrivilegesInput struct {
-	rest.Paging
+	docstore.Paging
 	OfApplication
 	IdentityFilter
-	ObjectType string    `query:"object_type" enum:"data,api,ui,res_set,app"`
-	ObjectCode string    `query:"object_code" maxLength:"256"`
-	Affect     string    `query:"affect" enum:"affect,deny"`
-	Expand     rest.Flag `query:"expand" doc:"true: resource sets are shown as their resources"`
+	ObjectType string        `query:"object_type" enum:"data,api,ui,res_set,app"`
+	ObjectCode string        `query:"object_code" maxLength:"256"`
+	Affect     string        `query:"affect" enum:"affect,deny"`
+	Expand     docstore.Flag `query:"expand" doc:"true: resource sets are shown as their resources"`
 	Consistency
 }
 
 func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest.List[Privilege], error) {
 	query := []string{"privileges", in.ApplicationID, in.IdentityType, in.IdentityID, in.IdentityName, in.ObjectType,
-		in.ObjectCode, in.Affect, string(in.Expand), in.PageSort}
+		in.ObjectCode, in.Affect, string(in.Expand), in.Sort}
 	page, err := privilegePage(ctx, in.Paging, query)
 	if err != nil {
 		return rest.List[Privilege]{}, err
@@ -85,7 +85,7 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 	if err != nil {
 		return rest.List[Privilege]{}, answerable(err)
 	}
-	list := rest.List[Privilege]{Total: -1, Num: in.PageNum, Size: in.PageSize}
+	list := rest.List[Privilege]{Total: -1, Num: in.Num, Size: in.Size}
 	if page.Count {
 		list.Total, list.More = int64(found.Total), found.More
 	}
@@ -100,8 +100,8 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 }
 
 // privilegePage is the requested page of a list that was asked for with query.
-func privilegePage(ctx context.Context, in rest.Paging, query []string) (engine.PrivilegePage, error) {
-	asked, err := in.Page().Query(docstore.Filter{}, engine.PrivilegeMembers...)
+func privilegePage(ctx context.Context, in docstore.Paging, query []string) (engine.PrivilegePage, error) {
+	asked, err := in.Query(docstore.Filter{}, engine.PrivilegeMembers...)
 	if err != nil {
 		return engine.PrivilegePage{}, err
 	}
@@ -109,10 +109,10 @@ func privilegePage(ctx context.Context, in rest.Paging, query []string) (engine.
 	for _, order := range asked.Sort {
 		page.Sort = append(page.Sort, engine.By{Member: order.Index, Desc: order.Desc})
 	}
-	if in.PageToken == "" {
+	if in.After == "" {
 		return page, nil
 	}
-	after, err := docstore.ReadPageToken(ctx, in.PageToken, query...)
+	after, err := docstore.ReadPageToken(ctx, in.After, query...)
 	if err == nil && (json.Unmarshal([]byte(after), &page.After) != nil || !page.Follows()) {
 		err = apperr.Invalid("page_token", "is not a page token of this list")
 	}
@@ -168,7 +168,7 @@ type AuthorizedApplication struct {
 }
 
 type listApplicationsInput struct {
-	rest.Paging
+	docstore.Paging
 	IdentityID   string `query:"identity_id" required:"true" minLength:"1" maxLength:"64"`
 	IdentityType string `query:"identity_type" required:"true" enum:"user,node,core_object,application,group,everyone"`
 	Consistency

@@ -8,7 +8,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 )
 
@@ -85,12 +87,12 @@ func (s OfApplicationOrIDs) readIDs() ([]string, error) {
 }
 
 type listResourcesInput struct {
-	rest.Paging
+	docstore.Paging
 	OfApplicationOrIDs
-	rest.Search
-	Type          string    `query:"type" enum:"data,api,ui"`
-	Code          string    `query:"code" maxLength:"256"`
-	IncludeGlobal rest.Flag `query:"include_global" doc:"true adds the global resources of other applications"`
+	textindex.Search
+	Type          string        `query:"type" enum:"data,api,ui"`
+	Code          string        `query:"code" maxLength:"256"`
+	IncludeGlobal docstore.Flag `query:"include_global" doc:"true adds the global resources of other applications"`
 }
 
 func (a *api) listResources(ctx context.Context, in *listResourcesInput) (rest.List[Resource], error) {
@@ -101,7 +103,7 @@ func (a *api) listResources(ctx context.Context, in *listResourcesInput) (rest.L
 	page, err := a.grants.Resources(ctx, grant.ResourceFilter{
 		ApplicationID: in.ApplicationID, IDs: ids, Type: in.Type, Code: in.Code, Keyword: in.Keyword,
 		IncludeGlobal: in.IncludeGlobal.Or(false),
-	}, in.Page())
+	}, in.Paging)
 	return rest.ListOf[Resource](in.Paging, page, err)
 }
 

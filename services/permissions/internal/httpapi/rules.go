@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
@@ -119,14 +120,14 @@ func (a *api) revokeRules(ctx context.Context, in *revokeRulesInput) (rest.Empty
 
 type listUnitRulesInput struct {
 	OfUnit
-	ApplicationID string    `query:"application_id" maxLength:"64"`
-	Type          string    `query:"type" enum:"res,res_set,data,ui,api,app"`
-	Code          string    `query:"code" maxLength:"256" doc:"Of the resource or resource set"`
-	SelfOnly      rest.Flag `query:"self_only" doc:"true: only what is granted to this identity itself"`
-	ResourceID    string    `query:"resource_id" maxLength:"64" doc:"Only with type data, ui or api"`
-	AllResources  rest.Flag `query:"resource_match_all_resources" doc:"Only with type res"`
-	AllActions    rest.Flag `query:"resource_match_all_actions" doc:"Only with type res"`
-	ResourceSetID string    `query:"resource_set_id" maxLength:"64" doc:"Only with type res_set"`
+	ApplicationID string        `query:"application_id" maxLength:"64"`
+	Type          string        `query:"type" enum:"res,res_set,data,ui,api,app"`
+	Code          string        `query:"code" maxLength:"256" doc:"Of the resource or resource set"`
+	SelfOnly      docstore.Flag `query:"self_only" doc:"true: only what is granted to this identity itself"`
+	ResourceID    string        `query:"resource_id" maxLength:"64" doc:"Only with type data, ui or api"`
+	AllResources  docstore.Flag `query:"resource_match_all_resources" doc:"Only with type res"`
+	AllActions    docstore.Flag `query:"resource_match_all_actions" doc:"Only with type res"`
+	ResourceSetID string        `query:"resource_set_id" maxLength:"64" doc:"Only with type res_set"`
 	Consistency
 }
 
@@ -145,7 +146,7 @@ func (in *listUnitRulesInput) check() error {
 }
 
 // onOff is the value of an on/off member that a flag selects; "" if the flag is not given.
-func onOff(f rest.Flag) string {
+func onOff(f docstore.Flag) string {
 	switch {
 	case f == "":
 		return ""
@@ -241,7 +242,7 @@ func (a *api) replaceRule(ctx context.Context, in *replaceRuleInput) (rest.Empty
 }
 
 type listRulesInput struct {
-	rest.Paging
+	docstore.Paging
 	ApplicationID string `query:"application_id" maxLength:"64"`
 	Type          string `query:"type" enum:"res,res_set,data,ui,api,app"`
 	Code          string `query:"code" maxLength:"256"`
@@ -252,7 +253,7 @@ type listRulesInput struct {
 func (a *api) listRules(ctx context.Context, in *listRulesInput) (rest.List[AuthRule], error) {
 	page, err := a.grants.Rules(ctx, grant.RuleFilter{
 		ApplicationID: in.ApplicationID, Type: in.Type, Code: in.Code, Affect: in.Affect, Identity: in.filter(),
-	}, in.Page())
+	}, in.Paging)
 	return rest.ListOf[AuthRule](in.Paging, page, err)
 }
 

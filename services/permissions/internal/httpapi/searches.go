@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 )
@@ -20,7 +21,7 @@ type Object struct {
 }
 
 type listObjectsInput struct {
-	rest.Paging
+	docstore.Paging
 	IdentityID    string `query:"identity_id" required:"true" minLength:"1" maxLength:"64"`
 	IdentityType  string `query:"identity_type" required:"true" enum:"user,node,core_object,application,group,everyone"`
 	ApplicationID string `query:"application_id" maxLength:"64" doc:"Required unless object_type is app"`
@@ -86,7 +87,7 @@ func appendObject(b []byte, o engine.Object) []byte {
 }
 
 type listIdentitiesInput struct {
-	rest.Paging
+	docstore.Paging
 	IdentityType  string `query:"identity_type" default:"user" enum:"user,node,core_object,application,group,everyone"`
 	ApplicationID string `query:"application_id" required:"true" minLength:"1" maxLength:"64"`
 	ObjectType    string `query:"object_type" required:"true" enum:"data,api,ui,app"`

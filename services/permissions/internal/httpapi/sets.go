@@ -7,7 +7,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 )
 
@@ -64,11 +66,11 @@ func (a *api) createSet(ctx context.Context, in *createSetInput) (rest.Record[Re
 }
 
 type listSetsInput struct {
-	rest.Paging
+	docstore.Paging
 	OfApplicationOrIDs
-	rest.Search
-	Code          string    `query:"code" maxLength:"256"`
-	IncludeGlobal rest.Flag `query:"include_global" doc:"true adds the global resource sets of other applications"`
+	textindex.Search
+	Code          string        `query:"code" maxLength:"256"`
+	IncludeGlobal docstore.Flag `query:"include_global" doc:"true adds the global resource sets of other applications"`
 }
 
 func (a *api) listSets(ctx context.Context, in *listSetsInput) (rest.List[ResourceSet], error) {
@@ -79,7 +81,7 @@ func (a *api) listSets(ctx context.Context, in *listSetsInput) (rest.List[Resour
 	page, err := a.grants.Sets(ctx, grant.SetFilter{
 		ApplicationID: in.ApplicationID, IDs: ids, Code: in.Code, Keyword: in.Keyword,
 		IncludeGlobal: in.IncludeGlobal.Or(false),
-	}, in.Page())
+	}, in.Paging)
 	return rest.ListOf[ResourceSet](in.Paging, page, err)
 }
 
@@ -182,13 +184,13 @@ type MemberOfSet struct {
 
 type listMembersInput struct {
 	rest.ByID
-	rest.Paging
+	docstore.Paging
 	ResourceCode string `query:"resource_code" maxLength:"256"`
 	ResourceType string `query:"resource_type" enum:"data,api,ui"`
 }
 
 func (a *api) listMembers(ctx context.Context, in *listMembersInput) (rest.List[ResourceSetMember], error) {
-	page, err := a.grants.Members(ctx, in.ID, in.ResourceCode, in.ResourceType, in.Page())
+	page, err := a.grants.Members(ctx, in.ID, in.ResourceCode, in.ResourceType, in.Paging)
 	return rest.ListOf[ResourceSetMember](in.Paging, page, err)
 }
 

@@ -7,7 +7,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 )
 
@@ -78,9 +80,9 @@ func (f IdentityFilter) filter() grant.IdentityFilter {
 }
 
 type listUnitsInput struct {
-	rest.Paging
+	docstore.Paging
 	IdentityFilter
-	rest.Search
+	textindex.Search
 	rest.Selection
 }
 
@@ -90,7 +92,7 @@ func (a *api) listUnits(ctx context.Context, in *listUnitsInput) (rest.List[Auth
 	if err := faults.Err(); err != nil {
 		return rest.List[AuthUnit]{}, err
 	}
-	page, err := a.grants.Units(ctx, filter, in.Page())
+	page, err := a.grants.Units(ctx, filter, in.Paging)
 	return rest.ListOf[AuthUnit](in.Paging, page, err)
 }
 
@@ -119,11 +121,11 @@ type OfUnit struct {
 
 type listGroupMembersInput struct {
 	rest.ByID
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listGroupMembers(ctx context.Context, in *listGroupMembersInput) (rest.List[GroupMember], error) {
-	page, err := a.grants.GroupMembers(ctx, in.ID, in.Page())
+	page, err := a.grants.GroupMembers(ctx, in.ID, in.Paging)
 	return rest.ListOf[GroupMember](in.Paging, page, err)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
 )
@@ -30,8 +31,8 @@ func (a *api) registerConnections(s *rest.Server) {
 		ID: "list-scim-connections", Method: http.MethodGet, Path: allConnections, Scope: auth.ProvisioningRead,
 		Summary:  "List connections",
 		Response: map[string]any{"items": []any{exampleConnection}, "total": 1, "page_num": 1, "page_size": 20},
-	}, func(ctx context.Context, in *struct{ rest.Paging }) (rest.List[ScimConnection], error) {
-		page, err := a.Connections.List(ctx, in.Page())
+	}, func(ctx context.Context, in *struct{ docstore.Paging }) (rest.List[ScimConnection], error) {
+		page, err := a.Connections.List(ctx, in.Paging)
 		return rest.ListOf[ScimConnection](in.Paging, page, err)
 	})
 	rest.Handle(s, rest.Op{
@@ -67,14 +68,14 @@ func (a *api) registerConnections(s *rest.Server) {
 			"`counters.unlogged`. What requests have changed is in the audit log, by the actor `scim:<id>`.",
 		Response: map[string]any{"items": []any{exampleEntry}, "total": 1, "page_num": 1, "page_size": 20},
 	}, func(ctx context.Context, in *connectionPage) (rest.List[ScimRequest], error) {
-		page, err := a.Journal.List(ctx, in.ID, in.Page())
+		page, err := a.Journal.List(ctx, in.ID, in.Paging)
 		return rest.ListOf[ScimRequest](in.Paging, page, err)
 	})
 }
 
 type connectionPage struct {
 	rest.ByID
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) registerTokens(s *rest.Server) {

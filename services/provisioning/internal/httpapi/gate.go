@@ -17,7 +17,7 @@ func (a *api) registerGate(s *rest.Server) {
 		Summary:  "List held requests",
 		Response: map[string]any{"items": []any{exampleHeld}, "total": 1, "page_num": 1, "page_size": 20},
 	}, func(ctx context.Context, in *connectionPage) (rest.List[HeldRequest], error) {
-		page, err := a.Gate.List(ctx, in.ID, in.Page())
+		page, err := a.Gate.List(ctx, in.ID, in.Paging)
 		return rest.ListOf[HeldRequest](in.Paging, page, err)
 	})
 	rest.Handle(s, rest.Op{

@@ -25,7 +25,7 @@ func (a *api) registerConsents(s *rest.Server) {
 		Summary:  "List consents",
 		Response: map[string]any{"items": []any{exampleConsent}, "total": 1, "page_num": 1, "page_size": 20},
 	}, func(ctx context.Context, in *OfUserOrApp) (rest.List[GivenConsent], error) {
-		page, err := a.Consents.List(ctx, in.UserID, in.AppID, in.Page())
+		page, err := a.Consents.List(ctx, in.UserID, in.AppID, in.Paging)
 		return rest.ListOf[GivenConsent](in.Paging, page, err)
 	})
 	rest.Handle(s, rest.Op{

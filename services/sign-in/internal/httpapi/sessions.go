@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 )
@@ -47,7 +48,7 @@ type EndedSessions struct {
 
 // OfUserOrApp selects by user and application.
 type OfUserOrApp struct {
-	rest.Paging
+	docstore.Paging
 	UserID string `query:"user_id" maxLength:"64" doc:"Those of this user" example:"1048577"`
 	AppID  string `query:"app_id" maxLength:"64" doc:"Those for this application" example:"1048577"`
 }
@@ -60,7 +61,7 @@ func (a *api) registerSessions(s *rest.Server) {
 		Summary:  "List sessions",
 		Response: map[string]any{"items": []any{exampleSession}, "total": 1, "page_num": 1, "page_size": 20},
 	}, func(ctx context.Context, in *OfUserOrApp) (rest.List[Session], error) {
-		page, err := a.Sessions.List(ctx, in.UserID, in.AppID, in.Page())
+		page, err := a.Sessions.List(ctx, in.UserID, in.AppID, in.Paging)
 		return rest.ListOf[Session](in.Paging, page, err)
 	})
 	rest.Handle(s, rest.Op{

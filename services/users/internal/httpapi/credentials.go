@@ -7,6 +7,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/users/internal/credential"
 )
@@ -54,7 +55,7 @@ type listCredentialsInput struct {
 	Status       string `query:"status" enum:"1,0"`
 	Username     string `query:"username" maxLength:"256"`
 	DisplayName  string `query:"display_name" maxLength:"256"`
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listCredentials(ctx context.Context, in *listCredentialsInput) (rest.List[Credential], error) {
@@ -65,7 +66,7 @@ func (a *api) listCredentials(ctx context.Context, in *listCredentialsInput) (re
 	if in.IDPConfigID >= 0 {
 		filter.IDPConfigID = &in.IDPConfigID
 	}
-	page, err := a.credentials.List(ctx, filter, in.Page())
+	page, err := a.credentials.List(ctx, filter, in.Paging)
 	return rest.ListOf[Credential](in.Paging, page, err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
@@ -21,13 +22,13 @@ func (a *api) registerTenants(s *rest.Server) {
 	}, a.listTenants)
 }
 
-func (a *api) listTenants(ctx context.Context, in *rest.Paging) (rest.List[user.Tenant], error) {
-	page, err := a.users.Tenants(ctx, in.Page())
+func (a *api) listTenants(ctx context.Context, in *docstore.Paging) (rest.List[user.Tenant], error) {
+	page, err := a.users.Tenants(ctx, *in)
 	if err != nil {
 		return rest.List[user.Tenant]{}, err
 	}
 	list := rest.List[user.Tenant]{
-		Total: page.Total, More: page.More, Num: in.PageNum, Size: in.PageSize, Next: page.Next,
+		Total: page.Total, More: page.More, Num: in.Num, Size: in.Size, Next: page.Next,
 	}
 	for _, tenant := range page.Items {
 		item, err := json.Marshal(tenant)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
@@ -74,12 +75,12 @@ func (a *api) createUser(ctx context.Context, in *createUserInput) (rest.Record[
 
 // UserFilter holds what users can be selected by.
 type UserFilter struct {
-	SearchType   string    `query:"search_type" enum:"generic" doc:"generic: full text; absent: the basic members"`
-	Keyword      string    `query:"keyword" maxLength:"256" doc:"What to search for" example:"li"`
-	ModifiedFrom string    `query:"time_modified_from" maxLength:"64" doc:"Changed at this time or later; RFC 3339 or a date" example:"2026-01-31"`
-	ModifiedTo   string    `query:"time_modified_to" maxLength:"64" doc:"Changed before this time"`
-	Status       string    `query:"status" enum:"1,0,resigned"`
-	Locked       rest.Flag `query:"locked" doc:"Locked now, or not"`
+	SearchType   string        `query:"search_type" enum:"generic" doc:"generic: full text; absent: the basic members"`
+	Keyword      string        `query:"keyword" maxLength:"256" doc:"What to search for" example:"li"`
+	ModifiedFrom string        `query:"time_modified_from" maxLength:"64" doc:"Changed at this time or later; RFC 3339 or a date" example:"2026-01-31"`
+	ModifiedTo   string        `query:"time_modified_to" maxLength:"64" doc:"Changed before this time"`
+	Status       string        `query:"status" enum:"1,0,resigned"`
+	Locked       docstore.Flag `query:"locked" doc:"Locked now, or not"`
 	rest.Selection
 }
 
@@ -99,7 +100,7 @@ func (f UserFilter) read() (user.Filter, error) {
 
 type listUsersInput struct {
 	UserFilter
-	rest.Paging
+	docstore.Paging
 }
 
 func (a *api) listUsers(ctx context.Context, in *listUsersInput) (rest.List[User], error) {
@@ -107,7 +108,7 @@ func (a *api) listUsers(ctx context.Context, in *listUsersInput) (rest.List[User
 	if err != nil {
 		return rest.List[User]{}, err
 	}
-	page, err := a.users.List(ctx, filter, in.Page())
+	page, err := a.users.List(ctx, filter, in.Paging)
 	return rest.ListOf[User](in.Paging, page, err)
 }
 

@@ -234,7 +234,7 @@ func BenchmarkList(b *testing.B) {
 						for _, name := range names {
 							made[name](r, &f)
 						}
-						p := docstore.Paging{Num: 1, Size: 20, Sort: field, Count: true}
+						p := docstore.Paging{Num: 1, Size: 20, Sort: field}
 						if desc {
 							p.Sort += "[desc]"
 						}
@@ -272,8 +272,7 @@ func BenchmarkListDeep(b *testing.B) {
 			for _, share := range []int{100, 10, 2} {
 				b.Run(fmt.Sprintf("by %s, status %q, after one in %d", field, f.Status, share), func(b *testing.B) {
 					for b.Loop() {
-						_, err := c.List(c.ctx, f, docstore.Paging{Num: c.size/share/20 + 1, Size: 20, Sort: field,
-							Count: true})
+						_, err := c.List(c.ctx, f, docstore.Paging{Num: c.size/share/20 + 1, Size: 20, Sort: field})
 						require.NoError(b, err)
 					}
 				})

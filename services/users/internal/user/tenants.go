@@ -60,7 +60,7 @@ func (s *Users) Tenants(ctx context.Context, p docstore.Paging) (TenantPage, err
 		page.Items = page.Items[:p.Size]
 		page.Next = docstore.PageToken(ctx, page.Items[p.Size-1].ID, tenantList)
 	}
-	if !p.Count {
+	if !p.Count.Or(true) {
 		return page, nil
 	}
 	var err error
