@@ -8,11 +8,11 @@ import (
 
 // Meta holds the members that every document has. Embed it as the first member.
 type Meta struct {
-	ID           string     `json:"id"`
-	TenantID     string     `json:"tenant_id"`
-	Version      int64      `json:"version"`
-	TimeCreated  clock.Time `json:"time_created"`
-	TimeModified clock.Time `json:"time_modified"`
+	ID           string     `json:"id" readOnly:"true" doc:"Given by the platform; never used again" example:"1048577"`
+	TenantID     string     `json:"tenant_id" readOnly:"true" doc:"The tenant that it belongs to" example:"acme"`
+	Version      int64      `json:"version" readOnly:"true" doc:"Grows by one with every change; If-Match takes it" example:"1"`
+	TimeCreated  clock.Time `json:"time_created" readOnly:"true" doc:"When it was created" example:"2026-01-31T09:30:00.000Z"`
+	TimeModified clock.Time `json:"time_modified" readOnly:"true" doc:"When it last changed" example:"2026-01-31T09:30:00.000Z"`
 
 	counts int64 // see Stamp
 }

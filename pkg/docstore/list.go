@@ -19,6 +19,9 @@ type Paging struct {
 	Count Flag   `query:"count" doc:"false leaves total out"`
 }
 
+// Asked returns the page that a filter with Paging asks for.
+func (p Paging) Asked() Paging { return p }
+
 // Flag is a flag of a query, as text: true, false, 1 or 0; "" if it is not given.
 type Flag string
 

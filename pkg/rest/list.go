@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -152,16 +153,20 @@ func (List[W]) written() {}
 
 type listSchema[W any] struct {
 	Items    []W    `json:"items" doc:"The records of the page"`
-	Total    int64  `json:"total,omitempty" doc:"How many records the filter selects; left out with count=false" example:"57"`
+	Total    int64  `json:"total,omitempty" doc:"How many records the filter selects; left out with count=false" example:"1"`
 	Relation string `json:"total_relation,omitempty" enum:"gte" doc:"gte if there are more records than total; otherwise left out"`
 	PageNum  int    `json:"page_num" doc:"As asked, from 1; 1 with a page token" example:"1"`
 	PageSize int    `json:"page_size" doc:"As asked: the most records of a page" example:"20"`
 	Next     string `json:"next_page_token,omitempty" doc:"The page_token of the next page; left out on the last page"`
 }
 
-// Schema returns the schema of the list with items of W.
+// Schema returns the schema of the list with items of W. It has the name of the items', with List.
 func (List[W]) Schema(r huma.Registry) *huma.Schema {
-	return r.Schema(reflect.TypeFor[listSchema[W]](), true, "")
+	ref := r.Schema(reflect.TypeFor[W](), true, "").Ref + "List"
+	if name := strings.TrimPrefix(ref, schemaPath); r.Map()[name] == nil {
+		r.Map()[name] = huma.SchemaFromType(r, reflect.TypeFor[listSchema[W]]())
+	}
+	return &huma.Schema{Ref: ref}
 }
 
 // Pieces is a JSON body with the schema of W that is written while it is read. An error after its first byte breaks the

@@ -3,8 +3,11 @@ package rest
 import (
 	"maps"
 	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // MembersOf gives a body the members of the record W. A struct that describes what creates or changes a record embeds
@@ -14,13 +17,7 @@ type MembersOf[W any] struct{}
 
 // TransformSchema completes the schema of the struct that embeds MembersOf.
 func (MembersOf[W]) TransformSchema(r huma.Registry, s *huma.Schema) *huma.Schema {
-	record := huma.SchemaFromType(r, reflect.TypeFor[W]())
-	members := record.Properties
-	for _, member := range members {
-		if member.ReadOnly {
-			member.Enum = nil // an ignored value is not checked
-		}
-	}
+	members := inputOf(r, reflect.TypeFor[W]()).Properties
 	for name, own := range s.Properties {
 		if of := members[name]; of != nil {
 			described(own, of)
@@ -40,4 +37,39 @@ func described(own, record *huma.Schema) {
 	if len(own.Examples) == 0 {
 		own.Examples = record.Examples
 	}
+}
+
+// Input describes the body that creates a record of T, or replaces one: its members, of which only those tagged
+// required:"true" are required; read-only ones are ignored, so that clients can send back what they got.
+type Input[T any] struct{}
+
+// Schema returns the schema of the body. It has the name of the record's, with Input.
+func (Input[T]) Schema(r huma.Registry) *huma.Schema {
+	record := reflect.TypeFor[T]()
+	ref := r.Schema(record, true, "").Ref + "Input"
+	if name := strings.TrimPrefix(ref, schemaPath); r.Map()[name] == nil {
+		r.Map()[name] = inputOf(r, record)
+	}
+	return &huma.Schema{Ref: ref}
+}
+
+func inputOf(r huma.Registry, record reflect.Type) *huma.Schema {
+	s := huma.SchemaFromType(r, record)
+	for _, member := range s.Properties {
+		if member.ReadOnly {
+			member.Enum = nil // an ignored value is not checked
+		}
+	}
+	s.Required = nil
+	for _, field := range reflect.VisibleFields(record) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Tag.Get("required") == "true" {
+			s.Required = append(s.Required, name)
+		}
+		if field.Type == reflect.TypeFor[secret.Text]() {
+			s.Properties[name].WriteOnly = true
+		}
+	}
+	s.PrecomputeMessages()
+	return s
 }

@@ -1,76 +1,98 @@
 package rest
 
 import (
+	"cmp"
 	"context"
+	"net/http"
+	"strings"
 
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Creation is the input of an operation that creates what the body describes.
-type Creation[In any] struct {
-	Body JSON[In]
+// Noun declares the operations of a kind of record, each with one call. T is the record: the domain's type, whose tags
+// describe it in the document (doc, enum, example, readOnly, and required for the members that a new record needs). V
+// is the part of T that clients set. F is the filter of the list, with the tags of a query; it embeds docstore.Paging.
+//
+// An Op that is passed to a method has what the noun cannot know: Errors, Doc, an example that teaches something.
+type Noun[T, V any, F interface{ Asked() docstore.Paging }] struct {
+	Server      *Server
+	Schema      string // of the record in the document; those of bodies have its name, too: with Input, Patch, List
+	ID          string // in the operations' ids: auth-method
+	One, Many   string // in summaries: an authentication method, authentication methods
+	Path        string // of the list; a record's is below it, by id
+	Read, Write auth.Scope
 }
 
-// Replacement is the input of an operation that replaces the editable members of a record.
-type Replacement[In any] struct {
-	ByID
-	Body JSON[In]
+// List registers the list.
+func (n Noun[T, V, F]) List(op Op, list func(context.Context, F) (docstore.Page[T], error)) {
+	n.read(&op, "list-"+n.ID+"s", "", "List "+n.Many)
+	Handle(n.Server, op, func(ctx context.Context, in *F) (List[T], error) {
+		page, err := list(ctx, *in)
+		return ListOf[T]((*in).Asked(), page, err)
+	})
 }
 
-// Change is the input of an operation that changes a record by a merge patch.
-type Change[In any] struct {
-	ByID
-	Body MergePatch[In]
+// Get registers the operation that gets a record.
+func (n Noun[T, V, F]) Get(op Op, get func(context.Context, string) (docstore.Doc[T], error)) {
+	n.read(&op, "get-"+n.ID, "/{id}", "Get "+n.One)
+	Handle(n.Server, op, One[T](get))
 }
 
-// The functions below turn domain calls that need nothing else from the request into operations. W and In are the
-// schemas of the answer and of the body, V is the domain's type for the body, T the domain's record.
+// Create registers the operation that creates a record.
+func (n Noun[T, V, F]) Create(op Op, create func(context.Context, V) (docstore.Doc[T], error)) {
+	n.write(&op, "create", http.MethodPost, "", "Create "+n.One)
+	Handle(n.Server, op, Create[T, Input[T]](create))
+}
 
-// Create makes an operation that creates a record from a body.
-func Create[W, In, V, T any](
-	create func(context.Context, V) (docstore.Doc[T], error),
-) func(context.Context, *Creation[In]) (Record[W], error) {
-	return func(ctx context.Context, in *Creation[In]) (Record[W], error) {
-		var draft V
-		if err := in.Body.Into(&draft); err != nil {
-			return Record[W]{}, err
-		}
-		return RecordOf[W](create(ctx, draft))
+// Update registers the operation that changes a record by a merge patch.
+func (n Noun[T, V, F]) Update(op Op,
+	update func(context.Context, string, func(*V) error) (docstore.Doc[T], error)) {
+	n.write(&op, "update", http.MethodPatch, "/{id}", "Change "+n.One)
+	Handle(n.Server, op, Update[T, Input[T]](update))
+}
+
+// Replace registers the operation that replaces the members that clients set.
+func (n Noun[T, V, F]) Replace(op Op,
+	update func(context.Context, string, func(*V) error) (docstore.Doc[T], error)) {
+	n.write(&op, "replace", http.MethodPut, "/{id}", "Replace "+n.One)
+	Handle(n.Server, op, Replace[T, Input[T]](update))
+}
+
+// Delete registers the operation that deletes a record.
+func (n Noun[T, V, F]) Delete(op Op, remove func(context.Context, string) (Deleted, error)) {
+	n.write(&op, "delete", http.MethodDelete, "/{id}", "Delete "+n.One)
+	Handle(n.Server, op, Delete(remove))
+}
+
+// Do registers an operation without a body that does something to a record; the verb ends its path.
+func (n Noun[T, V, F]) Do(verb string, op Op, do func(context.Context, string) (docstore.Doc[T], error)) {
+	n.write(&op, verb, http.MethodPost, "/{id}/"+verb, strings.ToUpper(verb[:1])+verb[1:]+" "+n.One)
+	Handle(n.Server, op, One[T](do))
+}
+
+// Switch registers the two operations that switch a record on and off: enable and disable. set takes a status, 1 or 0.
+func (n Noun[T, V, F]) Switch(op Op, set func(ctx context.Context, id, status string) (docstore.Doc[T], error)) {
+	to := func(status string) func(context.Context, string) (docstore.Doc[T], error) {
+		return func(ctx context.Context, id string) (docstore.Doc[T], error) { return set(ctx, id, status) }
 	}
+	n.Do("enable", op, to("1"))
+	n.Do("disable", op, to("0"))
 }
 
-// One makes an operation that gets a record, or does something to it that needs no body.
-func One[W, T any](
-	do func(context.Context, string) (docstore.Doc[T], error),
-) func(context.Context, *ByID) (Record[W], error) {
-	return func(ctx context.Context, in *ByID) (Record[W], error) { return RecordOf[W](do(ctx, in.ID)) }
+func (n Noun[T, V, F]) read(op *Op, id, path, summary string) {
+	n.complete(op, Op{ID: id, Method: http.MethodGet, Path: path, Summary: summary, Scope: n.Read})
 }
 
-// Update makes an operation that changes a record by a merge patch.
-func Update[W, In, V, T any](
-	update func(context.Context, string, func(*V) error) (docstore.Doc[T], error),
-) func(context.Context, *Change[In]) (Record[W], error) {
-	return func(ctx context.Context, in *Change[In]) (Record[W], error) {
-		return RecordOf[W](update(ctx, in.ID, func(v *V) error { return in.Body.Into(v) }))
+func (n Noun[T, V, F]) write(op *Op, verb, method, path, summary string) {
+	n.complete(op, Op{ID: verb + "-" + n.ID, Method: method, Path: path, Summary: summary, Scope: n.Write})
+}
+
+// complete gives an operation what it does not have itself.
+func (n Noun[T, V, F]) complete(op *Op, of Op) {
+	if n.Schema != "" {
+		Named[T](n.Server, n.Schema)
 	}
-}
-
-// Replace makes an operation that replaces the editable members of a record, which are those of V.
-func Replace[W, In, V, T any](
-	update func(context.Context, string, func(*V) error) (docstore.Doc[T], error),
-) func(context.Context, *Replacement[In]) (Record[W], error) {
-	return func(ctx context.Context, in *Replacement[In]) (Record[W], error) {
-		var draft V
-		if err := in.Body.Into(&draft); err != nil {
-			return Record[W]{}, err
-		}
-		return RecordOf[W](update(ctx, in.ID, func(v *V) error { *v = draft; return nil }))
-	}
-}
-
-// Delete makes an operation that deletes a record.
-func Delete(
-	remove func(context.Context, string) (Deleted, error),
-) func(context.Context, *ByID) (Deleted, error) {
-	return func(ctx context.Context, in *ByID) (Deleted, error) { return remove(ctx, in.ID) }
+	op.ID, op.Summary, op.Scope = cmp.Or(op.ID, of.ID), cmp.Or(op.Summary, of.Summary), cmp.Or(op.Scope, of.Scope)
+	op.Method, op.Path = of.Method, n.Path+of.Path
 }

@@ -9,85 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/yaml"
 	"github.com/gin-gonic/gin"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/clock"
-	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/openapi"
 	"github.com/idplatform/idplatform/pkg/problem"
 )
-
-// components are the parts of the document that all operations share.
-func components() *huma.Components {
-	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
-	schemas.RegisterTypeAlias(reflect.TypeFor[clock.Time](), reflect.TypeFor[time.Time]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[docstore.Flag](), reflect.TypeFor[flagSchema]())
-	schemas.Schema(reflect.TypeFor[problem.Document](), true, "")
-	text := &huma.Schema{Type: huma.TypeString}
-	parameter := func(name, in, description string) *huma.Param {
-		return &huma.Param{Name: name, In: in, Description: description, Schema: text}
-	}
-	return &huma.Components{
-		Schemas: schemas,
-		SecuritySchemes: map[string]*huma.SecurityScheme{"bearer": {
-			Type: "http", Scheme: "bearer", BearerFormat: "JWT",
-			Description: "A token of the platform or of a configured OIDC issuer",
-		}},
-		Headers: map[string]*huma.Header{
-			"ETag": {Description: "The version of the record, for If-Match and If-None-Match", Schema: text},
-		},
-		Parameters: map[string]*huma.Param{
-			"DryRun": parameter("dry_run", "query",
-				"true: everything is checked and answered as it would be, nothing is changed"),
-			"IdempotencyKey": parameter("Idempotency-Key", "header",
-				"1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again"),
-			"IfMatch": parameter("If-Match", "header", "The ETag that the record must still have; else 412"),
-			"IfNoneMatch": parameter("If-None-Match", "header",
-				"The ETag that the client has; 304 if it is still the record's"),
-			"PayloadOrigin": parameter("X-Payload-Origin", "header",
-				"Opaque, up to 4096 bytes; lands in the events' payloadorigin"),
-			"TenantID": parameter("X-Tenant-Id", "header",
-				"The caller's tenant; another one only with scope platform:admin"),
-		},
-	}
-}
-
-// schemaName names a schema after its Go type, in UpperCamelCase. A wrapper's name follows that of its content
-// (ThingList, ThingBatch); a body without a named type is named after its operation (DeleteThingsRequest).
-func schemaName(t reflect.Type, hint string) string {
-	if t.Name() == "" && strings.Contains(hint, "-") {
-		return camel(hint)
-	}
-	name := huma.DefaultSchemaNamer(t, hint)
-	for wrapper, noun := range map[string]string{"ListSchema": "List", "BatchOf": "Batch"} {
-		if item, ok := strings.CutPrefix(name, wrapper); ok && strings.HasSuffix(t.Name(), "]") {
-			return item + noun
-		}
-	}
-	if name == "Document" {
-		return "Problem"
-	}
-	if what, ok := strings.CutSuffix(name, "Body"); ok {
-		return what + "Request"
-	}
-	return name
-}
-
-// camel turns delete-things-request into DeleteThingsRequest.
-func camel(kebab string) string {
-	var b strings.Builder
-	for word := range strings.SplitSeq(kebab, "-") {
-		if word != "" {
-			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
-		}
-	}
-	return b.String()
-}
 
 // Tagged returns the server for operations about one noun. The document lists them together under the noun; the
 // sentence describes it.
@@ -189,7 +119,8 @@ func success(registry huma.Registry, op *Op, output reflect.Type) *huma.Response
 	}
 	if len(op.ContentTypes) == 0 || op.ContentTypes[0] == "application/json" {
 		schema := registry.Schema(output, true, op.ID+"-response")
-		ok.Content["application/json"] = &huma.MediaType{Schema: schema, Example: op.Response}
+		example := exampleOf(registry, schema, op.Response)
+		ok.Content["application/json"] = &huma.MediaType{Schema: schema, Example: example}
 	}
 	for _, contentType := range op.ContentTypes {
 		if contentType == "application/json" {
@@ -224,7 +155,8 @@ func requestBody(registry huma.Registry, op *Op, input reflect.Type) *huma.Reque
 		content := scimContent(&huma.MediaType{Schema: schema, Example: op.Request})
 		return &huma.RequestBody{Required: true, Content: content}
 	}
-	content := &huma.MediaType{Schema: huma.SchemaFromField(registry, body, op.ID+"-request"), Example: op.Request}
+	schema := huma.SchemaFromField(registry, body, op.ID+"-request")
+	content := &huma.MediaType{Schema: schema, Example: exampleOf(registry, schema, op.Request)}
 	types := map[string]*huma.MediaType{"application/json": content}
 	if op.Method == http.MethodPatch {
 		types[mergePatchType] = content

@@ -102,17 +102,19 @@ func (p MergePatch[W]) Into(v any) error { return wrongType(mergepatch.Into(v, p
 // replaced as a whole.
 func (MergePatch[W]) Schema(r huma.Registry) *huma.Schema {
 	t := reflect.TypeFor[W]()
-	name := strings.TrimSuffix(t.Name(), "Input") + "Patch"
-	what := "A JSON merge patch (RFC 7396) of " + t.Name()
+	s := huma.SchemaFromType(r, t)
+	body := cmp.Or(strings.TrimPrefix(s.Ref, schemaPath), t.Name())
+	name := strings.TrimSuffix(body, "Input") + "Patch"
+	what := "A JSON merge patch (RFC 7396) of " + body
 	switch known := r.Map()[name]; {
 	case known == nil:
-		patch := patchOf(r, huma.SchemaFromType(r, t))
+		patch := patchOf(r, s)
 		patch.Description = what
 		r.Map()[name] = patch
 	case known.Description != what:
 		panic("two schemas would be called " + name)
 	}
-	return &huma.Schema{Ref: "#/components/schemas/" + name}
+	return &huma.Schema{Ref: schemaPath + name}
 }
 
 func patchOf(r huma.Registry, s *huma.Schema) *huma.Schema {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -68,7 +69,8 @@ type Server struct {
 	engine *gin.Engine
 	api    huma.API
 	tag    string
-	rests  map[string]*restRoute // by method and Gin's path
+	names  map[reflect.Type]string // of schemas that do not have the name of their type
+	rests  map[string]*restRoute   // by method and Gin's path
 	sites  *http.CrossOriginProtection
 	opaque *auth.Opaque // nil: there are no opaque tokens
 }
@@ -83,7 +85,7 @@ func New(cfg Config) *Server {
 	engine.UseRawPath, engine.UnescapePathValues = true, true // an id may contain an encoded slash
 
 	s := &Server{cfg: cfg, engine: engine, tag: cfg.Title, rests: map[string]*restRoute{},
-		sites: protection(cfg.Origins)}
+		names: map[reflect.Type]string{}, sites: protection(cfg.Origins)}
 	engine.Use(s.frame)
 	engine.NoRoute(func(c *gin.Context) {
 		problem.Write(c.Writer, apperr.New(apperr.NotFound, "no such path"))
@@ -102,7 +104,7 @@ func New(cfg Config) *Server {
 		problem.ContentType: {Marshal: encodeJSON},
 		SCIMType:            {Marshal: encodeJSON},
 	}
-	config.Components = components()
+	config.Components = components(s.names)
 	config.Servers = []*huma.Server{{URL: "/"}}
 	s.api = huma.NewAPI(config, &adapter{s})
 	s.serveDocument()

@@ -20,15 +20,15 @@ import (
 type Pager struct {
 	docstore.Meta
 	Profile
-	Number string `json:"number"` // unique over all tenants
+	Number string `json:"number" readOnly:"true" doc:"What pages are sent to; unique over all tenants" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
 }
 
 // Profile holds the members that clients set.
 type Profile struct {
-	Name    string      `json:"name"`
-	OwnerID string      `json:"owner_id"`
-	PIN     secret.Text `json:"pin"`      // sealed: shown as ******
-	TimeEnd clock.Time  `json:"time_end"` // when the pager is deleted; null means never
+	Name    string      `json:"name" required:"true" doc:"What it is called" example:"On call"`
+	OwnerID string      `json:"owner_id" doc:"Who carries it"`
+	PIN     secret.Text `json:"pin" required:"true" doc:"At least 4 characters; shown as ******, which keeps the old one" example:"4711"`
+	TimeEnd clock.Time  `json:"time_end" nullable:"true" doc:"When the pager is deleted; null means never"`
 }
 
 var pagers = outbox.Define("pager", "/pagers", docstore.Schema[Pager]{

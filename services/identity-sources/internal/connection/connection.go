@@ -28,15 +28,15 @@ const (
 // Connection is a connection record. It has the same JSON form in the API, in events and in the store.
 type Connection struct {
 	docstore.Meta
-	ProviderID   string `json:"provider_id"`
-	ProviderCode string `json:"provider_code"`
-	DisplayName  string `json:"display_name"`
-	ConfigFields Fields `json:"config_fields"`
-	DeveloperID  string `json:"developer_id"` // the caller who created it
-	Name         string `json:"name"`         // the provider's
-	Type         string `json:"type"`         // the provider's
-	Logo         string `json:"logo"`         // the provider's own, or empty
-	Status       string `json:"status"`
+	ProviderID   string `json:"provider_id" readOnly:"true" doc:"The id of the provider" example:"1"`
+	ProviderCode string `json:"provider_code" doc:"Which provider, as list-providers has it" example:"wechat_scan_qr"`
+	DisplayName  string `json:"display_name" doc:"Up to 128 characters" example:"微信"`
+	ConfigFields Fields `json:"config_fields" doc:"As the provider's config_schema says; ****** for secrets" example:"{\"AppId\":\"wx8f3a2b1c0d9e7f65\",\"AppSecret\":\"******\",\"displayName\":\"微信\"}"`
+	DeveloperID  string `json:"developer_id" readOnly:"true" doc:"The caller who created it" example:"admin"`
+	Name         string `json:"name" readOnly:"true" doc:"The provider's" example:"WeChat"`
+	Type         string `json:"type" readOnly:"true" doc:"The provider's" enum:"social,database,mfa,enterprise"`
+	Logo         string `json:"logo" readOnly:"true" doc:"The provider's logo if the platform has one; otherwise empty, and list-providers has a monogram"`
+	Status       string `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
 }
 
 const (

@@ -39,7 +39,12 @@ type Doc = docstore.Doc[Connection]
 
 // Filter selects connections by equal members, and by a part of a name or of the provider's code; empty members are
 // ignored.
-type Filter struct{ Type, ProviderCode, Status, Keyword string }
+type Filter struct {
+	Type         string `query:"type" enum:"social,database,mfa,enterprise"`
+	ProviderCode string `query:"provider_code" maxLength:"64" example:"wechat_scan_qr"`
+	Status       string `query:"status" enum:"1,0"`
+	textindex.Search
+}
 
 func (f Filter) where() docstore.Filter {
 	return docstore.And(docstore.EqOrAll(byType, f.Type), docstore.EqOrAll(byProvider, f.ProviderCode),

@@ -9,7 +9,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
-	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/connection"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/probe"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
@@ -25,10 +24,14 @@ func (a *api) registerConnections(s *rest.Server) {
 			"its `writeOnly` members are secrets. `documentation` is the address of the provider's own " +
 			"documentation. `logo` is a data URI of the provider's initials: real logos are trademarks.",
 	}, a.listProviders)
+	rest.DescribedAs[connection.Fields, map[string]any](s)
+	connections := rest.Noun[connection.Connection, connection.Draft, docstore.Paging]{
+		Server: s, ID: "connection", One: "a connection", Many: "connections", Path: "/v1/idp/connections",
+		Read: auth.IdentitySourcesRead, Write: auth.IdentitySourcesWrite,
+	}
 	rest.Handle(s, rest.Op{
 		ID: "list-connections", Method: http.MethodGet, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesRead,
 		Summary: "List connections", Doc: "All connections that meet the filters, the oldest first.",
-		Response: []any{exampleConnection},
 	}, a.listConnections)
 	rest.Handle(s, rest.Op{
 		ID: "create-connection", Method: http.MethodPost, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesWrite,
@@ -36,12 +39,9 @@ func (a *api) registerConnections(s *rest.Server) {
 		Doc: "`config_fields` must meet the provider's `config_schema`. Every answer has `******` in place of " +
 			"secrets. With `status` 0 the connection is disabled from the start, so that it can be tested before " +
 			"anybody signs in through it.",
-		Request: exampleConnectionInput, Response: exampleConnection,
-	}, rest.Create[Connection, NewConnectionInput](a.connections.Create))
-	rest.Handle(s, rest.Op{
-		ID: "get-connection", Method: http.MethodGet, Path: oneConnection, Scope: auth.IdentitySourcesRead,
-		Summary: "Get a connection", Response: exampleConnection,
-	}, rest.One[Connection](a.connections.Get))
+		Request: exampleConnectionInput,
+	}, rest.Create[connection.Connection, NewConnectionInput](a.connections.Create))
+	connections.Get(rest.Op{}, a.connections.Get)
 	rest.Handle(s, rest.Op{
 		ID: "replace-connection", Method: http.MethodPut, Path: oneConnection, Scope: auth.IdentitySourcesWrite,
 		Summary: "Change a connection",
@@ -49,24 +49,13 @@ func (a *api) registerConnections(s *rest.Server) {
 		Doc: "Replaces provider, fields and display name. `******` in place of a secret keeps it, unless a " +
 			"member of its `x-route` changes. The provider of a " +
 			"connection in use can't be changed. The answer is an array with the connection.",
-		Request: exampleConnectionInput, Response: []any{exampleConnection},
+		Request: exampleConnectionInput,
 	}, a.replaceConnection)
-	rest.Handle(s, rest.Op{
-		ID: "delete-connection", Method: http.MethodDelete, Path: oneConnection, Scope: auth.IdentitySourcesWrite,
-		Summary: "Delete a connection", Errors: []apperr.Kind{apperr.InUse, apperr.InvalidState, apperr.Unavailable},
-		Doc:      "Refused while stored credentials, applications or authentication methods use it.",
-		Response: map[string]any{"id": "1048577"},
-	}, rest.Delete(a.connections.Delete))
-	rest.Handle(s, rest.Op{
-		ID: "enable-connection", Method: http.MethodPost, Path: oneConnection + "/enable",
-		Scope:   auth.IdentitySourcesWrite,
-		Summary: "Enable a connection", Response: exampleConnection,
-	}, a.setConnectionStatus(connection.Enabled))
-	rest.Handle(s, rest.Op{
-		ID: "disable-connection", Method: http.MethodPost, Path: oneConnection + "/disable",
-		Scope:   auth.IdentitySourcesWrite,
-		Summary: "Disable a connection", Response: exampleConnection,
-	}, a.setConnectionStatus(connection.Disabled))
+	connections.Delete(rest.Op{
+		Errors: []apperr.Kind{apperr.InUse, apperr.InvalidState, apperr.Unavailable},
+		Doc:    "Refused while stored credentials, applications or authentication methods use it.",
+	}, a.connections.Delete)
+	connections.Switch(rest.Op{}, a.connections.SetStatus)
 	rest.Handle(s, rest.Op{
 		ID: "test-connection", Method: http.MethodPost, Path: oneConnection + "/test", Scope: auth.IdentitySourcesWrite,
 		Summary: "Test a connection", Momentary: true, Errors: []apperr.Kind{apperr.Unavailable},
@@ -82,37 +71,19 @@ func (a *api) listProviders(context.Context, *struct{}) ([]*provider.Provider, e
 	return provider.Builtin().List(), nil
 }
 
-type listConnectionsInput struct {
-	Type         string `query:"type" enum:"social,database,mfa,enterprise"`
-	ProviderCode string `query:"provider_code" maxLength:"64" example:"wechat_scan_qr"`
-	Status       string `query:"status" enum:"1,0"`
-	textindex.Search
+func (a *api) listConnections(ctx context.Context, in *connection.Filter) ([]rest.Raw[connection.Connection], error) {
+	return rest.RawOf[connection.Connection](a.connections.List(ctx, *in))
 }
 
-func (a *api) listConnections(ctx context.Context, in *listConnectionsInput) ([]rest.Raw[Connection], error) {
-	return rest.RawOf[Connection](a.connections.List(ctx, connection.Filter{
-		Type: in.Type, ProviderCode: in.ProviderCode, Status: in.Status, Keyword: in.Keyword,
-	}))
-}
-
-type replaceConnectionInput struct {
-	rest.ByID
-	Body rest.JSON[ConnectionInput]
-}
-
-func (a *api) replaceConnection(ctx context.Context, in *replaceConnectionInput) ([]rest.Raw[Connection], error) {
+func (a *api) replaceConnection(
+	ctx context.Context, in *rest.Replacement[ConnectionInput],
+) ([]rest.Raw[connection.Connection], error) {
 	var draft connection.Draft
 	if err := in.Body.Into(&draft); err != nil {
 		return nil, err
 	}
 	doc, err := a.connections.Replace(ctx, in.ID, draft)
-	return rest.RawOf[Connection]([]connection.Doc{doc}, err)
-}
-
-func (a *api) setConnectionStatus(status string) func(context.Context, *rest.ByID) (rest.Record[Connection], error) {
-	return rest.One[Connection](func(ctx context.Context, id string) (connection.Doc, error) {
-		return a.connections.SetStatus(ctx, id, status)
-	})
+	return rest.RawOf[connection.Connection]([]connection.Doc{doc}, err)
 }
 
 func (a *api) testConnection(ctx context.Context, in *rest.ByID) (probe.Result, error) {
@@ -127,24 +98,10 @@ func (a *api) testConnection(ctx context.Context, in *rest.ByID) (probe.Result, 
 	return result, a.connections.Tested(ctx, in.ID, result.OK)
 }
 
-// Connection describes connection.Connection for the OpenAPI document.
-type Connection struct {
-	rest.Meta
-	ProviderID   string         `json:"provider_id" readOnly:"true" doc:"The id of the provider" example:"1"`
-	ProviderCode string         `json:"provider_code" doc:"Which provider, as list-providers has it" example:"wechat_scan_qr"`
-	DisplayName  string         `json:"display_name" doc:"Up to 128 characters" example:"微信"`
-	ConfigFields map[string]any `json:"config_fields" doc:"As the provider's config_schema says; ****** for secrets"`
-	DeveloperID  string         `json:"developer_id" readOnly:"true" doc:"The caller who created it"`
-	Name         string         `json:"name" readOnly:"true" doc:"The provider's" example:"WeChat"`
-	Type         string         `json:"type" readOnly:"true" doc:"The provider's" enum:"social,database,mfa,enterprise"`
-	Logo         string         `json:"logo" readOnly:"true" doc:"The provider's logo if the platform has one; otherwise empty, and list-providers has a monogram"`
-	Status       string         `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
-}
-
 // ConnectionMembers are what a connection is created or replaced with. Read-only members may be sent back and are
 // ignored.
 type ConnectionMembers struct {
-	rest.MembersOf[Connection]
+	rest.MembersOf[connection.Connection]
 	ProviderCode string         `json:"provider_code"`
 	DisplayName  string         `json:"display_name,omitempty" doc:"Up to 128 characters; displayName of config_fields if absent"`
 	ConfigFields map[string]any `json:"config_fields" doc:"As the provider's config_schema says; ****** keeps a secret"`
@@ -173,11 +130,6 @@ var exampleConnectionInput = map[string]any{
 		"AppId": "wx8f3a2b1c0d9e7f65", "AppSecret": "0123456789abcdef0123456789abcdef", "displayName": "微信",
 	},
 }
-
-var exampleConnection = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,` +
-	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","provider_id":"1",` +
-	`"provider_code":"wechat_scan_qr","display_name":"微信","config_fields":{"AppId":"wx8f3a2b1c0d9e7f65",` +
-	`"AppSecret":"******","displayName":"微信"},"developer_id":"admin","name":"WeChat","type":"social","logo":"","status":"1"}`)
 
 var exampleResult = probe.Result{OK: false, Steps: []probe.Step{
 	{Name: "discovery", OK: true, Message: "the issuer is https://login.acme.test", DurationMS: 84},

@@ -33,17 +33,17 @@ const (
 type Method struct {
 	docstore.Meta
 	Profile
-	Status string `json:"status"`
+	Status string `json:"status" readOnly:"true" enum:"1,0" doc:"Changed by enable and disable"`
 }
 
 // Profile holds the members that clients can set.
 type Profile struct {
-	Code          string          `json:"code"`
-	Name          string          `json:"name"`
-	Type          string          `json:"type"`
-	ConnectionIDs []string        `json:"connection_ids"`
-	Factor        string          `json:"factor"`
-	Policy        json.RawMessage `json:"policy"`
+	Code          string          `json:"code" required:"true" doc:"1…64 letters, digits or . _ -; unique" example:"pwd"`
+	Name          string          `json:"name" required:"true" doc:"1…128 characters" example:"Password"`
+	Type          string          `json:"type" required:"true" enum:"password,sms,mail,otp,webauthn,social,enterprise" doc:"What people do"`
+	ConnectionIDs []string        `json:"connection_ids" doc:"The connections that it uses"`
+	Factor        string          `json:"factor" enum:"1,2" doc:"1: may begin a login, 2: a second factor"`
+	Policy        json.RawMessage `json:"policy" doc:"Any JSON object up to 16 KiB"`
 }
 
 const (
@@ -110,13 +110,19 @@ func Collections() []*docstore.Def { return []*docstore.Def{methods.Def(), templ
 type Doc = docstore.Doc[Method]
 
 // Filter selects methods by equal members; empty members are ignored.
-type Filter struct{ Code, Type, Status, Keyword string }
+type Filter struct {
+	Code   string `query:"code" maxLength:"64"`
+	Type   string `query:"type" enum:"password,sms,mail,otp,webauthn,social,enterprise"`
+	Status string `query:"status" enum:"1,0"`
+	textindex.Search
+	docstore.Paging
+}
 
 // List returns a page of methods. The error is apperr.InvalidParameters (paging).
-func (s *Methods) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Method], error) {
+func (s *Methods) List(ctx context.Context, f Filter) (docstore.Page[Method], error) {
 	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byType, f.Type),
 		docstore.EqOrAll(byStatus, f.Status), textindex.HavingPart(f.Keyword))
-	return methods.List(ctx, s.store, where, p)
+	return methods.List(ctx, s.store, where, f.Paging)
 }
 
 // Get returns a method. The error is apperr.NotFound.

@@ -20,20 +20,20 @@ const (
 type Template struct {
 	docstore.Meta
 	TemplateProfile
-	IsDefault string `json:"is_default"`
+	IsDefault string `json:"is_default" readOnly:"true" enum:"1,0" doc:"1 for exactly one of the tenant"`
 }
 
 // TemplateProfile holds the members that clients can set.
 type TemplateProfile struct {
-	Code  string `json:"code"`
-	Name  string `json:"name"`
-	Steps []Step `json:"steps"`
+	Code  string `json:"code" required:"true" doc:"1…64 letters, digits or . _ -; unique" example:"staff"`
+	Name  string `json:"name" required:"true" doc:"1…128 characters" example:"Staff"`
+	Steps []Step `json:"steps" required:"true" doc:"1…10 steps, at least one of them required"`
 }
 
 // Step is one step of a login. Any one of its methods completes it. A step that is not required may be skipped.
 type Step struct {
-	Methods  []string `json:"methods"` // codes
-	Required bool     `json:"required"`
+	Methods  []string `json:"methods" doc:"1…20 codes of authentication methods; any one passes the step" example:"pwd"`
+	Required bool     `json:"required" required:"false" doc:"Whether the step cannot be skipped" example:"true"`
 }
 
 var templates = outbox.Define("auth_template", "/auth-templates", docstore.Schema[Template]{
@@ -117,12 +117,16 @@ type Templates struct{ store *docstore.Store }
 type TemplateDoc = docstore.Doc[Template]
 
 // TemplateFilter selects templates. An empty member means any.
-type TemplateFilter struct{ Code, Keyword string }
+type TemplateFilter struct {
+	Code string `query:"code" maxLength:"64"`
+	textindex.Search
+	docstore.Paging
+}
 
 // List returns a page of templates. The error is apperr.InvalidParameters (paging).
-func (s *Templates) List(ctx context.Context, f TemplateFilter, p docstore.Paging) (docstore.Page[Template], error) {
+func (s *Templates) List(ctx context.Context, f TemplateFilter) (docstore.Page[Template], error) {
 	where := docstore.And(docstore.EqOrAll(byCode, f.Code), textindex.HavingPart(f.Keyword))
-	return templates.List(ctx, s.store, where, p)
+	return templates.List(ctx, s.store, where, f.Paging)
 }
 
 // Get returns a template. The error is apperr.NotFound.
