@@ -24,18 +24,3 @@ func TestGoldenDocuments(t *testing.T) {
 		testkit.GoldenDocument(t, s, began, name, document.collection, document.id)
 	}
 }
-
-func TestSchemasAgreeWithRecords(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	c := in(s, "acme")
-	connection := c.Post(connectionsPath, wechat()).Object()
-	method := c.Post(methodsPath, object{"code": "pwd", "name": "Password", "type": "password"}).Object()
-	template := c.Post(templatesPath, object{"code": "staff", "name": "Staff",
-		"steps": []any{object{"methods": []any{"pwd"}, "required": true}}}).Object()
-	testkit.SchemasAgree(t, s, map[string]testkit.Described{
-		"Connection":   {Record: connection, Inputs: []string{"ConnectionInput"}},
-		"AuthMethod":   {Record: method, Inputs: []string{"AuthMethodInput", "AuthMethodPatch"}},
-		"AuthTemplate": {Record: template, Inputs: []string{"AuthTemplateInput", "AuthTemplatePatch"}},
-	})
-}

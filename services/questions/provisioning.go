@@ -10,8 +10,8 @@ import (
 
 // ManagedBy names the provisioning connection that a record belongs to, and the members that only its client changes.
 type ManagedBy struct {
-	ConnectionID string   `json:"connection_id"`
-	Members      []string `json:"members"`
+	ConnectionID string   `json:"connection_id" doc:"The provisioning connection" example:"1048577"`
+	Members      []string `json:"members" doc:"What only its client changes" example:"[\"username\",\"status\"]"`
 }
 
 // Frees reports whether m, in a change, ends the ownership of its connection.

@@ -52,15 +52,3 @@ func TestGoldenDocuments(t *testing.T) {
 		testkit.GoldenDocument(t, s, began, name, document.collection, document.id, steady)
 	}
 }
-
-// Records are stored in the form of answers, which other types describe: the two must agree.
-func TestSchemasAgreeWithRecords(t *testing.T) {
-	t.Parallel()
-	s, c := acme(t)
-	user := addUser(t, c, "li.wei")
-	credential := c.Post(credentials, credentialOf(user, "wechat", "1")).Object()
-	testkit.SchemasAgree(t, s, map[string]testkit.Described{
-		"User":       {Record: user, Inputs: []string{"NewUser", "UserPatch"}, Extra: []string{"password"}},
-		"Credential": {Record: credential, Inputs: []string{"CredentialInput", "CredentialPatch"}},
-	})
-}

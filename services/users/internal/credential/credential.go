@@ -22,15 +22,15 @@ import (
 // Credential is a stored credential record. It has the same JSON form in the API, in events and in the store.
 type Credential struct {
 	docstore.Meta
-	UserID       int64  `json:"user_id"`
-	ProviderCode string `json:"provider_code"`
-	IDPConfigID  int64  `json:"idp_config_id"`
-	ID1          string `json:"id1"`
-	ID2          string `json:"id2"`
-	Metadata     string `json:"metadata"`
-	Status       string `json:"status"`
-	Username     string `json:"username"`
-	DisplayName  string `json:"display_name"`
+	UserID       int64  `json:"user_id" required:"true" doc:"The owning user's id, as a number" example:"1048577"`
+	ProviderCode string `json:"provider_code" required:"true" doc:"Code of the social-login provider" example:"wechat_scan_qr"`
+	IDPConfigID  int64  `json:"idp_config_id" doc:"Id of the connection, as a number; 0 = none" example:"0"`
+	ID1          string `json:"id1" required:"true" doc:"The provider's unique marker of the user" example:"o6_bmjrPTlm6_2sgVt7hMZOPfL2M"`
+	ID2          string `json:"id2" doc:"Second marker" example:""`
+	Metadata     string `json:"metadata" doc:"Further markers" example:""`
+	Status       string `json:"status" enum:"1,0" doc:"1: people can sign in by it" example:"1"`
+	Username     string `json:"username" doc:"What the provider calls the person" example:"li.wei"`
+	DisplayName  string `json:"display_name" doc:"How the provider shows the person" example:"李伟"`
 }
 
 // Limits of members, in characters.
@@ -98,12 +98,18 @@ func Collections() []*docstore.Def { return []*docstore.Def{credentials.Def()} }
 // Doc is a credential as read or written.
 type Doc = docstore.Doc[Credential]
 
-// Filter holds values that must be equal; zero members are ignored.
+// Filter holds values that must be equal; zero members are ignored, and -1 as the id of a connection.
 type Filter struct {
-	UserID int64
-	// a pointer, because 0 is a value: no connection
-	IDPConfigID                                                     *int64
-	ProviderCode, ID1, ID2, Metadata, Status, Username, DisplayName string
+	UserID       int64  `query:"user_id" minimum:"1" example:"1048577"`
+	ProviderCode string `query:"provider_code" maxLength:"256"`
+	IDPConfigID  int64  `query:"idp_config_id" minimum:"-1" default:"-1" doc:"0: those of no connection; -1: all"`
+	ID1          string `query:"id1" maxLength:"256"`
+	ID2          string `query:"id2" maxLength:"256"`
+	Metadata     string `query:"metadata" maxLength:"4096"`
+	Status       string `query:"status" enum:"1,0"`
+	Username     string `query:"username" maxLength:"256"`
+	DisplayName  string `query:"display_name" maxLength:"256"`
+	docstore.Paging
 }
 
 func (f Filter) where() docstore.Filter {
@@ -111,8 +117,8 @@ func (f Filter) where() docstore.Filter {
 	if f.UserID != 0 {
 		all = append(all, docstore.Eq(byUserID, docstore.Number(f.UserID)))
 	}
-	if f.IDPConfigID != nil {
-		all = append(all, docstore.Eq(byIDPConfigID, docstore.Number(*f.IDPConfigID)))
+	if f.IDPConfigID >= 0 {
+		all = append(all, docstore.Eq(byIDPConfigID, docstore.Number(f.IDPConfigID)))
 	}
 	for _, m := range []struct{ index, text string }{
 		{"provider_code", f.ProviderCode}, {"id1", f.ID1}, {"id2", f.ID2}, {"metadata", digest(f.Metadata)},
@@ -126,8 +132,8 @@ func (f Filter) where() docstore.Filter {
 }
 
 // List returns a page of credentials. The error is apperr.InvalidParameters (paging).
-func (s *Credentials) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Credential], error) {
-	return credentials.List(ctx, s.Store, f.where(), p)
+func (s *Credentials) List(ctx context.Context, f Filter) (docstore.Page[Credential], error) {
+	return credentials.List(ctx, s.Store, f.where(), f.Paging)
 }
 
 // Get returns a credential. The error is apperr.NotFound.

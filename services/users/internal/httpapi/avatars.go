@@ -7,6 +7,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/users/internal/user"
 )
 
 func (a *api) registerAvatars(s *rest.Server) {
@@ -16,7 +17,7 @@ func (a *api) registerAvatars(s *rest.Server) {
 		Doc: "PNG, JPEG, WebP or GIF, up to 2 MiB and 4096 × 4096: the image as body, or the field `file` of a " +
 			"multipart form. Metadata is stripped.",
 		Consumes: rest.UploadedImages,
-		Errors:   []apperr.Kind{apperr.TooLarge, apperr.UnsupportedMediaType}, Response: exampleUser,
+		Errors:   []apperr.Kind{apperr.TooLarge, apperr.UnsupportedMediaType},
 	}, a.putAvatar)
 	rest.Handle(s, rest.Op{
 		ID: "get-avatar", Method: http.MethodGet, Path: "/v1/users/{id}/avatar", Scope: auth.UsersRead,
@@ -35,12 +36,12 @@ type putAvatarInput struct {
 	rest.Upload
 }
 
-func (a *api) putAvatar(ctx context.Context, in *putAvatarInput) (rest.Record[User], error) {
+func (a *api) putAvatar(ctx context.Context, in *putAvatarInput) (rest.Record[user.User], error) {
 	raw, err := in.Image()
 	if err != nil {
-		return rest.Record[User]{}, err
+		return rest.Record[user.User]{}, err
 	}
-	return rest.RecordOf[User](a.users.SetAvatar(ctx, in.ID, raw))
+	return rest.RecordOf[user.User](a.users.SetAvatar(ctx, in.ID, raw))
 }
 
 type getAvatarInput struct {

@@ -19,13 +19,7 @@ func (a *api) registerLocks(s *rest.Server) {
 		Summary: "Lock a user",
 		Doc:     "A lock with `until` ends by itself. Locking a locked user updates both members.",
 		Errors:  []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"reason": "on leave"},
-		Response: exampleUser,
 	}, a.lockUser)
-	rest.Handle(s, rest.Op{
-		ID: "unlock-user", Method: http.MethodPost, Path: "/v1/users/{id}/unlock", Scope: auth.UsersWrite,
-		Summary:  "Unlock a user",
-		Response: exampleUser,
-	}, rest.One[User](a.users.Unlock))
 	rest.Handle(s, rest.Op{
 		ID: "lock-users", Method: http.MethodPost, Path: "/v1/batch/users-lock", Scope: auth.UsersWrite,
 		Summary: "Lock users",
@@ -46,22 +40,16 @@ func (a *api) registerStates(s *rest.Server) {
 		Doc: "At once, or when `effective_time` comes: `time_resigned` then lies in the future. Sign-in is refused " +
 			"from then on; other services end memberships, grants and sub-accounts when they receive the event " +
 			"`user.resigned`.",
-		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"effective_time": "2026-12-31T00:00:00Z",
-			"reason": "retired"}, Response: exampleUser,
+		Errors:  []apperr.Kind{apperr.InvalidState},
+		Request: map[string]any{"effective_time": "2026-12-31T00:00:00Z", "reason": "retired"},
 	}, a.resignUser)
-	rest.Handle(s, rest.Op{
-		ID: "reinstate-user", Method: http.MethodPost, Path: "/v1/users/{id}/reinstate", Scope: auth.UsersWrite,
-		Summary: "Take back a resignation",
-		Doc:     "One that has taken effect, or one that is scheduled.", Errors: []apperr.Kind{apperr.InvalidState},
-		Response: exampleUser,
-	}, rest.One[User](a.users.Reinstate))
 	rest.Handle(s, rest.Op{
 		ID: "verify-real-name", Method: http.MethodPost, Path: "/v1/users/{id}/real-name-verification",
 		Scope: auth.UsersWrite, Summary: "Verify a real name",
 		Doc: "A `cn_resident_id` number is checked by GB 11643; other types become `pending`. If a verifier is " +
 			"configured, it decides. Only a keyed hash and a mask of the number are kept. No two users of a tenant " +
 			"can have the same number.",
-		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Response: exampleUser,
+		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Request: map[string]any{"real_name": "李伟", "id_number": "11010519491231002X", "id_type": "cn_resident_id"},
 	}, a.verifyRealName)
 	rest.Handle(s, rest.Op{
@@ -109,11 +97,11 @@ func moment(t *time.Time) clock.Time {
 	return clock.Of(*t)
 }
 
-func (a *api) lockUser(ctx context.Context, in *lockInput) (rest.Record[User], error) {
+func (a *api) lockUser(ctx context.Context, in *lockInput) (rest.Record[user.User], error) {
 	if in.Body == nil {
 		in.Body = &lockBody{}
 	}
-	return rest.RecordOf[User](a.users.Lock(ctx, in.ID, in.Body.Reason, moment(in.Body.Until)))
+	return rest.RecordOf[user.User](a.users.Lock(ctx, in.ID, in.Body.Reason, moment(in.Body.Until)))
 }
 
 type lockUsersInput struct {
@@ -143,14 +131,14 @@ type resignInput struct {
 	Body *resignBody
 }
 
-func (a *api) resignUser(ctx context.Context, in *resignInput) (rest.Record[User], error) {
+func (a *api) resignUser(ctx context.Context, in *resignInput) (rest.Record[user.User], error) {
 	if in.Body == nil {
 		in.Body = &resignBody{}
 	}
 	doc, err := a.users.Resign(ctx, in.ID, user.Resignation{
 		EffectiveTime: moment(in.Body.EffectiveTime), Reason: in.Body.Reason, SuccessorID: in.Body.SuccessorID,
 	})
-	return rest.RecordOf[User](doc, err)
+	return rest.RecordOf[user.User](doc, err)
 }
 
 type realNameInput struct {
@@ -162,10 +150,10 @@ type realNameInput struct {
 	}
 }
 
-func (a *api) verifyRealName(ctx context.Context, in *realNameInput) (rest.Record[User], error) {
+func (a *api) verifyRealName(ctx context.Context, in *realNameInput) (rest.Record[user.User], error) {
 	doc, err := a.users.VerifyRealName(ctx, in.ID, user.RealName{Name: in.Body.RealName, Number: in.Body.IDNumber,
 		Type: in.Body.IDType})
-	return rest.RecordOf[User](doc, err)
+	return rest.RecordOf[user.User](doc, err)
 }
 
 type organizationInput struct {

@@ -34,7 +34,8 @@ func (a *api) registerTransfer(s *rest.Server) {
 		Summary: "Export users",
 		Doc: "In a form that import reads, in the order of ids, without secrets. The filters are those of the " +
 			"list.",
-		Streams: true, ContentTypes: formats, Response: string(exampleUser) + "\n",
+		Streams: true, ContentTypes: formats,
+		Response: `{"id":"1048577","tenant_id":"acme","username":"li.wei","display_name":"李伟"}` + "\n",
 	}, a.exportUsers)
 }
 

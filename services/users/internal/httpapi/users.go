@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -14,10 +13,11 @@ import (
 )
 
 func (a *api) registerUsers(s *rest.Server) {
+	rest.DescribedAs[user.ManagedBy, rest.OrNull[user.ManagedBy]](s)
 	rest.Handle(s, rest.Op{
 		ID: "create-user", Method: http.MethodPost, Path: "/v1/users", Scope: auth.UsersWrite, Summary: "Create a user",
 		Doc:    "With `password` the scope `users:secrets` is needed, too.",
-		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewUser, Response: exampleUser,
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewUser,
 	}, a.createUser)
 	rest.Handle(s, rest.Op{
 		ID: "list-users", Method: http.MethodGet, Path: "/v1/users", Scope: auth.UsersRead,
@@ -26,26 +26,25 @@ func (a *api) registerUsers(s *rest.Server) {
 			"id exactly. With `search_type=generic` every word of it must be the start of a word in these members, " +
 			"in real_name or in the texts of the ext props; in Chinese, Japanese and Korean text any run of " +
 			"characters matches. Case, accents and width are ignored.",
-		Response: map[string]any{"items": []any{exampleUser}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listUsers)
-	rest.Handle(s, rest.Op{
-		ID: "get-user", Method: http.MethodGet, Path: "/v1/users/{id}", Scope: auth.UsersRead, Summary: "Get a user",
-		Response: exampleUser,
-	}, rest.One[User](a.users.Get))
-	rest.Handle(s, rest.Op{
-		ID: "update-user", Method: http.MethodPatch, Path: "/v1/users/{id}", Scope: auth.UsersWrite,
-		Summary: "Change a user",
+	users := rest.Noun[user.User, user.User, docstore.Paging]{
+		Server: s, ID: "user", One: "a user", Path: "/v1/users", Read: auth.UsersRead, Write: auth.UsersWrite,
+	}
+	users.Get(rest.Op{}, a.users.Get)
+	users.Update(rest.Op{
 		Doc:     "JSON merge patch (RFC 7396). Password, lock and real-name members have operations of their own.",
 		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.ManagedElsewhere},
-		Request: map[string]any{"display_name": "李 伟", "email": nil}, Response: exampleUser,
-	}, rest.Update[User, UserInput](a.users.Update))
-	rest.Handle(s, rest.Op{
-		ID: "delete-user", Method: http.MethodDelete, Path: "/v1/users/{id}", Scope: auth.UsersWrite,
-		Summary: "Delete a user",
+		Request: map[string]any{"display_name": "李 伟", "email": nil},
+	}, a.users.Update)
+	users.Delete(rest.Op{
 		Doc: "The user's stored credentials and avatar are deleted, too; other services end memberships, grants and " +
 			"sub-accounts when they receive the event `user.deleted`.",
-		Response: map[string]any{"id": "1048577"},
-	}, rest.Delete(a.users.Delete))
+	}, a.users.Delete)
+	users.Do("unlock", rest.Op{}, a.users.Unlock)
+	users.Do("reinstate", rest.Op{
+		Summary: "Take back a resignation", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc: "One that has taken effect, or one that is scheduled.",
+	}, a.users.Reinstate)
 	rest.Handle(s, rest.Op{
 		ID: "delete-users", Method: http.MethodDelete, Path: "/v1/batch/users", Scope: auth.UsersWrite,
 		Summary: "Delete users",
@@ -54,23 +53,26 @@ func (a *api) registerUsers(s *rest.Server) {
 	}, a.deleteUsers)
 }
 
-type createUserInput struct {
-	Body rest.JSON[NewUser]
+// NewUser is a user to create. Members of locks and real names must be those of a new user.
+type NewUser struct {
+	rest.MembersOf[user.User]
+	Username string `json:"username"`
+	Password string `json:"password,omitempty" writeOnly:"true" doc:"8…256 characters; needs the scope users:secrets"`
 }
 
-func (a *api) createUser(ctx context.Context, in *createUserInput) (rest.Record[User], error) {
+func (a *api) createUser(ctx context.Context, in *rest.Creation[NewUser]) (rest.Record[user.User], error) {
 	var draft struct {
 		user.User
 		Password string `json:"password"`
 	}
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[User]{}, err
+		return rest.Record[user.User]{}, err
 	}
 	if draft.Password != "" && !auth.PrincipalFrom(ctx).Has(auth.UsersSecrets) {
-		return rest.Record[User]{}, apperr.New(apperr.Forbidden, "the scope %s is needed to set a password",
+		return rest.Record[user.User]{}, apperr.New(apperr.Forbidden, "the scope %s is needed to set a password",
 			auth.UsersSecrets)
 	}
-	return rest.RecordOf[User](a.users.Create(ctx, draft.User, draft.Password))
+	return rest.RecordOf[user.User](a.users.Create(ctx, draft.User, draft.Password))
 }
 
 // UserFilter holds what users can be selected by.
@@ -103,13 +105,13 @@ type listUsersInput struct {
 	docstore.Paging
 }
 
-func (a *api) listUsers(ctx context.Context, in *listUsersInput) (rest.List[User], error) {
+func (a *api) listUsers(ctx context.Context, in *listUsersInput) (rest.List[user.User], error) {
 	filter, err := in.read()
 	if err != nil {
-		return rest.List[User]{}, err
+		return rest.List[user.User]{}, err
 	}
 	page, err := a.users.List(ctx, filter, in.Paging)
-	return rest.ListOf[User](in.Paging, page, err)
+	return rest.ListOf[user.User](in.Paging, page, err)
 }
 
 type idsInput struct {
@@ -127,9 +129,3 @@ var exampleNewUser = map[string]any{
 	"employee_number": "A-17",
 	"locale":          "zh-CN", "zoneinfo": "Asia/Shanghai",
 }
-
-var exampleUser = json.RawMessage(
-	`{"id":"1048577","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
-		`"username":"li.wei","display_name":"李伟","email":"li.wei@acme.test","mobile":"+8613800000000","employee_number":"A-17","gender":"","locale":"zh-CN","zoneinfo":"Asia/Shanghai",` +
-		`"status":"1","email_verified":false,"mobile_verified":false,"must_change_password":false,"sys_ext_props":{},"free_ext_props":{},"locked":false,"lock_reason":"","locked_until":null,` +
-		`"real_name_status":"none","real_name":"","id_number_masked":"","avatar_url":"","password_set":false,"time_password_changed":null,"time_last_login":null,"time_resigned":null,"managed_by":null}`)

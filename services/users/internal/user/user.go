@@ -37,40 +37,40 @@ type User struct {
 	docstore.Meta
 	Profile
 	Protected
-	AvatarURL           string     `json:"avatar_url"`
-	PasswordSet         bool       `json:"password_set"`
-	TimePasswordChanged clock.Time `json:"time_password_changed"`
-	TimeLastLogin       clock.Time `json:"time_last_login"`
-	TimeResigned        clock.Time `json:"time_resigned"` // in the future if the resignation is scheduled
-	ManagedBy           *ManagedBy `json:"managed_by"`    // null: nobody owns members of it
+	AvatarURL           string     `json:"avatar_url" readOnly:"true" doc:"Where the picture is; empty: none" example:"/v1/users/1048577/avatar"`
+	PasswordSet         bool       `json:"password_set" readOnly:"true" doc:"Whether the user can sign in by password" example:"true"`
+	TimePasswordChanged clock.Time `json:"time_password_changed" readOnly:"true" nullable:"true" doc:"When the password was set last; null: never"`
+	TimeLastLogin       clock.Time `json:"time_last_login" readOnly:"true" nullable:"true" doc:"null: never"`
+	TimeResigned        clock.Time `json:"time_resigned" readOnly:"true" nullable:"true" doc:"In the future while the resignation is only scheduled"`
+	ManagedBy           *ManagedBy `json:"managed_by" readOnly:"true" doc:"The provisioning connection that owns members of the user, which change only through SCIM; null: none"`
 }
 
 // Profile holds the members that create and update may set.
 type Profile struct {
-	Username           string          `json:"username"`
-	DisplayName        string          `json:"display_name"`
-	Email              string          `json:"email"`
-	Mobile             string          `json:"mobile"`
-	EmployeeNumber     string          `json:"employee_number"`
-	Gender             string          `json:"gender"`
-	Locale             string          `json:"locale"`
-	Zoneinfo           string          `json:"zoneinfo"`
-	Status             Status          `json:"status"`
-	EmailVerified      bool            `json:"email_verified"`
-	MobileVerified     bool            `json:"mobile_verified"`
-	MustChangePassword bool            `json:"must_change_password"`
-	SysExtProps        json.RawMessage `json:"sys_ext_props"`
-	FreeExtProps       json.RawMessage `json:"free_ext_props"`
+	Username           string          `json:"username" required:"true" doc:"1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width" example:"li.wei"`
+	DisplayName        string          `json:"display_name" doc:"Up to 256 characters; how the person is shown" example:"李伟"`
+	Email              string          `json:"email" doc:"RFC 5321 address; unique when not empty" example:"li.wei@acme.test"`
+	Mobile             string          `json:"mobile" doc:"E.164 number; unique when not empty" example:"+8613800000000"`
+	EmployeeNumber     string          `json:"employee_number" doc:"Up to 64 characters" example:"A-17"`
+	Gender             string          `json:"gender" doc:"Up to 64 characters" example:""`
+	Locale             string          `json:"locale" doc:"BCP 47 tag" example:"zh-CN"`
+	Zoneinfo           string          `json:"zoneinfo" doc:"IANA time zone" example:"Asia/Shanghai"`
+	Status             Status          `json:"status" doc:"1 active, 0 disabled, resigned (by resignation only)" enum:"1,0,resigned" example:"1"`
+	EmailVerified      bool            `json:"email_verified" doc:"Whether the person has shown to own the address" example:"false"`
+	MobileVerified     bool            `json:"mobile_verified" doc:"Whether the person has shown to own the number" example:"false"`
+	MustChangePassword bool            `json:"must_change_password" doc:"Whether the next sign-in asks for a new password" example:"false"`
+	SysExtProps        json.RawMessage `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+	FreeExtProps       json.RawMessage `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 }
 
 // Protected holds the members that only their own operations change. All of them can be compared with ==.
 type Protected struct {
-	Locked         bool           `json:"locked"`
-	LockReason     string         `json:"lock_reason"`
-	LockedUntil    clock.Time     `json:"locked_until"`
-	RealNameStatus RealNameStatus `json:"real_name_status"`
-	RealName       string         `json:"real_name"`
-	IDNumberMasked string         `json:"id_number_masked"`
+	Locked         bool           `json:"locked" doc:"Changed by lock and unlock" example:"false"`
+	LockReason     string         `json:"lock_reason" doc:"Why, as the caller said" example:""`
+	LockedUntil    clock.Time     `json:"locked_until" nullable:"true" doc:"When the lock ends by itself; null: it does not"`
+	RealNameStatus RealNameStatus `json:"real_name_status" enum:"none,pending,verified,rejected" doc:"Changed by real-name verification"`
+	RealName       string         `json:"real_name" doc:"Verified, or waiting for it; empty: none" example:""`
+	IDNumberMasked string         `json:"id_number_masked" doc:"The number of the document; all but the first and last character are *" example:""`
 }
 
 // users is the collection of user records.
