@@ -17,7 +17,7 @@ func exampleOf(r huma.Registry, s *huma.Schema, given any) any {
 }
 
 func madeExample(r huma.Registry, s *huma.Schema) any {
-	if s.Ref != "" {
+	if s.Ref != "" && len(s.Examples) == 0 {
 		s = r.SchemaFromRef(s.Ref)
 	}
 	switch {
@@ -51,6 +51,9 @@ func madeExample(r huma.Registry, s *huma.Schema) any {
 		return 0
 	case huma.TypeBoolean:
 		return false
+	}
+	if s.Format == "date-time" {
+		return "2026-01-31T09:30:00.000Z"
 	}
 	return ""
 }

@@ -67,7 +67,7 @@ func inputOf(r huma.Registry, record reflect.Type) *huma.Schema {
 			s.Required = append(s.Required, name)
 		}
 		if field.Type == reflect.TypeFor[secret.Text]() {
-			s.Properties[name].WriteOnly = true
+			s.Properties[name].WriteOnly = !s.Properties[name].ReadOnly
 		}
 	}
 	s.PrecomputeMessages()

@@ -97,4 +97,3 @@ func camel(kebab string) string {
 	}
 	return b.String()
 }
-

@@ -39,27 +39,3 @@ func TestGoldenDocuments(t *testing.T) {
 		testkit.GoldenDocument(t, s, began, name, document.collection, document.id, steady)
 	}
 }
-
-// The types of the OpenAPI document describe the stored records, which are answered as they are.
-func TestSchemasAgreeWithRecords(t *testing.T) {
-	t.Parallel()
-	s, c := acme(t)
-	app := addApp(t, c, "GitLab", object{
-		"template_id": "gitlab", "template_params": object{"params": object{"base_url": "https://gitlab.test"}},
-		"jwks_uri": "https://a.test", "sign_in_prop": signInProp(t),
-	})
-	app["jwks"] = nil // a record has jwks or jwks_uri
-	account := addAccount(t, c, app, "7", "a")
-	testkit.SchemasAgree(t, s, map[string]testkit.Described{
-		"Application": {Record: app, Optional: []string{"jwks", "jwks_uri", "sign_in_prop", "template_params"},
-			Inputs: []string{"ApplicationInput", "ApplicationPatch"}, Extra: []string{"client_secret"}},
-		"Protocol": {Record: c.Get(path(app, "protocols/saml")).Object(), Inputs: []string{"ProtocolInput"}},
-		"Account":  {Record: account, Inputs: []string{"AccountInput"}},
-	})
-	app["client_secret"] = "once"
-	testkit.SchemasAgree(t, s, map[string]testkit.Described{
-		"NewApplication": {Record: app, Optional: []string{
-			"jwks", "jwks_uri", "sign_in_prop", "template_params", "client_secret",
-		}},
-	})
-}

@@ -17,20 +17,20 @@ import (
 // Account is a sub-account record. It has the same JSON form in the API, in events and in the store.
 type Account struct {
 	docstore.Meta
-	AppID  string `json:"app_id"`
-	UserID string `json:"user_id"`
+	AppID  string `json:"app_id" readOnly:"true" doc:"The application" example:"1048577"`
+	UserID string `json:"user_id" required:"true" doc:"Whose it is" example:"1048601"`
 	Profile
 }
 
 // Profile holds the members that create and update may set.
 type Profile struct {
-	Account      string          `json:"account"`
-	DisplayName  string          `json:"display_name"`
-	Status       string          `json:"status"`
-	IsDefault    string          `json:"is_default"` // "1" for one of a user's sub-accounts in an application
-	Password     secret.Text     `json:"password"`   // for form fill
-	SysExtProps  json.RawMessage `json:"sys_ext_props"`
-	FreeExtProps json.RawMessage `json:"free_ext_props"`
+	Account      string          `json:"account" required:"true" doc:"1…256 characters; unique in the application without regard to case and width" example:"liwei"`
+	DisplayName  string          `json:"display_name" doc:"Up to 256 characters" example:"李伟"`
+	Status       string          `json:"status" enum:"1,0" doc:"Changed by enable and disable" example:"1"`
+	IsDefault    string          `json:"is_default" enum:"1,0" doc:"1 for exactly one of a user's sub-accounts in an application" example:"1"`
+	Password     secret.Text     `json:"password" doc:"For form fill; reads as ****** if there is one, which keeps it when written back" example:""`
+	SysExtProps  json.RawMessage `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+	FreeExtProps json.RawMessage `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 }
 
 // Doc is a sub-account as read or written.

@@ -34,44 +34,44 @@ const (
 type Application struct {
 	docstore.Meta
 	Profile
-	ClientID            string   `json:"client_id"`
-	Status              string   `json:"status"`
-	SSOEnabled          string   `json:"sso_enabled"` // as in ConfigProp
-	MFAEnabled          string   `json:"mfa_enabled"` // as in ConfigProp
-	MultiAccountEnabled string   `json:"multi_account_enabled"`
-	Secrets             []Secret `json:"secrets"`
-	IDPs                []Source `json:"idps"`
+	ClientID            string   `json:"client_id" readOnly:"true" doc:"Its name at the token endpoint" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
+	Status              string   `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
+	SSOEnabled          string   `json:"sso_enabled" enum:"1,0" doc:"The same as in config_prop"`
+	MFAEnabled          string   `json:"mfa_enabled" enum:"1,0" doc:"The same as in config_prop"`
+	MultiAccountEnabled string   `json:"multi_account_enabled" enum:"1,0" doc:"Whether a user may have several sub-accounts"`
+	Secrets             []Secret `json:"secrets" readOnly:"true" nullable:"false" doc:"What its client secrets are, without themselves"`
+	IDPs                []Source `json:"idps" readOnly:"true" nullable:"false" doc:"Attached authentication sources"`
 }
 
 // Profile holds the members that create and update may set.
 type Profile struct {
-	Name             string          `json:"name"`
-	Type             string          `json:"type"`
-	DomainSN         string          `json:"domain_sn"`
-	TemplateID       string          `json:"template_id"`
-	Category         string          `json:"category"`
-	Descr            string          `json:"descr"`
-	Logo             string          `json:"logo"`
-	LoginURL         string          `json:"login_url"`
-	RedirectURL      string          `json:"redirect_url"` // one or more, joined by commas
-	LogoutURL        string          `json:"logout_url"`
-	SubAccountPolicy string          `json:"sub_account_policy"`
-	ProtocolType     string          `json:"protocol_type"`
-	ProtocolProp     protocol.Prop   `json:"protocol_prop"` // also in the protocol's record, which has the secret
-	ConfigProp       ConfigProp      `json:"config_prop"`
-	SignInProp       SignInProp      `json:"sign_in_prop,omitzero"`
-	TemplateParams   TemplateParams  `json:"template_params,omitzero"`
-	Scopes           []string        `json:"scopes"`
-	JWKS             json.RawMessage `json:"jwks,omitempty"`     // public keys, RFC 7517
-	JWKSURI          string          `json:"jwks_uri,omitempty"` // or their address, RFC 7591 §2
-	SysExtProps      json.RawMessage `json:"sys_ext_props"`
-	FreeExtProps     json.RawMessage `json:"free_ext_props"`
+	Name             string          `json:"name" required:"true" doc:"1…128 characters; unique without regard to case and width" example:"Expenses"`
+	Type             string          `json:"type" enum:"1,2" doc:"1 self-built, 2 made from a template" example:"1"`
+	DomainSN         string          `json:"domain_sn" doc:"Domain; unique when not empty" example:"expenses"`
+	TemplateID       string          `json:"template_id" doc:"Template of the catalogue; empty: self-built" example:""`
+	Category         string          `json:"category" enum:"1,2,3,4" doc:"1 standard web, 2 single-page, 3 client, 4 backend service" example:"1"`
+	Descr            string          `json:"descr" doc:"Up to 2000 characters" example:"Claims and receipts"`
+	Logo             string          `json:"logo" doc:"Path or URL of the logo" example:""`
+	LoginURL         string          `json:"login_url" doc:"Where its sign-in begins; absolute, http or https" example:"https://expenses.acme.test/login"`
+	RedirectURL      string          `json:"redirect_url" doc:"One or more URLs, joined by commas" example:"https://expenses.acme.test/callback"`
+	LogoutURL        string          `json:"logout_url" doc:"Where its sign-out is; absolute, http or https" example:""`
+	SubAccountPolicy string          `json:"sub_account_policy" enum:"1,0" doc:"1: single sign-on returns sub-account information" example:"0"`
+	ProtocolType     string          `json:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" doc:"How people sign in to it" example:"oidc"`
+	ProtocolProp     protocol.Prop   `json:"protocol_prop" doc:"The settings of the protocol of protocol_type" example:"{\"lifetime_in_seconds\":3600,\"signature_algorithm\":\"RS256\"}"`
+	ConfigProp       ConfigProp      `json:"config_prop" doc:"What people can do at its sign-in" example:"{\"mfa_enabled\":\"0\",\"sso_enabled\":\"1\"}"`
+	SignInProp       SignInProp      `json:"sign_in_prop,omitzero" doc:"How people sign in to it, and out of it"`
+	TemplateParams   TemplateParams  `json:"template_params,omitzero" doc:"What it was made from a template with"`
+	Scopes           []string        `json:"scopes" maxItems:"100" nullable:"false" doc:"The most that its tokens can have"`
+	JWKS             json.RawMessage `json:"jwks,omitempty" doc:"Public keys (RFC 7517) for private_key_jwt"`
+	JWKSURI          string          `json:"jwks_uri,omitempty" doc:"URL of these keys, instead of jwks"`
+	SysExtProps      json.RawMessage `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+	FreeExtProps     json.RawMessage `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 }
 
 // TemplateParams are the version of the template and the values of its parameters.
 type TemplateParams struct {
-	Version string          `json:"version,omitempty"`
-	Params  json.RawMessage `json:"params,omitempty"`
+	Version string          `json:"version,omitempty" doc:"Version of the template" example:"1"`
+	Params  json.RawMessage `json:"params,omitempty" doc:"They must match the template's params_schema"`
 }
 
 // IsZero is for encoding/json.
@@ -79,8 +79,8 @@ func (p TemplateParams) IsZero() bool { return p.Version == "" && len(p.Params) 
 
 // Source is an attached authentication source: a connection of the identity-sources service.
 type Source struct {
-	ConfigID     string `json:"config_id"`
-	ProviderCode string `json:"provider_code"`
+	ConfigID     string `json:"config_id" doc:"The id of the connection" example:"31"`
+	ProviderCode string `json:"provider_code" doc:"The code of the provider" example:"wechat_scan_qr"`
 }
 
 // Doc is an application as read or written.

@@ -15,10 +15,10 @@ import (
 
 // Secret is the public description of a client secret.
 type Secret struct {
-	ID          string     `json:"id"`
-	Hint        string     `json:"hint"`
-	TimeCreated clock.Time `json:"time_created"`
-	TimeExpires clock.Time `json:"time_expires"` // zero: it does not expire
+	ID          string     `json:"id" doc:"Of the secret" example:"1048580"`
+	Hint        string     `json:"hint" doc:"The last characters" example:"…a3f9"`
+	TimeCreated clock.Time `json:"time_created" doc:"When it was made"`
+	TimeExpires clock.Time `json:"time_expires" nullable:"true" doc:"null: it does not expire"`
 }
 
 // Limits of secrets.
@@ -55,9 +55,9 @@ func HashSecret(value string) string {
 
 // Refreshed is the answer to a refresh of the client secrets.
 type Refreshed struct {
-	ClientID       string     `json:"client_id"`
-	ClientSecret   string     `json:"client_secret"`
-	TimeExpiresOld clock.Time `json:"time_expires_old"`
+	ClientID       string     `json:"client_id" doc:"Whose it is" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
+	ClientSecret   string     `json:"client_secret" format:"password" doc:"The new secret; shown once" example:"…"`
+	TimeExpiresOld clock.Time `json:"time_expires_old" doc:"When the former secrets expire"`
 }
 
 // RefreshSecrets adds a new client secret. Earlier ones expire after grace, or sooner if they already had an earlier

@@ -14,16 +14,16 @@ import (
 
 // SignInProp says how people sign in to an application, and out of it. All members are optional; an absent flag is off.
 type SignInProp struct {
-	Consent               string   `json:"consent,omitempty"`
-	Audiences             []string `json:"audiences,omitempty"` // of its access tokens, RFC 8707
-	PostLogoutURLs        []string `json:"post_logout_urls,omitempty"`
-	BackchannelLogoutURL  string   `json:"backchannel_logout_url,omitempty"`
-	FrontchannelLogoutURL string   `json:"frontchannel_logout_url,omitempty"`
-	SLOURL                string   `json:"slo_url,omitempty"`
-	ACSURLs               []string `json:"acs_urls,omitempty"`
-	SPCerts               []string `json:"sp_certs,omitempty"` // PEM
-	SignedRequests        string   `json:"signed_requests,omitempty"`
-	IdPInitiated          string   `json:"idp_initiated,omitempty"`
+	Consent               string   `json:"consent,omitempty" enum:"1,0" doc:"1: people agree to the scopes before it gets them"`
+	Audiences             []string `json:"audiences,omitempty" maxItems:"20" doc:"OIDC: resources (RFC 8707) that its access tokens can be for" example:"[\"https://api.acme.test\"]"`
+	PostLogoutURLs        []string `json:"post_logout_urls,omitempty" maxItems:"20" doc:"OIDC: where people may return to after a logout, besides logout_url" example:"[\"https://expenses.acme.test/bye\"]"`
+	BackchannelLogoutURL  string   `json:"backchannel_logout_url,omitempty" doc:"OIDC: hears of the end of sessions (Back-Channel Logout)" example:"https://expenses.acme.test/backchannel"`
+	FrontchannelLogoutURL string   `json:"frontchannel_logout_url,omitempty" doc:"OIDC: is loaded in a frame at a logout (Front-Channel Logout)"`
+	SLOURL                string   `json:"slo_url,omitempty" doc:"SAML: single logout service"`
+	ACSURLs               []string `json:"acs_urls,omitempty" maxItems:"20" doc:"SAML: further assertion consumer services, besides acs_url"`
+	SPCerts               []string `json:"sp_certs,omitempty" maxItems:"10" doc:"SAML: certificates (PEM) by which its requests are signed"`
+	SignedRequests        string   `json:"signed_requests,omitempty" enum:"1,0" doc:"SAML, 1: requests without a signature are refused"`
+	IdPInitiated          string   `json:"idp_initiated,omitempty" enum:"1,0" doc:"SAML, 1: people may begin at the platform"`
 }
 
 // IsZero is for encoding/json.

@@ -15,12 +15,10 @@ import (
 )
 
 func (a *api) registerAccounts(s *rest.Server) {
-	page := map[string]any{"items": []any{exampleAccount}, "total": 1, "page_num": 1, "page_size": 20}
 	rest.Handle(s, rest.Op{
 		ID: "create-account", Method: http.MethodPost, Path: "/v1/applications/{id}/accounts",
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Create a sub-account", Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount,
-		Response: exampleAccount,
 		Doc: "A user's first sub-account in an application is the default. If `multi_account_enabled` is 1, a " +
 			"later one becomes the default if its `is_default` is 1.",
 	}, a.createAccount)
@@ -28,15 +26,13 @@ func (a *api) registerAccounts(s *rest.Server) {
 		ID: "create-accounts", Method: http.MethodPost, Path: "/v1/batch/applications/{id}/accounts",
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Create sub-accounts", Errors: []apperr.Kind{apperr.AlreadyExists},
-		Doc:      "All or nothing. Each item is handled as by `create-account`.",
-		Request:  map[string]any{"items": []any{exampleNewAccount}},
-		Response: map[string]any{"items": []any{exampleAccount}},
+		Doc:     "All or nothing. Each item is handled as by `create-account`.",
+		Request: map[string]any{"items": []any{exampleNewAccount}},
 	}, a.createAccounts)
 	rest.Handle(s, rest.Op{
 		ID: "list-accounts", Method: http.MethodGet, Path: "/v1/applications/{id}/accounts",
 		Scope:   auth.ApplicationsRead,
 		Summary: "List sub-accounts", Doc: "All filters must match. `keyword` is a part of account or display name.",
-		Response: page,
 	}, a.listAccounts)
 	rest.Handle(s, rest.Op{
 		ID: "query-accounts", Method: http.MethodPost, Path: "/v1/applications/{id}/accounts-query",
@@ -46,11 +42,10 @@ func (a *api) registerAccounts(s *rest.Server) {
 		Doc:     "By conditions on user_id, account, display_name and status; `contains` on account and display_name.",
 		Request: map[string]any{"conditions": []any{map[string]any{"field": "account", "op": "prefix", "value": "li"}},
 			"match": "all"},
-		Response: page,
 	}, a.queryAccounts)
 	rest.Handle(s, rest.Op{
 		ID: "list-accounts-of-user", Method: http.MethodGet, Path: "/v1/accounts", Scope: auth.ApplicationsRead,
-		Summary: "List a user's sub-accounts", Response: page,
+		Summary: "List a user's sub-accounts",
 		Doc: "In all applications. An unknown user has none. `page_sort` by account or display_name sorts within " +
 			"each application.",
 	}, a.listAccountsOfUser)
@@ -61,61 +56,58 @@ func (a *api) registerAccount(s *rest.Server) {
 	const one = "/v1/applications/{app_id}/accounts/{id}"
 	rest.Handle(s, rest.Op{
 		ID: "get-account", Method: http.MethodGet, Path: one, Scope: auth.ApplicationsRead,
-		Summary: "Get a sub-account", Response: exampleAccount,
+		Summary: "Get a sub-account",
 	}, a.getAccount)
 	rest.Handle(s, rest.Op{
 		ID: "replace-account", Method: http.MethodPut, Path: one, Scope: auth.ApplicationsWrite,
 		Summary: "Replace a sub-account",
 		Doc: "Replaces all editable members; an absent `status` or `is_default` stays as it is. The user can't be " +
 			"changed.",
-		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount, Response: exampleAccount,
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount,
 	}, a.replaceAccount)
 	rest.Handle(s, rest.Op{
 		ID: "delete-account", Method: http.MethodDelete, Path: one, Scope: auth.ApplicationsWrite,
-		Summary:  "Delete a sub-account",
-		Doc:      "If it was the default, the user's oldest other sub-account becomes the default.",
-		Response: map[string]any{},
+		Summary: "Delete a sub-account",
+		Doc:     "If it was the default, the user's oldest other sub-account becomes the default.",
 	}, a.deleteAccount)
 	rest.Handle(s, rest.Op{
 		ID: "enable-account", Method: http.MethodPost, Path: one + "/enable", Scope: auth.ApplicationsWrite,
-		Summary:  "Enable a sub-account",
-		Response: map[string]any{},
+		Summary: "Enable a sub-account",
 	}, a.enableAccount)
 	rest.Handle(s, rest.Op{
 		ID: "disable-account", Method: http.MethodPost, Path: one + "/disable", Scope: auth.ApplicationsWrite,
-		Summary:  "Disable a sub-account",
-		Response: map[string]any{},
+		Summary: "Disable a sub-account",
 	}, a.disableAccount)
 }
 
 type createAccountInput struct {
 	rest.ByID
-	Body rest.JSON[AccountInput]
+	Body rest.JSON[rest.Input[account.Account]]
 }
 
-func (a *api) createAccount(ctx context.Context, in *createAccountInput) (rest.Record[Account], error) {
+func (a *api) createAccount(ctx context.Context, in *createAccountInput) (rest.Record[account.Account], error) {
 	var draft account.Account
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[Account]{}, err
+		return rest.Record[account.Account]{}, err
 	}
-	return rest.RecordOf[Account](a.accounts.Create(ctx, in.ID, draft))
+	return rest.RecordOf[account.Account](a.accounts.Create(ctx, in.ID, draft))
 }
 
 type createAccountsInput struct {
 	rest.ByID
 	Body struct {
-		Items []rest.JSON[AccountInput] `json:"items" minItems:"1" maxItems:"1000" nullable:"false" doc:"1…1000 sub-accounts; all or none"`
+		Items []rest.JSON[rest.Input[account.Account]] `json:"items" minItems:"1" maxItems:"1000" nullable:"false" doc:"1…1000 sub-accounts; all or none"`
 	}
 }
 
-func (a *api) createAccounts(ctx context.Context, in *createAccountsInput) (rest.BatchOf[Account], error) {
+func (a *api) createAccounts(ctx context.Context, in *createAccountsInput) (rest.BatchOf[account.Account], error) {
 	drafts := make([]account.Account, len(in.Body.Items))
 	for i, item := range in.Body.Items {
 		if err := item.Into(&drafts[i]); err != nil {
-			return rest.BatchOf[Account]{}, err
+			return rest.BatchOf[account.Account]{}, err
 		}
 	}
-	return rest.BatchFrom[Account](a.accounts.CreateMany(ctx, in.ID, drafts))
+	return rest.BatchFrom[account.Account](a.accounts.CreateMany(ctx, in.ID, drafts))
 }
 
 type listAccountsInput struct {
@@ -128,11 +120,11 @@ type listAccountsInput struct {
 	docstore.Paging
 }
 
-func (a *api) listAccounts(ctx context.Context, in *listAccountsInput) (rest.List[Account], error) {
+func (a *api) listAccounts(ctx context.Context, in *listAccountsInput) (rest.List[account.Account], error) {
 	page, err := a.accounts.List(ctx, in.ID, account.Filter{
 		UserID: in.UserID, Account: in.Account, DisplayName: in.DisplayName, Status: in.Status, Keyword: in.Keyword,
 	}, in.Paging)
-	return rest.ListOf[Account](in.Paging, page, err)
+	return rest.ListOf[account.Account](in.Paging, page, err)
 }
 
 type listAccountsOfUserInput struct {
@@ -140,9 +132,9 @@ type listAccountsOfUserInput struct {
 	docstore.Paging
 }
 
-func (a *api) listAccountsOfUser(ctx context.Context, in *listAccountsOfUserInput) (rest.List[Account], error) {
+func (a *api) listAccountsOfUser(ctx context.Context, in *listAccountsOfUserInput) (rest.List[account.Account], error) {
 	page, err := a.accounts.OfUser(ctx, in.UserID, in.Paging)
-	return rest.ListOf[Account](in.Paging, page, err)
+	return rest.ListOf[account.Account](in.Paging, page, err)
 }
 
 type queryAccountsInput struct {
@@ -184,13 +176,13 @@ func (OneOrMany) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{text, texts}, Description: "A text; for in, a list of up to 200"}
 }
 
-func (a *api) queryAccounts(ctx context.Context, in *queryAccountsInput) (rest.List[Account], error) {
+func (a *api) queryAccounts(ctx context.Context, in *queryAccountsInput) (rest.List[account.Account], error) {
 	conditions := account.Conditions{Any: in.Body.Match == "any"}
 	for _, c := range in.Body.Conditions {
 		conditions.List = append(conditions.List, account.Condition{Field: c.Field, Op: c.Op, Values: c.Value})
 	}
 	page, err := a.accounts.Query(ctx, in.ID, conditions, in.Paging)
-	return rest.ListOf[Account](in.Paging, page, err)
+	return rest.ListOf[account.Account](in.Paging, page, err)
 }
 
 // AccountPath is the path of one sub-account.
@@ -199,21 +191,21 @@ type AccountPath struct {
 	rest.ByID
 }
 
-func (a *api) getAccount(ctx context.Context, in *AccountPath) (rest.Record[Account], error) {
-	return rest.RecordOf[Account](a.accounts.Get(ctx, in.AppID, in.ID))
+func (a *api) getAccount(ctx context.Context, in *AccountPath) (rest.Record[account.Account], error) {
+	return rest.RecordOf[account.Account](a.accounts.Get(ctx, in.AppID, in.ID))
 }
 
 type replaceAccountInput struct {
 	AccountPath
-	Body rest.JSON[AccountInput]
+	Body rest.JSON[rest.Input[account.Account]]
 }
 
-func (a *api) replaceAccount(ctx context.Context, in *replaceAccountInput) (rest.Record[Account], error) {
+func (a *api) replaceAccount(ctx context.Context, in *replaceAccountInput) (rest.Record[account.Account], error) {
 	var draft account.Account
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[Account]{}, err
+		return rest.Record[account.Account]{}, err
 	}
-	return rest.RecordOf[Account](a.accounts.Replace(ctx, in.AppID, in.ID, draft))
+	return rest.RecordOf[account.Account](a.accounts.Replace(ctx, in.AppID, in.ID, draft))
 }
 
 func (a *api) deleteAccount(ctx context.Context, in *AccountPath) (rest.Empty, error) {
@@ -237,6 +229,3 @@ func (a *api) disableAccount(ctx context.Context, in *AccountPath) (rest.Empty, 
 }
 
 var exampleNewAccount = map[string]any{"user_id": "1048601", "account": "liwei", "display_name": "李伟"}
-
-var exampleAccount = json.RawMessage(`{"id":"1048610","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
-	`"app_id":"1048577","user_id":"1048601","account":"liwei","display_name":"李伟","status":"1","is_default":"1","password":"","sys_ext_props":{},"free_ext_props":{}}`)

@@ -10,9 +10,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
+	"github.com/idplatform/idplatform/services/applications/internal/protocol"
 )
 
 func (a *api) registerApplications(s *rest.Server) {
+	rest.DescribedAs[application.ConfigProp, ConfigProp](s)
+	rest.Named[application.Secret](s, "ClientSecret")
+	rest.Named[protocol.Prop](s, "ProtocolProp")
+	rest.Named[protocol.Attribute](s, "ResponseAttribute")
 	rest.Handle(s, rest.Op{
 		ID: "create-application", Method: http.MethodPost, Path: "/v1/applications", Scope: auth.ApplicationsWrite,
 		Summary: "Create an application",
@@ -20,24 +25,18 @@ func (a *api) registerApplications(s *rest.Server) {
 			"`applications:secrets`. With `template_id`, members that are not given come from the template. The " +
 			"caller must have all scopes that it gives.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Fresh: rest.FreshAlways,
-		Request: exampleNewApplication, Response: exampleCreated,
+		Request: exampleNewApplication,
 	}, a.createApplication)
 	rest.Handle(s, rest.Op{
 		ID: "list-applications", Method: http.MethodGet, Path: "/v1/applications", Scope: auth.ApplicationsRead,
-		Summary:  "List applications",
-		Response: map[string]any{"items": []any{exampleApplication}, "total": 1, "page_num": 1, "page_size": 20},
+		Summary: "List applications",
 	}, a.listApplications)
-	rest.Handle(s, rest.Op{
-		ID: "get-application", Method: http.MethodGet, Path: "/v1/applications/{id}", Scope: auth.ApplicationsRead,
-		Summary:  "Get an application",
-		Response: exampleApplication,
-	}, rest.One[Application](a.apps.Get))
 	rest.Handle(s, rest.Op{
 		ID: "find-application", Method: http.MethodGet, Path: "/v1/application", Scope: auth.ApplicationsRead,
 		Summary: "Find an application by its domain",
 		Doc: "`domain` is the host of its login_url, `domain_sn` the member of that name; if both are given, both " +
 			"must match. Of several with the same host it is the oldest.",
-		Errors: []apperr.Kind{apperr.NotFound}, Response: exampleApplication,
+		Errors: []apperr.Kind{apperr.NotFound},
 	}, a.findApplication)
 	rest.Handle(s, rest.Op{
 		ID: "update-application", Method: http.MethodPatch, Path: "/v1/applications/{id}",
@@ -47,23 +46,23 @@ func (a *api) registerApplications(s *rest.Server) {
 			"except those changed since. To change scopes or keys, the caller must have all scopes of the " +
 			"application.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"descr": "Claims and receipts"},
-		Response: exampleApplication,
-	}, rest.Update[Application, ApplicationInput](a.apps.Update))
-	rest.Handle(s, rest.Op{
-		ID: "delete-application", Method: http.MethodDelete, Path: "/v1/applications/{id}",
-		Scope: auth.ApplicationsWrite, Summary: "Delete an application",
+	}, rest.Update[application.Application, ApplicationInput](a.apps.Update))
+	applications := rest.Noun[application.Application, application.Application, docstore.Paging]{
+		Server: s, ID: "application", One: "an application", Path: "/v1/applications",
+		Read: auth.ApplicationsRead, Write: auth.ApplicationsWrite,
+	}
+	applications.Get(rest.Op{}, a.apps.Get)
+	applications.Delete(rest.Op{
 		Doc: "Deletes its protocols, sub-accounts and secrets, too, and ends its tokens. The event " +
 			"`application.deleted` makes the permissions service delete its resources, sets and rules. Refused while " +
 			"other applications' rules grant its global resources or sets.",
-		Errors: []apperr.Kind{apperr.InUse}, Fresh: rest.FreshAlways, Response: map[string]any{"id": "1048577"},
-	}, rest.Delete(a.apps.Delete))
+		Errors: []apperr.Kind{apperr.InUse}, Fresh: rest.FreshAlways,
+	}, a.apps.Delete)
+	applications.Do("enable", rest.Op{}, a.apps.Enable)
+	applications.Do("disable", rest.Op{Doc: "Its tokens end."}, a.apps.Disable)
 }
 
-type createApplicationInput struct {
-	Body rest.JSON[ApplicationInput]
-}
-
-func (a *api) createApplication(ctx context.Context, in *createApplicationInput) (rest.Record[NewApplication], error) {
+func (a *api) createApplication(ctx context.Context, in *rest.Creation[ApplicationInput]) (rest.Record[NewApplication], error) {
 	created, err := a.apps.Create(ctx, seesSecrets(ctx),
 		func(app *application.Application) error { return in.Body.Into(app) })
 	if err != nil {
@@ -89,7 +88,7 @@ type listApplicationsInput struct {
 	docstore.Paging
 }
 
-func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (rest.List[Application], error) {
+func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (rest.List[application.Application], error) {
 	filter := application.Filter{
 		Name: in.Name, Type: in.Type, Status: in.Status, Category: in.Category, Keyword: in.Keyword,
 	}
@@ -97,10 +96,10 @@ func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (
 	var faults apperr.Faults
 	filter.IDs = in.ReadIDs(&faults)
 	if err := faults.Err(); err != nil {
-		return rest.List[Application]{}, err
+		return rest.List[application.Application]{}, err
 	}
 	page, err := a.apps.List(ctx, filter, in.Paging)
-	return rest.ListOf[Application](in.Paging, page, err)
+	return rest.ListOf[application.Application](in.Paging, page, err)
 }
 
 type findApplicationInput struct {
@@ -108,8 +107,8 @@ type findApplicationInput struct {
 	DomainSN string `query:"domain_sn" maxLength:"253" example:"expenses"`
 }
 
-func (a *api) findApplication(ctx context.Context, in *findApplicationInput) (rest.Record[Application], error) {
-	return rest.RecordOf[Application](a.apps.ByDomain(ctx, in.Domain, in.DomainSN))
+func (a *api) findApplication(ctx context.Context, in *findApplicationInput) (rest.Record[application.Application], error) {
+	return rest.RecordOf[application.Application](a.apps.ByDomain(ctx, in.Domain, in.DomainSN))
 }
 
 func (a *api) registerBatch(s *rest.Server) {
@@ -118,8 +117,7 @@ func (a *api) registerBatch(s *rest.Server) {
 		Scope: auth.ApplicationsWrite, Summary: "Create applications",
 		Doc:    "All or nothing. Each item is handled as by `create-application`.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Fresh: rest.FreshAlways,
-		Request:  map[string]any{"items": []any{exampleNewApplication}},
-		Response: map[string]any{"items": []any{exampleCreated}},
+		Request: map[string]any{"items": []any{exampleNewApplication}},
 	}, a.createApplications)
 }
 
@@ -137,4 +135,9 @@ func (a *api) createApplications(
 		edits[i] = func(app *application.Application) error { return item.Into(app) }
 	}
 	return rest.BatchFrom[NewApplication](a.apps.CreateMany(ctx, seesSecrets(ctx), edits))
+}
+
+var exampleNewApplication = map[string]any{
+	"name": "Expenses", "category": "1", "login_url": "https://expenses.acme.test/login",
+	"redirect_url": "https://expenses.acme.test/callback",
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
 func (a *api) registerLogos(s *rest.Server) {
@@ -17,7 +18,7 @@ func (a *api) registerLogos(s *rest.Server) {
 			"a multipart form. Metadata is removed. The member `logo` is then the path of the picture; a PATCH of " +
 			"that member deletes the picture.",
 		Consumes: rest.UploadedImages,
-		Errors:   []apperr.Kind{apperr.TooLarge, apperr.UnsupportedMediaType}, Response: exampleApplication,
+		Errors:   []apperr.Kind{apperr.TooLarge, apperr.UnsupportedMediaType},
 	}, a.putLogo)
 	rest.Handle(s, rest.Op{
 		ID: "get-logo", Method: http.MethodGet, Path: "/v1/applications/{id}/logo", Scope: auth.ApplicationsRead,
@@ -31,12 +32,12 @@ type putLogoInput struct {
 	rest.Upload
 }
 
-func (a *api) putLogo(ctx context.Context, in *putLogoInput) (rest.Record[Application], error) {
+func (a *api) putLogo(ctx context.Context, in *putLogoInput) (rest.Record[application.Application], error) {
 	raw, err := in.Image()
 	if err != nil {
-		return rest.Record[Application]{}, err
+		return rest.Record[application.Application]{}, err
 	}
-	return rest.RecordOf[Application](a.apps.SetLogo(ctx, in.ID, raw))
+	return rest.RecordOf[application.Application](a.apps.SetLogo(ctx, in.ID, raw))
 }
 
 type getLogoInput struct {

@@ -15,11 +15,11 @@ func (a *api) registerProtocols(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-protocols", Method: http.MethodGet, Path: "/v1/applications/{id}/protocols",
 		Scope:   auth.ApplicationsRead,
-		Summary: "List an application's protocols", Response: []any{exampleProtocol},
+		Summary: "List an application's protocols",
 	}, a.listProtocols)
 	rest.Handle(s, rest.Op{
 		ID: "get-protocol", Method: http.MethodGet, Path: one, Record: "protocol_type", Scope: auth.ApplicationsRead,
-		Summary: "Get a protocol", Doc: "404 if it was never set up.", Response: exampleProtocol,
+		Summary: "Get a protocol", Doc: "404 if it was never set up.",
 	}, a.getProtocol)
 	rest.Handle(s, rest.Op{
 		ID: "put-protocol", Method: http.MethodPut, Path: one, Record: "protocol_type", Scope: auth.ApplicationsWrite,
@@ -28,20 +28,18 @@ func (a *api) registerProtocols(s *rest.Server) {
 			"are also its `protocol_prop`.",
 		Request: map[string]any{"protocol_prop": map[string]any{
 			"acs_url": "https://expenses.acme.test/saml/acs", "sp_entity": "https://expenses.acme.test",
-		}}, Response: map[string]any{},
+		}},
 	}, a.putProtocol)
 	rest.Handle(s, rest.Op{
 		ID: "enable-protocol", Method: http.MethodPost, Path: one + "/enable", Record: "protocol_type",
-		Scope:    auth.ApplicationsWrite,
-		Summary:  "Enable a protocol",
-		Doc:      "saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url.",
-		Response: exampleProtocol,
+		Scope:   auth.ApplicationsWrite,
+		Summary: "Enable a protocol",
+		Doc:     "saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url.",
 	}, a.enableProtocol)
 	rest.Handle(s, rest.Op{
 		ID: "disable-protocol", Method: http.MethodPost, Path: one + "/disable", Record: "protocol_type",
-		Scope:    auth.ApplicationsWrite,
-		Summary:  "Disable a protocol",
-		Response: map[string]any{},
+		Scope:   auth.ApplicationsWrite,
+		Summary: "Disable a protocol",
 	}, a.disableProtocol)
 	rest.Handle(s, rest.Op{
 		ID: "reset-protocol-secret", Method: http.MethodPost, Path: one + "/secret", Record: "protocol_type",
@@ -59,9 +57,9 @@ type listProtocolsInput struct {
 	Status string `query:"status" enum:"1,0" doc:"1 enabled, 0 disabled"`
 }
 
-func (a *api) listProtocols(ctx context.Context, in *listProtocolsInput) ([]rest.Raw[Protocol], error) {
+func (a *api) listProtocols(ctx context.Context, in *listProtocolsInput) ([]rest.Raw[protocol.Protocol], error) {
 	docs, err := a.apps.Protocols(ctx, in.ID, in.Status)
-	return rest.RawOf[Protocol](docs, err)
+	return rest.RawOf[protocol.Protocol](docs, err)
 }
 
 // ProtocolPath is the path of one protocol.
@@ -70,8 +68,8 @@ type ProtocolPath struct {
 	Type  string `path:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" example:"saml"`
 }
 
-func (a *api) getProtocol(ctx context.Context, in *ProtocolPath) (rest.Record[Protocol], error) {
-	return rest.RecordOf[Protocol](a.apps.Protocol(ctx, in.AppID, in.Type))
+func (a *api) getProtocol(ctx context.Context, in *ProtocolPath) (rest.Record[protocol.Protocol], error) {
+	return rest.RecordOf[protocol.Protocol](a.apps.Protocol(ctx, in.AppID, in.Type))
 }
 
 type putProtocolInput struct {
@@ -89,8 +87,8 @@ func (a *api) putProtocol(ctx context.Context, in *putProtocolInput) (rest.Empty
 	return rest.Empty{}, a.apps.SetProtocol(ctx, in.AppID, in.Type, body.Prop)
 }
 
-func (a *api) enableProtocol(ctx context.Context, in *ProtocolPath) (rest.Record[Protocol], error) {
-	return rest.RecordOf[Protocol](a.apps.EnableProtocol(ctx, in.AppID, in.Type))
+func (a *api) enableProtocol(ctx context.Context, in *ProtocolPath) (rest.Record[protocol.Protocol], error) {
+	return rest.RecordOf[protocol.Protocol](a.apps.EnableProtocol(ctx, in.AppID, in.Type))
 }
 
 func (a *api) disableProtocol(ctx context.Context, in *ProtocolPath) (rest.Empty, error) {

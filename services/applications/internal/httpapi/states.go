@@ -11,16 +11,6 @@ import (
 )
 
 func (a *api) registerStates(s *rest.Server) {
-	rest.Handle(s, rest.Op{
-		ID: "enable-application", Method: http.MethodPost, Path: "/v1/applications/{id}/enable",
-		Scope:   auth.ApplicationsWrite,
-		Summary: "Enable an application", Response: exampleApplication,
-	}, rest.One[Application](a.apps.Enable))
-	rest.Handle(s, rest.Op{
-		ID: "disable-application", Method: http.MethodPost, Path: "/v1/applications/{id}/disable",
-		Scope:   auth.ApplicationsWrite,
-		Summary: "Disable an application", Doc: "Its tokens end.", Response: exampleApplication,
-	}, rest.One[Application](a.apps.Disable))
 	for _, op := range []struct {
 		id, path, summary, doc string
 		do                     func(context.Context, string) error
@@ -38,7 +28,7 @@ func (a *api) registerStates(s *rest.Server) {
 	} {
 		rest.Handle(s, rest.Op{
 			ID: op.id, Method: http.MethodPost, Path: "/v1/applications/{id}/" + op.path, Scope: auth.ApplicationsWrite,
-			Summary: op.summary, Doc: op.doc, Errors: op.errors, Response: map[string]any{},
+			Summary: op.summary, Doc: op.doc, Errors: op.errors,
 		}, func(ctx context.Context, in *rest.ByID) (rest.Empty, error) { return rest.Empty{}, op.do(ctx, in.ID) })
 	}
 }
@@ -56,13 +46,12 @@ func (a *api) registerConfigs(s *rest.Server) {
 		ID: "get-application-configuration", Method: http.MethodGet, Path: "/v1/applications/{id}/configs",
 		Scope:   auth.ApplicationsRead,
 		Summary: "Get an application's configuration", Doc: "`config_prop` alone, with the application's ETag.",
-		Response: exampleConfig,
 	}, a.getConfig)
 	rest.Handle(s, rest.Op{
 		ID: "update-application-configuration", Method: http.MethodPatch, Path: "/v1/applications/{id}/configs",
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Change an application's configuration", Doc: "JSON merge patch (RFC 7396) of `config_prop`.",
-		Request: map[string]any{"default_login_method": "pwd"}, Response: exampleConfig,
+		Request: map[string]any{"default_login_method": "pwd"},
 	}, a.updateConfig)
 }
 

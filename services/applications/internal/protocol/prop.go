@@ -11,24 +11,24 @@ import (
 
 // Prop are the settings of a protocol. All are optional.
 type Prop struct {
-	ACSURL               string      `json:"acs_url,omitempty"`
-	SPEntity             string      `json:"sp_entity,omitempty"`
-	ResponseAttr         []Attribute `json:"response_attr,omitempty"`
-	DigestAlgorithm      string      `json:"digest_algorithm,omitempty"`
-	LifetimeInSeconds    float64     `json:"lifetime_in_seconds,omitempty"`
-	SignatureAlgorithm   string      `json:"signature_algorithm,omitempty"`
-	NameIdentifierFormat string      `json:"name_identifier_format,omitempty"`
-	AuthnContextClassRef string      `json:"authn_context_class_ref,omitempty"`
-	SigningKey           secret.Text `json:"saml_response_signing_key,omitzero"`
-	SigningCert          string      `json:"saml_response_signing_cert,omitempty"`
-	Fingerprint          string      `json:"saml_response_signing_cert_fingerprint,omitempty"`
+	ACSURL               string      `json:"acs_url,omitempty" doc:"SAML: assertion consumer service" example:"https://expenses.acme.test/saml/acs"`
+	SPEntity             string      `json:"sp_entity,omitempty" doc:"SAML: entity id of the service provider" example:"https://expenses.acme.test"`
+	ResponseAttr         []Attribute `json:"response_attr,omitempty" doc:"SAML: attributes of the response"`
+	DigestAlgorithm      string      `json:"digest_algorithm,omitempty" doc:"Identifier of XML Signature, not with SHA-1" example:"http://www.w3.org/2001/04/xmlenc#sha256"`
+	LifetimeInSeconds    float64     `json:"lifetime_in_seconds,omitempty" minimum:"1" maximum:"86400" doc:"How long an assertion holds" example:"3600"`
+	SignatureAlgorithm   string      `json:"signature_algorithm,omitempty" doc:"Identifier of XML Signature; for oidc and oauth2, of JWS" example:"RS256"`
+	NameIdentifierFormat string      `json:"name_identifier_format,omitempty" doc:"SAML: a URI"`
+	AuthnContextClassRef string      `json:"authn_context_class_ref,omitempty" doc:"SAML: a URI"`
+	SigningKey           secret.Text `json:"saml_response_signing_key,omitzero" doc:"PEM; reads as ******, which keeps it when written back" example:"******"`
+	SigningCert          string      `json:"saml_response_signing_cert,omitempty" doc:"PEM"`
+	Fingerprint          string      `json:"saml_response_signing_cert_fingerprint,omitempty" doc:"SHA-256; computed, and checked if given"`
 }
 
 // Attribute is an attribute of the user in a SAML response.
 type Attribute struct {
-	Value      string `json:"value,omitempty"`
-	Attribute  string `json:"attribute,omitempty"`
-	NameFormat string `json:"nameFormat,omitempty"`
+	Value      string `json:"value,omitempty" doc:"The member of the user" example:"email"`
+	Attribute  string `json:"attribute,omitempty" doc:"The attribute's name" example:"mail"`
+	NameFormat string `json:"nameFormat,omitempty" doc:"SAML: NameFormat of the attribute" example:"urn:oasis:names:tc:SAML:2.0:attrname-format:basic"`
 }
 
 // Limits of members: characters, members of a list, seconds.

@@ -21,16 +21,14 @@ import (
 
 // Template is a product that applications can be created from.
 type Template struct {
-	TemplateID   string `json:"template_id"`
-	Name         string `json:"name"`
-	Version      string `json:"version"`
-	ProtocolType string `json:"protocol_type"`
-	Category     string `json:"category"`
-	Logo         string `json:"logo"` // a monogram unless the file has one
-	// ParamsSchema is the JSON Schema (2020-12) of template_params.params.
-	ParamsSchema json.RawMessage `json:"params_schema"`
-	// Defaults are members of an application. {name} in a text stands for the parameter of that name.
-	Defaults json.RawMessage `json:"defaults"`
+	TemplateID   string          `json:"template_id" doc:"Its code" example:"gitlab"`
+	Name         string          `json:"name" doc:"Of the product" example:"GitLab"`
+	Version      string          `json:"version" doc:"Grows when the template changes" example:"1"`
+	ProtocolType string          `json:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" doc:"How the product takes sign-ins" example:"saml"`
+	Category     string          `json:"category" enum:"1,2,3,4" doc:"Of the applications made from it" example:"1"`
+	Logo         string          `json:"logo" doc:"A data URI of its initials: real logos are trademarks" example:"data:image/svg+xml,%3Csvg…"`
+	ParamsSchema json.RawMessage `json:"params_schema" doc:"JSON Schema (2020-12) of template_params.params" example:"{\"type\":\"object\"}"`
+	Defaults     json.RawMessage `json:"defaults" doc:"Members of an application; {name} stands for the parameter of that name" example:"{\"login_url\":\"{base_url}/users/sign_in\"}"`
 
 	schema *schema.Schema
 }
