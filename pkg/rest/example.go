@@ -13,12 +13,19 @@ func exampleOf(r huma.Registry, s *huma.Schema, given any) any {
 	if given != nil && !(reflect.ValueOf(given).Kind() == reflect.Slice && reflect.ValueOf(given).IsNil()) {
 		return given
 	}
-	return madeExample(r, s)
+	return example{r, nil}.of(s)
 }
 
-func madeExample(r huma.Registry, s *huma.Schema) any {
+// example makes an example of a schema. inside are the schemas that it is inside of, which may have lists of themselves.
+type example struct {
+	schemas huma.Registry
+	inside  []string
+}
+
+func (e example) of(s *huma.Schema) any {
 	if s.Ref != "" && len(s.Examples) == 0 {
-		s = r.SchemaFromRef(s.Ref)
+		e.inside = append(slices.Clip(e.inside), s.Ref)
+		s = e.schemas.SchemaFromRef(s.Ref)
 	}
 	switch {
 	case len(s.Examples) > 0:
@@ -32,16 +39,10 @@ func madeExample(r huma.Registry, s *huma.Schema) any {
 	}
 	switch s.Type {
 	case huma.TypeObject:
-		members := map[string]any{}
-		for name, member := range s.Properties {
-			if slices.Contains(s.Required, name) || len(member.Examples) > 0 && !member.ReadOnly {
-				members[name] = madeExample(r, member)
-			}
-		}
-		return members
+		return e.object(s)
 	case huma.TypeArray:
-		if item := madeExample(r, s.Items); s.Items.Ref != "" || len(s.Items.Examples) > 0 {
-			return []any{item}
+		if s.Items.Ref != "" && !slices.Contains(e.inside, s.Items.Ref) || len(s.Items.Examples) > 0 {
+			return []any{e.of(s.Items)}
 		}
 		return []any{}
 	case huma.TypeInteger, huma.TypeNumber:
@@ -56,4 +57,15 @@ func madeExample(r huma.Registry, s *huma.Schema) any {
 		return "2026-01-31T09:30:00.000Z"
 	}
 	return ""
+}
+
+// object has the members that are required, and those that have an example, unless they are read-only.
+func (e example) object(s *huma.Schema) any {
+	members := map[string]any{}
+	for name, member := range s.Properties {
+		if slices.Contains(s.Required, name) || len(member.Examples) > 0 && !member.ReadOnly {
+			members[name] = e.of(member)
+		}
+	}
+	return members
 }

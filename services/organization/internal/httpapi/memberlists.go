@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -16,9 +15,8 @@ import (
 func (a *api) registerMemberLists(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-tree-users", Method: http.MethodGet, Path: "/v1/tree-users", Scope: auth.OrganizationRead,
-		Summary:  "List a user's memberships",
-		Doc:      "In all trees, including those that follow from the conditions of dynamic nodes.",
-		Response: []any{exampleMembership},
+		Summary: "List a user's memberships",
+		Doc:     "In all trees, including those that follow from the conditions of dynamic nodes.",
 	}, a.listOfUser)
 	rest.Handle(s, rest.Op{
 		ID: "list-tree-node-users", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/users",
@@ -28,8 +26,7 @@ func (a *api) registerMemberLists(s *rest.Server) {
 			"users have more than 10,000 memberships there beside their primary ones, 10,000 memberships are " +
 			"counted. If many users of a large node match the `keyword`, `total` is the number up to this page, and " +
 			"pages may have fewer items than `page_size`.",
-		Errors: []apperr.Kind{apperr.Unavailable}, Response: map[string]any{"items": []any{exampleNodeUser}, "total": 1,
-			"page_num": 1, "page_size": 20},
+		Errors: []apperr.Kind{apperr.Unavailable},
 	}, a.listOfNode)
 }
 
@@ -63,6 +60,3 @@ func (a *api) listOfNode(ctx context.Context, in *listOfNodeInput) (rest.List[Tr
 	}
 	return list, nil
 }
-
-var exampleNodeUser = json.RawMessage(strings.TrimSuffix(string(exampleMembership), "}") +
-	`,"nodes":[{"id":"1048650","node_id":"1048579","node_name":"平台组","role":"member","title":"架构师","is_primary":"1","dynamic":false}]}`)

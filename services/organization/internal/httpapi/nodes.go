@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -13,6 +12,16 @@ import (
 )
 
 func (a *api) registerNodes(s *rest.Server) {
+	nodes := rest.Noun[tree.Node, tree.Node, tree.Filter]{
+		Server: s, Schema: "TreeNode", ID: "tree-node", One: "a tree node", Many: "tree nodes",
+		Path: "/v1/tree-nodes", Read: auth.OrganizationRead, Write: auth.OrganizationWrite,
+	}
+	nodes.Get(rest.Op{}, a.trees.Get)
+	nodes.List(rest.Op{
+		Summary: "List and search tree nodes",
+		Doc: "Without `parent_id` the whole tree with its root. With it the children of that node; with `recursive` " +
+			"all nodes below it; with `depth` as many levels below it.",
+	}, a.trees.List)
 	rest.Handle(s, rest.Op{
 		ID: "create-tree-node", Method: http.MethodPost, Path: "/v1/tree-nodes", Scope: auth.OrganizationWrite,
 		Summary: "Add a tree node",
@@ -20,7 +29,6 @@ func (a *api) registerNodes(s *rest.Server) {
 			"With `is_pointer` 1 the node stands for the node `pointer_id`, of any tree. With `is_dynamic` 1 its " +
 			"members are the users who meet `condition`, a CEL expression over `user`, the user record.",
 		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: exampleNewNode,
-		Response: exampleNode,
 	}, a.createNode)
 	rest.Handle(s, rest.Op{
 		ID: "create-tree-nodes", Method: http.MethodPost, Path: "/v1/batch/tree-nodes", Scope: auth.OrganizationWrite,
@@ -31,28 +39,21 @@ func (a *api) registerNodes(s *rest.Server) {
 		Request: map[string]any{"object_code": "company",
 			"items": []any{map[string]any{"name": "R&D", "parent_id": "", "ref": "a"},
 				map[string]any{"name": "平台组", "parent_ref": "a"}}},
-		Response: map[string]any{"items": []any{exampleNode}},
 	}, a.createNodes)
-	rest.Handle(s, rest.Op{
-		ID: "get-tree-node", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationRead,
-		Summary:  "Get a tree node",
-		Response: exampleNode,
-	}, rest.One[TreeNode](a.trees.Get))
 	rest.Handle(s, rest.Op{
 		ID: "update-tree-node", Method: http.MethodPatch, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationWrite,
 		Summary: "Change or move a tree node",
 		Doc: "JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all " +
 			"nodes below it, at most 50,000.",
 		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState},
-		Request: map[string]any{"parent_id": "1048580"}, Response: exampleNode,
-	}, rest.Update[TreeNode, TreeNodeInput](a.trees.Update))
+		Request: map[string]any{"parent_id": "1048580"},
+	}, rest.Update[tree.Node, TreeNodeInput](a.trees.Update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-tree-node", Method: http.MethodDelete, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationWrite,
 		Summary: "Delete a tree node",
 		Doc: "Its memberships and associations end. Refused while it has children, while pointers lead to it, " +
 			"and for a root.",
-		Errors:   []apperr.Kind{apperr.HasChildren, apperr.InUse, apperr.InvalidState, apperr.Unavailable},
-		Response: map[string]any{"id": "1048579"},
+		Errors: []apperr.Kind{apperr.HasChildren, apperr.InUse, apperr.InvalidState, apperr.Unavailable},
 	}, a.deleteNode)
 }
 
@@ -64,18 +65,17 @@ func (a *api) registerNodeActions(s *rest.Server) {
 		rest.Handle(s, rest.Op{
 			ID: op.word + "-tree-node", Method: http.MethodPost, Path: "/v1/tree-nodes/{id}/" + op.word,
 			Scope: auth.OrganizationWrite, Summary: op.summary,
-			Doc: "With `recursive` also all nodes below it, at most 50,000.", Response: exampleNode,
-		}, func(ctx context.Context, in *statusInput) (rest.Record[TreeNode], error) {
+			Doc: "With `recursive` also all nodes below it, at most 50,000.",
+		}, func(ctx context.Context, in *statusInput) (rest.Record[tree.Node], error) {
 			doc, err := a.trees.SetStatus(ctx, in.ID, op.enabled, in.Recursive.Or(false))
-			return rest.RecordOf[TreeNode](doc, err)
+			return rest.RecordOf[tree.Node](doc, err)
 		})
 	}
 	rest.Handle(s, rest.Op{
 		ID: "check-tree-nodes", Method: http.MethodPost, Path: "/v1/batch/tree-nodes-check",
 		Scope: auth.OrganizationRead, Summary: "Find tree nodes by id, code or arn",
-		Doc:      "The answer has a member for each given name: the node, or null. A code is `object_code/code`.",
-		Request:  map[string]any{"type": "code", "ids": []string{"company/platform"}},
-		Response: map[string]any{"company/platform": exampleNode},
+		Doc:     "The answer has a member for each given name: the node, or null. A code is `object_code/code`.",
+		Request: map[string]any{"type": "code", "ids": []string{"company/platform"}},
 	}, a.checkNodes)
 }
 
@@ -96,12 +96,12 @@ type createNodeInput struct {
 	Body rest.JSON[NewTreeNode]
 }
 
-func (a *api) createNode(ctx context.Context, in *createNodeInput) (rest.Record[TreeNode], error) {
+func (a *api) createNode(ctx context.Context, in *createNodeInput) (rest.Record[tree.Node], error) {
 	var body newNode
 	if err := in.Body.Into(&body); err != nil {
-		return rest.Record[TreeNode]{}, err
+		return rest.Record[tree.Node]{}, err
 	}
-	return rest.RecordOf[TreeNode](a.trees.Create(ctx, body.ObjectCode, body.draft()))
+	return rest.RecordOf[tree.Node](a.trees.Create(ctx, body.ObjectCode, body.draft()))
 }
 
 type createNodesInput struct {
@@ -145,16 +145,16 @@ type checkNodesInput struct {
 	}
 }
 
-func (a *api) checkNodes(ctx context.Context, in *checkNodesInput) (map[string]*rest.Raw[TreeNode], error) {
+func (a *api) checkNodes(ctx context.Context, in *checkNodesInput) (map[string]*rest.Raw[tree.Node], error) {
 	found, err := a.trees.Check(ctx, tree.Reference(in.Body.Type), in.Body.IDs)
 	if err != nil {
 		return nil, err
 	}
-	answer := make(map[string]*rest.Raw[TreeNode], len(in.Body.IDs))
+	answer := make(map[string]*rest.Raw[tree.Node], len(in.Body.IDs))
 	for _, name := range in.Body.IDs {
 		answer[name] = nil
 		if doc, ok := found[name]; ok {
-			raw, err := rest.RawOf[TreeNode]([]docstore.Doc[tree.Node]{doc}, nil)
+			raw, err := rest.RawOf[tree.Node]([]docstore.Doc[tree.Node]{doc}, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -165,9 +165,3 @@ func (a *api) checkNodes(ctx context.Context, in *checkNodesInput) (map[string]*
 }
 
 var exampleNewNode = map[string]any{"object_code": "company", "name": "平台组", "parent_id": "", "code": "platform"}
-
-var exampleNode = json.RawMessage(
-	`{"id":"1048579","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
-		`"object_code":"company","code":"platform","name":"平台组","description":"","tag":"","status":"1","seq":0,"perm_namespace_arn":"","is_pointer":"0","pointer_id":"",` +
-		`"is_dynamic":"0","condition":"","sys_ext_props":{},"free_ext_props":{},"parent_id":"1048578","arn":"arn:idp:acme:org:company:1048579","operator_id":"admin",` +
-		`"path":["1048578","1048579"],"depth":1,"child_count":0,"member_count":0}`)

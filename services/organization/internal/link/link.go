@@ -19,10 +19,10 @@ type Association struct {
 
 // Draft is an association to create.
 type Draft struct {
-	SourceNodeID string `json:"source_node_id"`
-	TargetNodeID string `json:"target_node_id"`
-	Type         string `json:"type"` // the meaning of the link, chosen by the client
-	Description  string `json:"description"`
+	SourceNodeID string `json:"source_node_id" required:"true" doc:"The node that it begins at" example:"1048700"`
+	TargetNodeID string `json:"target_node_id" required:"true" doc:"Of another tree" example:"1048579"`
+	Type         string `json:"type" doc:"What one is to the other, up to 64 characters" example:"owner"`
+	Description  string `json:"description" doc:"Up to 2000 characters" example:""`
 }
 
 // Doc is an association as read or written.
@@ -129,8 +129,11 @@ func (s *Links) Get(ctx context.Context, id string) (Doc, error) { return links.
 
 // Filter selects associations. The zero Filter selects all.
 type Filter struct {
-	Node                 string // at either end
-	Source, Target, Type string
+	Node   string `query:"node_id" maxLength:"64" doc:"Source or target"`
+	Source string `query:"source_node_id" maxLength:"64"`
+	Target string `query:"target_node_id" maxLength:"64"`
+	Type   string `query:"type" maxLength:"64" doc:"The exact type" example:"owner"`
+	docstore.Paging
 }
 
 func (f Filter) where() docstore.Filter {
@@ -147,14 +150,13 @@ func (f Filter) where() docstore.Filter {
 }
 
 // List returns a page of associations. The error is apperr.InvalidParameters (paging).
-func (s *Links) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Association], error) {
-	return links.List(ctx, s.Store, f.where(), p)
+func (s *Links) List(ctx context.Context, f Filter) (docstore.Page[Association], error) {
+	return links.List(ctx, s.Store, f.where(), f.Paging)
 }
 
 // Remove ends one association. The error is apperr.NotFound or VersionMismatch.
-func (s *Links) Remove(ctx context.Context, id string) error {
-	_, err := links.Remove(ctx, s.Store, id, nil)
-	return err
+func (s *Links) Remove(ctx context.Context, id string) (docstore.Deleted, error) {
+	return links.Remove(ctx, s.Store, id, nil)
 }
 
 // RemoveMany ends those of the associations that exist, all or nothing, and returns their number.

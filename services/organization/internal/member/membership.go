@@ -18,19 +18,19 @@ import (
 // the events.
 type Membership struct {
 	docstore.Meta
-	ObjectCode string `json:"object_code"`
-	NodeID     string `json:"node_id"`
-	UserID     string `json:"user_id"`
+	ObjectCode string `json:"object_code" readOnly:"true" doc:"The tree of the node" example:"company"`
+	NodeID     string `json:"node_id" doc:"The node" example:"1048579"`
+	UserID     string `json:"user_id" doc:"The user" example:"1048601"`
 	Profile
-	Dynamic bool `json:"dynamic"` // made by the node's condition; it cannot be changed
+	Dynamic bool `json:"dynamic" readOnly:"true" doc:"Follows from the node's condition" example:"false"`
 }
 
 // Profile holds the members that add and update may set.
 type Profile struct {
-	IsPrimary string `json:"is_primary"` // set for one of the user's memberships in a tree; never for dynamic ones
-	Title     string `json:"title"`
-	Role      string `json:"role"`
-	Seq       int64  `json:"seq"`
+	IsPrimary string `json:"is_primary" enum:"1,0" doc:"1: the user's primary membership in this tree; the first one, until another is made primary" example:"1"`
+	Title     string `json:"title" doc:"What the user is there, up to 128 characters" example:"架构师"`
+	Role      string `json:"role" doc:"member, leader, or any other 1…64 letters, digits, spaces or . _ -; member if absent" example:"member"`
+	Seq       int64  `json:"seq" doc:"Orders the members of a node" example:"0"`
 }
 
 // Doc is a membership as read or written.

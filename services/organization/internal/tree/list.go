@@ -19,14 +19,15 @@ const MaxNested = 10_000
 
 // Filter selects nodes of one tree.
 type Filter struct {
-	ObjectCode string
-	ParentID   string // "" means the whole tree, with its root
-	Recursive  bool   // also the nodes further below ParentID, not only its children
-	Depth      int    // at most this many levels below ParentID, or the root; 0 means as Recursive says
-	Code       string
-	Name       string // a part of the name
-	Status     string
-	Tag        string
+	ObjectCode string        `query:"object_code" required:"true" minLength:"1" maxLength:"128" doc:"The code of the tree's core object" example:"company"`
+	ParentID   string        `query:"parent_id" maxLength:"64" doc:"Only nodes below this one"`
+	Recursive  docstore.Flag `query:"recursive" doc:"With parent_id: all nodes below it, not only its children"`
+	Depth      int           `query:"depth" minimum:"1" maximum:"64" doc:"At most this many levels below parent_id, or below the root"`
+	Code       string        `query:"code" maxLength:"256" doc:"The exact code"`
+	Name       string        `query:"name" maxLength:"256" doc:"A part of the name; case and width are ignored" example:"平台"`
+	Status     string        `query:"status" enum:"1,0"`
+	Tag        string        `query:"tag" maxLength:"64" doc:"The exact tag"`
+	docstore.Paging
 }
 
 // selection is a Filter whose tree has been found.
@@ -38,12 +39,12 @@ type selection struct {
 
 // List returns a page of nodes. The error is apperr.NotFound (no such tree, or no such parent in it) or
 // InvalidParameters (paging).
-func (s *Trees) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Node], error) {
+func (s *Trees) List(ctx context.Context, f Filter) (docstore.Page[Node], error) {
 	selected, err := s.selected(ctx, f)
 	if err != nil {
 		return docstore.Page[Node]{}, err
 	}
-	return s.page(ctx, selected, p)
+	return s.page(ctx, selected, f.Paging)
 }
 
 // ListBelow returns a page of the nodes below one, at most depth levels deep if depth is not 0. The error is
@@ -71,7 +72,7 @@ func (s *Trees) selected(ctx context.Context, f Filter) (selection, error) {
 		if parent.ObjectCode != f.ObjectCode {
 			return selection{}, apperr.Missing("tree node")
 		}
-		selected = below(parent, f.Depth, f.Recursive)
+		selected = below(parent, f.Depth, f.Recursive.Or(false))
 	} else if f.Depth > 0 {
 		selected = selection{Filter: docstore.And(selected.Filter,
 			docstore.Until(byDepth, docstore.Number(int64(f.Depth)+1))), total: -1}

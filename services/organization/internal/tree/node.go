@@ -19,32 +19,32 @@ import (
 // Node is a tree node. It has the same JSON form in the API, in events and in the store.
 type Node struct {
 	docstore.Meta
-	ObjectCode string `json:"object_code"`
+	ObjectCode string `json:"object_code" doc:"The code of the tree's core object" example:"company"`
 	Profile
-	ParentID    string   `json:"parent_id"` // "" for a root
-	ARN         string   `json:"arn"`
-	OperatorID  string   `json:"operator_id"` // who last changed the node
-	Path        []string `json:"path"`        // ids, from the root to the node itself
-	Depth       int      `json:"depth"`       // 0 for a root
-	ChildCount  int64    `json:"child_count"`
-	MemberCount int64    `json:"member_count"` // members of the node itself, including dynamic ones
+	ParentID    string   `json:"parent_id" doc:"Empty for a root" example:"1048578"`
+	ARN         string   `json:"arn" readOnly:"true" doc:"Its name in policies, with tenant, tree and id" example:"arn:idp:acme:org:company:1048577"`
+	OperatorID  string   `json:"operator_id" readOnly:"true" doc:"Who changed the node last" example:"admin"`
+	Path        []string `json:"path" readOnly:"true" nullable:"false" doc:"Ids from the root to the node itself" example:"[\"1048578\",\"1048577\"]"`
+	Depth       int      `json:"depth" readOnly:"true" doc:"0 for a root" example:"1"`
+	ChildCount  int64    `json:"child_count" readOnly:"true" doc:"Nodes right below it" example:"0"`
+	MemberCount int64    `json:"member_count" readOnly:"true" doc:"Members of the node itself, without those of nodes below" example:"0"`
 }
 
 // Profile holds the members that create and update may set.
 type Profile struct {
-	Code             string          `json:"code"`
-	Name             string          `json:"name"`
-	Description      string          `json:"description"`
-	Tag              string          `json:"tag"`
-	Status           string          `json:"status"`
-	Seq              int64           `json:"seq"`
-	PermNamespaceARN string          `json:"perm_namespace_arn"`
-	IsPointer        string          `json:"is_pointer"`
-	PointerID        string          `json:"pointer_id"`
-	IsDynamic        string          `json:"is_dynamic"`
-	Condition        string          `json:"condition"`
-	SysExtProps      json.RawMessage `json:"sys_ext_props"`
-	FreeExtProps     json.RawMessage `json:"free_ext_props"`
+	Code             string          `json:"code" doc:"1…256 visible characters; unique in the tree; generated if missing" example:"platform"`
+	Name             string          `json:"name" doc:"1…256 characters" example:"平台组"`
+	Description      string          `json:"description" doc:"Up to 2000 characters" example:""`
+	Tag              string          `json:"tag" doc:"Up to 64 characters; lists filter by it" example:""`
+	Status           string          `json:"status" enum:"1,0" doc:"1: in use" example:"1"`
+	Seq              int64           `json:"seq" doc:"Orders siblings" example:"0"`
+	PermNamespaceARN string          `json:"perm_namespace_arn" doc:"A namespace of permissions, up to 512 characters, for its clients" example:""`
+	IsPointer        string          `json:"is_pointer" enum:"1,0" doc:"1: stands for the node pointer_id" example:"0"`
+	PointerID        string          `json:"pointer_id" doc:"The node that it stands for" example:""`
+	IsDynamic        string          `json:"is_dynamic" enum:"1,0" doc:"1: its members are the users who meet condition" example:"0"`
+	Condition        string          `json:"condition" doc:"CEL over user, the user record" example:""`
+	SysExtProps      json.RawMessage `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+	FreeExtProps     json.RawMessage `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 }
 
 // Doc is a node as read or written.

@@ -23,21 +23,20 @@ import (
 type Object struct {
 	docstore.Meta
 	ObjectProfile
-	Code       string `json:"code"`
-	RootNodeID string `json:"root_node_id"`
-	NodeCount  int64  `json:"node_count"` // including the root
-	// ManagedBy is the provisioning connection that owns names and members of the nodes; null: none does.
-	ManagedBy *questions.ManagedBy `json:"managed_by"`
+	Code       string               `json:"code" required:"true" doc:"1…128 letters of any script, digits or . _ -; unique; cannot change" example:"company"`
+	RootNodeID string               `json:"root_node_id" readOnly:"true" doc:"The node above all others" example:"1048578"`
+	NodeCount  int64                `json:"node_count" readOnly:"true" doc:"Including the root" example:"1"`
+	ManagedBy  *questions.ManagedBy `json:"managed_by" readOnly:"true" doc:"The provisioning connection that owns the names and members of the tree's nodes, which change only through SCIM; null: none"`
 }
 
 // ObjectProfile holds the members that create and update may set.
 type ObjectProfile struct {
-	Name         string          `json:"name"`
-	Description  string          `json:"description"`
-	Status       string          `json:"status"`
-	Seq          int64           `json:"seq"`
-	SysExtProps  json.RawMessage `json:"sys_ext_props"`
-	FreeExtProps json.RawMessage `json:"free_ext_props"`
+	Name         string          `json:"name" required:"true" doc:"1…256 characters" example:"Acme"`
+	Description  string          `json:"description" doc:"Up to 2000 characters" example:""`
+	Status       string          `json:"status" enum:"1,0" doc:"1: in use" example:"1"`
+	Seq          int64           `json:"seq" doc:"Orders core objects" example:"0"`
+	SysExtProps  json.RawMessage `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+	FreeExtProps json.RawMessage `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 }
 
 // ObjectDoc is a core object as read or written.
