@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
 )
@@ -24,6 +25,17 @@ type Shown struct {
 }
 
 type pointed struct{ *hidden }
+
+// Doubled embeds two structs with fields of one name and different members.
+type Doubled struct {
+	docstore.Meta
+	Person
+}
+
+// Person has a member that is called in Go as one of docstore.Meta.
+type Person struct {
+	ID string `json:"person_id"`
+}
 
 // Cyclic contains itself.
 type Cyclic struct {
@@ -49,6 +61,7 @@ func TestTypesThatHumaOverlooks(t *testing.T) {
 		"upload":           {handle[struct{ rest.Upload }, rest.Stream](http.MethodPut), false},
 		"input":            {handle[struct{ hidden }, rest.Empty](http.MethodGet), true},
 		"pointer in input": {handle[pointed, rest.Empty](http.MethodGet), true},
+		"one name twice":   {handle[struct{}, Doubled](http.MethodGet), true},
 		"body":             {handle[struct{ Body Shown }, rest.Empty](http.MethodPost), true},
 		"optional body":    {handle[struct{ Body *Shown }, rest.Empty](http.MethodPost), true},
 		"json":             {handle[struct{ Body rest.JSON[Shown] }, rest.Empty](http.MethodPost), true},

@@ -22,7 +22,7 @@ const schemaPath = "#/components/schemas/"
 // name of their type.
 func components(names map[reflect.Type]string) *huma.Components {
 	schemas := huma.NewMapRegistry(schemaPath, func(t reflect.Type, hint string) string {
-		return cmp.Or(names[t], schemaName(t, hint))
+		return cmp.Or(names[deref(t)], schemaName(t, hint))
 	})
 	schemas.RegisterTypeAlias(reflect.TypeFor[clock.Time](), reflect.TypeFor[time.Time]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[json.RawMessage](), reflect.TypeFor[map[string]any]())
@@ -77,9 +77,15 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// Named names the schema of T in the document of a server, instead of by the type's own name. It comes before the
-// operations that have it.
-func Named[T any](s *Server, schema string) { s.names[reflect.TypeFor[T]()] = schema }
+// Named names the schema of T in the document of a server, instead of by the type's own name. It panics after an
+// operation that has T.
+func Named[T any](s *Server, schema string) {
+	t := reflect.TypeFor[T]()
+	if of := s.api.OpenAPI().Components.Schemas.TypeFromRef(schemaPath + schemaName(t, "")); of == t && s.names[t] == "" {
+		panic(schema + " is named after an operation that has it")
+	}
+	s.names[t] = schema
+}
 
 // DescribedAs gives T, in the document of a server, the schema of another type: of what its JSON is. It comes before
 // the operations that have it.

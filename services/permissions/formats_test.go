@@ -90,29 +90,3 @@ func TestGoldenDocuments(t *testing.T) {
 		testkit.GoldenDocument(t, s, began, collection, collection, "")
 	}
 }
-
-// The types of the OpenAPI document describe the stored records, which are answered as they are.
-func TestSchemasAgreeWithRecords(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	c := in(s, "acme")
-	resource := addResource(t, c, "ledger")
-	set := addSet(t, c, "books", resource)
-	give(t, c, "group/auditors", data("ledger", "read"))
-	unit := unitOf(t, c, "group/auditors")
-	at := "/v1/auth-units/" + unit["id"].(string)
-	c.Post(at+"/members", object{"user_ids": []string{"21"}}).OK(nil)
-	one := func(path string) object { return c.Get(path).Object()["items"].([]any)[0].(object) }
-	rule := one("/v1/auth-rules")
-	rule["inherited_from"] = nil // only lists of what reaches an identity have it
-	testkit.SchemasAgree(t, s, map[string]testkit.Described{
-		"Resource": {Record: one("/v1/resources?application_id=9"),
-			Inputs: []string{"ResourceInput", "ResourceProfile"}},
-		"ResourceSet": {Record: one("/v1/resource-sets?application_id=9"), Inputs: []string{"ResourceSetInput"}},
-		"ResourceSetMember": {Record: one("/v1/resource-sets/" + set + "/members"),
-			Inputs: []string{"ResourceSetMemberInput"}},
-		"AuthUnit":    {Record: unit, Inputs: []string{"AuthUnitInput"}},
-		"GroupMember": {Record: one(at + "/members")},
-		"AuthRule":    {Record: rule, Optional: []string{"inherited_from"}, Inputs: []string{"AuthRuleInput"}},
-	})
-}

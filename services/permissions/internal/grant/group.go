@@ -10,8 +10,8 @@ import (
 // GroupMember says that a user belongs to a group. Its JSON form is the API's, the events' and the store's.
 type GroupMember struct {
 	docstore.Meta
-	UnitID string `json:"auth_unit_id"`
-	UserID string `json:"user_id"`
+	UnitID string `json:"auth_unit_id" doc:"The group's unit" example:"1048590"`
+	UserID string `json:"user_id" doc:"The user" example:"1048601"`
 }
 
 const (

@@ -12,11 +12,11 @@ import (
 // Member is a resource in a set. Its JSON form is the API's, the events' and the store's.
 type Member struct {
 	docstore.Meta
-	SetID        string   `json:"set_id"`
-	ResourceID   string   `json:"resource_id"`
-	ResourceCode string   `json:"resource_code"`
-	ResourceType string   `json:"resource_type"`
-	Actions      []string `json:"actions"`
+	SetID        string   `json:"set_id" readOnly:"true" doc:"The set" example:"1048580"`
+	ResourceID   string   `json:"resource_id" doc:"The resource" example:"1048578"`
+	ResourceCode string   `json:"resource_code" doc:"Of the resource" example:"orders"`
+	ResourceType string   `json:"resource_type" enum:"data,api,ui" doc:"Of the resource"`
+	Actions      []string `json:"actions" doc:"Which of the resource's actions belong to the set; * means all" example:"[\"*\"]"`
 }
 
 const (

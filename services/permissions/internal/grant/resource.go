@@ -16,27 +16,27 @@ import (
 // Resource is what can be granted. Its JSON form is the API's, the events' and the store's.
 type Resource struct {
 	docstore.Meta
-	ApplicationID string `json:"application_id"`
-	Type          string `json:"type"`
-	Code          string `json:"code"`
+	ApplicationID string `json:"application_id" required:"true" doc:"The application that it is of" example:"2001"`
+	Type          string `json:"type" required:"true" enum:"data,api,ui" doc:"data: what it keeps; api: a path; ui: a part of its pages"`
+	Code          string `json:"code" required:"true" doc:"Unique with application_id and type" example:"orders"`
 	ResourceProfile
-	IsGlobal string `json:"is_global"`
+	IsGlobal string `json:"is_global" enum:"1,0" example:"0" doc:"1: every application of the tenant may grant and group it"`
 }
 
 // ResourceProfile holds the members that can be changed.
 type ResourceProfile struct {
-	Name         string          `json:"name"`
-	Description  string          `json:"description"`
-	URI          string          `json:"uri"`
-	Actions      []Action        `json:"actions"`
-	SysExtProps  json.RawMessage `json:"sys_ext_props"`
-	FreeExtProps json.RawMessage `json:"free_ext_props"`
+	Name         string          `json:"name" doc:"Up to 256 characters" example:"Orders"`
+	Description  string          `json:"description" doc:"Up to 2000 characters"`
+	URI          string          `json:"uri" doc:"Of an api resource: a path, in which segments may be {name} or *, and the last one **" example:"/orders/{id}"`
+	Actions      []Action        `json:"actions" doc:"What can be done with it; empty: any action"`
+	SysExtProps  json.RawMessage `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+	FreeExtProps json.RawMessage `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly; in conditions it overrides sys_ext_props"`
 }
 
 // Action is something that can be done with a resource.
 type Action struct {
-	Code        string `json:"code"`
-	Description string `json:"description"`
+	Code        string `json:"code" doc:"1…64 letters, digits or . _ - : /" example:"read"`
+	Description string `json:"description" required:"false" doc:"What it does" example:"See orders"`
 }
 
 // ResourceTypes are the types of resources.

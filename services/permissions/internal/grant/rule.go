@@ -15,26 +15,26 @@ import (
 // Rule grants or denies something to an authorization unit. Its JSON form is the API's, the events' and the store's.
 type Rule struct {
 	docstore.Meta
-	AuthUnitID string `json:"auth_unit_id"`
+	AuthUnitID string `json:"auth_unit_id" readOnly:"true" doc:"Who has it: the unit" example:"1048590"`
 	RuleProfile
 }
 
 // RuleProfile holds the members that create and replace may set. A request names a resource or set by its id or by its
 // code; the stored rule has both.
 type RuleProfile struct {
-	ApplicationID string     `json:"application_id"`
-	Type          string     `json:"type"`
-	Code          string     `json:"code"`
-	ResourceID    string     `json:"resource_id"`
-	ResourceSetID string     `json:"resource_set_id"`
-	Actions       []string   `json:"actions"`
-	Affect        string     `json:"affect"`
-	AllResources  string     `json:"resource_match_all_resources"`
-	AllActions    string     `json:"resource_match_all_actions"`
-	Condition     string     `json:"condition"`
-	ValidFrom     clock.Time `json:"valid_from"`
-	ValidTo       clock.Time `json:"valid_to"`
-	Description   string     `json:"description"`
+	ApplicationID string     `json:"application_id" required:"true" doc:"The application" example:"2001"`
+	Type          string     `json:"type" required:"true" enum:"res,res_set,data,ui,api,app" example:"data" doc:"data, ui, api: one resource; res: all of the application, or those whose code matches; res_set: a set; app: the use of the application"`
+	Code          string     `json:"code" doc:"Of the resource or set; of type res a pattern, in which * stands for any number of characters and ? for one" example:"orders"`
+	ResourceID    string     `json:"resource_id" doc:"Of one resource; empty: named by code" example:"1048578"`
+	ResourceSetID string     `json:"resource_set_id" doc:"Of a set; empty: named by code" example:""`
+	Actions       []string   `json:"actions" doc:"* means all actions" example:"[\"read\"]"`
+	Affect        string     `json:"affect" enum:"affect,deny" doc:"affect allows; deny goes before every affect"`
+	AllResources  string     `json:"resource_match_all_resources" enum:"1,0" example:"0" doc:"1: of type res, all resources of the application"`
+	AllActions    string     `json:"resource_match_all_actions" enum:"1,0" example:"0" doc:"1: all actions, like * in actions"`
+	Condition     string     `json:"condition" doc:"CEL over subject, resource, action, context and now; empty: none" example:"context.ip.startsWith('10.')"`
+	ValidFrom     clock.Time `json:"valid_from" nullable:"true" doc:"null: from the beginning"`
+	ValidTo       clock.Time `json:"valid_to" nullable:"true" doc:"null: without end. The rule is valid before this time, no longer at it"`
+	Description   string     `json:"description" doc:"Up to 2000 characters"`
 }
 
 // The types of rules, beside ResourceTypes for rules about one resource.

@@ -26,7 +26,7 @@ func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []Ru
 		return err
 	}
 	if len(identities) == 1 { // all rules of a unit change its rule_count
-		ctx = docstore.InTurn(ctx, "unit "+identities[0].Type+"/"+identities[0].ID)
+		ctx = docstore.InTurn(ctx, "unit "+identities[0].Type+"/"+identities[0].IdentityID)
 	}
 	_, err = write(ctx, s, func(b *batch) (struct{}, error) {
 		next := ids
@@ -80,7 +80,7 @@ func (s *Grants) checkConditions(ctx context.Context, profiles ...RuleProfile) e
 func unitsFor(ctx context.Context, b *batch, identities []Identity, ids []string) (map[string]*Unit, error) {
 	wanted := make([]docstore.Value, len(identities))
 	for i, who := range identities {
-		wanted[i] = docstore.Text(place(who.Type, who.ID))
+		wanted[i] = docstore.Text(place(who.Type, who.IdentityID))
 	}
 	existing, err := units.LoadWhere(ctx, b.Tx, docstore.In(byIdentity, wanted...), "", len(wanted))
 	if err != nil {
@@ -88,11 +88,11 @@ func unitsFor(ctx context.Context, b *batch, identities []Identity, ids []string
 	}
 	of := map[string]*Unit{}
 	for _, u := range existing {
-		of[place(u.Type, u.Identity.ID)] = u
+		of[place(u.Type, u.IdentityID)] = u
 		b.found(unitKind, &u.Meta)
 	}
 	for i, who := range identities {
-		at := place(who.Type, who.ID)
+		at := place(who.Type, who.IdentityID)
 		if of[at] != nil {
 			continue
 		}
@@ -304,7 +304,7 @@ func (s *Grants) Withdraw(ctx context.Context, identities []Identity, profiles [
 	_, err := write(ctx, s, func(b *batch) (struct{}, error) {
 		wanted := make([]docstore.Value, len(identities))
 		for i, who := range identities {
-			wanted[i] = docstore.Text(place(who.Type, who.ID))
+			wanted[i] = docstore.Text(place(who.Type, who.IdentityID))
 		}
 		of, err := units.LoadWhere(ctx, b.Tx, docstore.In(byIdentity, wanted...), "", len(wanted))
 		if err != nil {

@@ -12,17 +12,17 @@ import (
 // Set is a resource set. Its JSON form is the API's, the events' and the store's.
 type Set struct {
 	docstore.Meta
-	ApplicationID string `json:"application_id"`
+	ApplicationID string `json:"application_id" doc:"The application that it is of" example:"2001"`
 	SetProfile
-	MemberCount int64 `json:"member_count"`
+	MemberCount int64 `json:"member_count" readOnly:"true" doc:"Resources in it" example:"0"`
 }
 
 // SetProfile holds the members that create and update may set.
 type SetProfile struct {
-	Code        string `json:"code"`
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	IsGlobal    string `json:"is_global"`
+	Code        string `json:"code" required:"true" doc:"Unique in the application" example:"sales"`
+	Name        string `json:"name" doc:"Up to 256 characters" example:"Sales"`
+	Description string `json:"description" doc:"Up to 2000 characters"`
+	IsGlobal    string `json:"is_global" enum:"1,0" example:"0" doc:"1: every application of the tenant may grant it"`
 }
 
 var sets = docstore.Define(docstore.Schema[Set]{

@@ -86,7 +86,7 @@ func (s *Grants) propose(ctx context.Context, h *engine.Hypothesis, proposals []
 	}
 	for i := range resolved {
 		who := proposals[i].Identity
-		h.Grant(engine.Identity{Type: who.Type, ID: who.ID}, who.Name, *resolved[i].Engine())
+		h.Grant(engine.Identity{Type: who.Type, ID: who.IdentityID}, who.Name, *resolved[i].Engine())
 	}
 	return nil
 }

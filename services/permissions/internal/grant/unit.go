@@ -14,15 +14,15 @@ import (
 type Unit struct {
 	docstore.Meta
 	Identity
-	Description string `json:"description"`
-	RuleCount   int64  `json:"rule_count"`
+	Description string `json:"description" doc:"Up to 2000 characters"`
+	RuleCount   int64  `json:"rule_count" readOnly:"true" doc:"The number of its own rules, without inherited ones" example:"1"`
 }
 
 // Identity is who or what a unit's rules are for.
 type Identity struct {
-	ID   string `json:"identity_id"`
-	Type string `json:"identity_type"`
-	Name string `json:"identity_name"`
+	IdentityID string `json:"identity_id" required:"true" doc:"The id of the user, node, core object, application or group; * of everyone" example:"1048601"`
+	Type       string `json:"identity_type" required:"true" enum:"user,node,core_object,application,group,everyone" example:"node" doc:"Who it is: what identity_id is the id of"`
+	Name       string `json:"identity_name" doc:"How it is shown" example:"Finance"`
 }
 
 // IdentityTypes are the types of identities.
@@ -45,11 +45,11 @@ var units = docstore.Define(docstore.Schema[Unit]{
 	Sortable: []string{byTimeCreated, byIdentityName, byIdentityID, byTimeModified},
 	Counts:   func(u *Unit) []*int64 { return []*int64{&u.RuleCount} },
 	Indexes: slices.Concat([]docstore.Index[Unit]{
-		docstore.Unique(docstore.ByText(byIdentity, func(u *Unit) string { return place(u.Type, u.Identity.ID) }),
+		docstore.Unique(docstore.ByText(byIdentity, func(u *Unit) string { return place(u.Type, u.IdentityID) }),
 			"identity_id"),
 		docstore.Facet(docstore.ByText(byIdentityType, func(u *Unit) string { return u.Type }), byTimeCreated,
 			byIdentityName),
-		docstore.ByText(byIdentityID, func(u *Unit) string { return u.Identity.ID }),
+		docstore.ByText(byIdentityID, func(u *Unit) string { return u.IdentityID }),
 		docstore.ByText(byIdentityName, func(u *Unit) string { return u.Name }),
 		docstore.ByNumber(byTimeCreated, func(u *Unit) docstore.Value { return docstore.Moment(u.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(u *Unit) docstore.Value { return docstore.Moment(u.TimeModified) }),
@@ -59,7 +59,7 @@ var units = docstore.Define(docstore.Schema[Unit]{
 // names are what people know a unit by. The id of a group is chosen by people, other ids are not.
 func (u *Unit) names() []string {
 	if u.Type == group {
-		return []string{u.Name, u.Identity.ID}
+		return []string{u.Name, u.IdentityID}
 	}
 	return []string{u.Name}
 }
@@ -68,10 +68,10 @@ func (u *Unit) names() []string {
 type UnitDoc = docstore.Doc[Unit]
 
 func (i *Identity) check(faults *apperr.Faults) {
-	checkID(faults, "identity_id", i.ID)
+	checkID(faults, "identity_id", i.IdentityID)
 	faults.Check(slices.Contains(IdentityTypes, i.Type), "identity_type",
 		"must be one of user, node, core_object, application, group, everyone")
-	faults.Check((i.Type == everyone) == (i.ID == all), "identity_id",
+	faults.Check((i.Type == everyone) == (i.IdentityID == all), "identity_id",
 		"must be * for the type everyone, and for no other")
 	faults.Text("identity_name", i.Name, maxName)
 }
@@ -100,7 +100,11 @@ func (s *Grants) Unit(ctx context.Context, id string) (UnitDoc, error) {
 }
 
 // IdentityFilter selects authorization units by their identities. An empty member means any.
-type IdentityFilter struct{ IdentityID, IdentityType, IdentityName string }
+type IdentityFilter struct {
+	IdentityID   string `query:"identity_id" maxLength:"64"`
+	IdentityType string `query:"identity_type" enum:"user,node,core_object,application,group,everyone"`
+	IdentityName string `query:"identity_name" maxLength:"256"`
+}
 
 func (f IdentityFilter) where() docstore.Filter {
 	return docstore.And(docstore.EqOrAll(byIdentityID, f.IdentityID), docstore.EqOrAll(byIdentityType, f.IdentityType),

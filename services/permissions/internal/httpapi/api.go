@@ -23,6 +23,9 @@ type api struct {
 // Register adds all operations to the server.
 func Register(s *rest.Server, grants *grant.Grants, x *index.Index, clk clock.Clock) {
 	a := &api{grants, x, clk, newTurns()}
+	rest.Named[grant.Set](s, "ResourceSet")
+	rest.Named[grant.Member](s, "ResourceSetMember")
+	rest.Named[grant.Unit](s, "AuthUnit")
 	a.registerResources(s.Tagged("Resources",
 		"What can be granted: data, API endpoints and parts of user interfaces, each of an application."))
 	sets := s.Tagged("Resource sets", "Resources that are granted together.")

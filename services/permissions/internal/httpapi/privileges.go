@@ -53,7 +53,7 @@ type Privilege struct {
 type listPrivilegesInput struct {
 	docstore.Paging
 	OfApplication
-	IdentityFilter
+	grant.IdentityFilter
 	ObjectType string        `query:"object_type" enum:"data,api,ui,res_set,app"`
 	ObjectCode string        `query:"object_code" maxLength:"256"`
 	Affect     string        `query:"affect" enum:"affect,deny"`

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -15,32 +14,34 @@ import (
 )
 
 func (a *api) registerResources(s *rest.Server) {
-	rest.Handle(s, rest.Op{
-		ID: "create-resource", Method: http.MethodPost, Path: "/v1/resources", Scope: auth.PermissionsWrite,
-		Summary: "Create a resource",
-		Errors:  []apperr.Kind{apperr.AlreadyExists},
+	resources := rest.Noun[grant.Resource, grant.Resource, docstore.Paging]{
+		Server: s, ID: "resource", One: "a resource", Path: "/v1/resources",
+		Read: auth.PermissionsRead, Write: auth.PermissionsWrite,
+	}
+	resources.Create(rest.Op{
+		Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"application_id": "2001", "type": "data", "code": "orders",
 			"actions": []any{map[string]any{"code": "read"}}},
-		Response: exampleResource,
-	}, rest.Create[Resource, ResourceInput](a.grants.CreateResource))
+	}, a.grants.CreateResource)
+	resources.Delete(rest.Op{
+		Doc: "The rules and the members of sets that name it are deleted, too.",
+	}, a.grants.DeleteResource)
 	rest.Handle(s, rest.Op{
 		ID: "list-resources", Method: http.MethodGet, Path: "/v1/resources", Scope: auth.PermissionsRead,
 		Summary:    "List an application's resources",
 		Doc:        "Or those with given `ids`, whatever their application.",
-		Developing: true, Response: map[string]any{"items": []any{exampleResource}, "total": 1, "page_num": 1,
-			"page_size": 20},
+		Developing: true,
 	}, a.listResources)
 	rest.Handle(s, rest.Op{
 		ID: "get-resource", Method: http.MethodGet, Path: "/v1/resources/{id}", Scope: auth.PermissionsRead,
 		Summary: "Get a resource",
-		Doc:     "404, also if the resource is another application's.", Response: exampleResource,
+		Doc:     "404, also if the resource is another application's.",
 	}, a.getResource)
 	rest.Handle(s, rest.Op{
 		ID: "replace-resource", Method: http.MethodPut, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,
 		Summary: "Replace a resource",
 		Doc:     "Use PATCH instead. `application_id`, `type`, `code` and `is_global` cannot be changed.",
 		Errors:  []apperr.Kind{apperr.InUse}, Request: map[string]any{"name": "Orders"},
-		Response: map[string]any{},
 		Deprecated: &rest.Deprecation{
 			Since: time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC), Successor: "/v1/resources/{id}",
 		},
@@ -51,19 +52,12 @@ func (a *api) registerResources(s *rest.Server) {
 		Doc: "JSON merge patch (RFC 7396) of `name`, `description`, `uri`, `actions` and the extension properties. " +
 			"An action that rules or sets name cannot be removed.",
 		Errors: []apperr.Kind{apperr.InUse}, Request: map[string]any{"description": "All orders"},
-		Response: map[string]any{},
 	}, a.updateResource)
-	rest.Handle(s, rest.Op{
-		ID: "delete-resource", Method: http.MethodDelete, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,
-		Summary:  "Delete a resource",
-		Doc:      "The rules and the members of sets that name it are deleted, too.",
-		Response: map[string]any{"id": "1048578"},
-	}, rest.Delete(a.grants.DeleteResource))
 	rest.Handle(s, rest.Op{
 		ID: "delete-resources", Method: http.MethodDelete, Path: "/v1/batch/resources", Scope: auth.PermissionsWrite,
 		Summary: "Delete resources",
 		Doc:     "By `ids`, or by `application_id` and `codes`; all or none. Missing resources are not an error.",
-		Request: map[string]any{"ids": []string{"1048578"}}, Response: map[string]any{"removed": 1},
+		Request: map[string]any{"ids": []string{"1048578"}},
 	}, a.deleteResources)
 }
 
@@ -95,16 +89,16 @@ type listResourcesInput struct {
 	IncludeGlobal docstore.Flag `query:"include_global" doc:"true adds the global resources of other applications"`
 }
 
-func (a *api) listResources(ctx context.Context, in *listResourcesInput) (rest.List[Resource], error) {
+func (a *api) listResources(ctx context.Context, in *listResourcesInput) (rest.List[grant.Resource], error) {
 	ids, err := in.readIDs()
 	if err != nil {
-		return rest.List[Resource]{}, err
+		return rest.List[grant.Resource]{}, err
 	}
 	page, err := a.grants.Resources(ctx, grant.ResourceFilter{
 		ApplicationID: in.ApplicationID, IDs: ids, Type: in.Type, Code: in.Code, Keyword: in.Keyword,
 		IncludeGlobal: in.IncludeGlobal.Or(false),
 	}, in.Paging)
-	return rest.ListOf[Resource](in.Paging, page, err)
+	return rest.ListOf[grant.Resource](in.Paging, page, err)
 }
 
 type getResourceInput struct {
@@ -112,13 +106,13 @@ type getResourceInput struct {
 	OfApplication
 }
 
-func (a *api) getResource(ctx context.Context, in *getResourceInput) (rest.Record[Resource], error) {
-	return rest.RecordOf[Resource](a.grants.Resource(ctx, in.ID, in.ApplicationID))
+func (a *api) getResource(ctx context.Context, in *getResourceInput) (rest.Record[grant.Resource], error) {
+	return rest.RecordOf[grant.Resource](a.grants.Resource(ctx, in.ID, in.ApplicationID))
 }
 
 // ResourceProfile is what can be changed of a resource; other members may be sent back as they are.
 type ResourceProfile struct {
-	rest.MembersOf[Resource]
+	rest.MembersOf[grant.Resource]
 	ApplicationID string `json:"application_id,omitempty" readOnly:"true"`
 	Type          string `json:"type,omitempty" readOnly:"true"`
 	Code          string `json:"code,omitempty" readOnly:"true"`
@@ -172,7 +166,3 @@ func (a *api) deleteResources(ctx context.Context, in *deleteResourcesInput) (re
 		Codes: b.Codes})
 	return rest.Removed{Removed: n}, err
 }
-
-var exampleResource = json.RawMessage(`{"id":"1048578","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
-	`"application_id":"2001","type":"data","code":"orders","name":"Orders","description":"","uri":"","actions":[{"code":"read","description":"See orders"}],` +
-	`"is_global":"0","sys_ext_props":{},"free_ext_props":{}}`)

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -28,7 +27,7 @@ func (a *api) registerRules(s *rest.Server) {
 				"identity_name": "Finance"}},
 			"rules": []any{map[string]any{"application_id": "2001", "type": "data", "code": "orders",
 				"actions": []string{"read"}}},
-		}, Response: map[string]any{},
+		},
 	}, a.grantRules)
 	rest.Handle(s, rest.Op{
 		ID: "revoke-auth-rules", Method: http.MethodDelete, Path: "/v1/batch/auth-unit-rules",
@@ -36,31 +35,30 @@ func (a *api) registerRules(s *rest.Server) {
 		Doc: "Revokes the rules `rule_ids`, or those of the unit `auth_unit_id`: all, or only those with the given " +
 			"`application_id`, `type` and `codes`. All or none. Missing rules are not an error.",
 		Errors:  []apperr.Kind{apperr.InvalidState},
-		Request: map[string]any{"rule_ids": []string{"1048600"}}, Response: map[string]any{},
+		Request: map[string]any{"rule_ids": []string{"1048600"}},
 	}, a.revokeRules)
 	rest.Handle(s, rest.Op{
 		ID: "list-auth-unit-rules", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/rules",
 		Scope: auth.PermissionsRead, Summary: "List what is granted to an identity",
 		Doc: "Unless `self_only` is true, the list includes the rules that the identity inherits from nodes, trees, " +
 			"groups and everyone; these have `inherited_from`. 400 if it is necessary to read more than 2000 rules.",
-		Errors: []apperr.Kind{apperr.Unavailable}, Response: []any{exampleRule},
+		Errors: []apperr.Kind{apperr.Unavailable},
 	}, a.listUnitRules)
 	rest.Handle(s, rest.Op{
 		ID: "get-auth-unit-rule", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/rules/{tid}",
 		Scope: auth.PermissionsRead, Summary: "Get a rule",
-		Record: "tid", Response: exampleRule,
+		Record: "tid",
 	}, a.getRule)
 	rest.Handle(s, rest.Op{
 		ID: "replace-auth-unit-rule", Method: http.MethodPut, Path: "/v1/auth-units/{rid}/rules/{tid}",
 		Scope: auth.PermissionsWrite, Summary: "Replace a rule",
 		Record: "tid", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Request: map[string]any{"application_id": "2001", "type": "data", "code": "orders",
-			"actions": []string{"read", "write"}}, Response: map[string]any{},
+			"actions": []string{"read", "write"}},
 	}, a.replaceRule)
 	rest.Handle(s, rest.Op{
 		ID: "list-auth-rules", Method: http.MethodGet, Path: "/v1/auth-rules", Scope: auth.PermissionsRead,
-		Summary:  "List rules of all identities",
-		Response: map[string]any{"items": []any{exampleRule}, "total": 1, "page_num": 1, "page_size": 20},
+		Summary: "List rules of all identities",
 	}, a.listRules)
 }
 
@@ -199,7 +197,7 @@ func (a *api) inherited(ctx context.Context, unitID, token string) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	ids, err := state.Reaching(engine.Identity{Type: u.Type, ID: u.Identity.ID})
+	ids, err := state.Reaching(engine.Identity{Type: u.Type, ID: u.IdentityID})
 	return slices.DeleteFunc(ids, func(id string) bool { return id == unitID }), answerable(err)
 }
 
@@ -247,12 +245,12 @@ type listRulesInput struct {
 	Type          string `query:"type" enum:"res,res_set,data,ui,api,app"`
 	Code          string `query:"code" maxLength:"256"`
 	Affect        string `query:"affect" enum:"affect,deny"`
-	IdentityFilter
+	grant.IdentityFilter
 }
 
 func (a *api) listRules(ctx context.Context, in *listRulesInput) (rest.List[AuthRule], error) {
 	page, err := a.grants.Rules(ctx, grant.RuleFilter{
-		ApplicationID: in.ApplicationID, Type: in.Type, Code: in.Code, Affect: in.Affect, Identity: in.filter(),
+		ApplicationID: in.ApplicationID, Type: in.Type, Code: in.Code, Affect: in.Affect, Identity: in.IdentityFilter,
 	}, in.Paging)
 	return rest.ListOf[AuthRule](in.Paging, page, err)
 }
@@ -270,7 +268,3 @@ func answerable(err error) error {
 	}
 	return err
 }
-
-var exampleRule = json.RawMessage(`{"id":"1048600",` + exampleMeta +
-	`"auth_unit_id":"1048590","application_id":"2001","type":"data","code":"orders","resource_id":"1048578","resource_set_id":"","actions":["read"],` +
-	`"affect":"affect","resource_match_all_resources":"0","resource_match_all_actions":"0","condition":"","valid_from":null,"valid_to":null,"description":""}`)

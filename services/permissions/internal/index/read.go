@@ -161,12 +161,12 @@ func readMember(c grant.Change) (func(*engine.Change), error) {
 func readUnit(c grant.Change) (func(*engine.Change), error) {
 	u, err := recordOf[grant.Unit](c)
 	if err == nil {
-		err = whole(u.Type, u.Identity.ID)
+		err = whole(u.Type, u.IdentityID)
 	}
 	if err != nil {
 		return nil, err
 	}
-	unit := &engine.Unit{ID: c.ID, Identity: engine.Identity{Type: u.Type, ID: u.Identity.ID}, Name: u.Name,
+	unit := &engine.Unit{ID: c.ID, Identity: engine.Identity{Type: u.Type, ID: u.IdentityID}, Name: u.Name,
 		Sequence: c.Sequence}
 	return func(to *engine.Change) { to.PutUnit(unit) }, nil
 }
