@@ -52,20 +52,6 @@ func TestGoldenDocuments(t *testing.T) {
 	}
 }
 
-func TestSchemasAgreeWithRecords(t *testing.T) {
-	t.Parallel()
-	c := connect(t, object{"gate": object{"percent": 0, "min": 0, "hours": 1}})
-	id := c.addUser("li.wei", nil)
-	c.want(http.StatusServiceUnavailable, http.MethodDelete, usersPath+"/"+id, nil)
-	c.service.RunTask("store the log")
-	testkit.SchemasAgree(t, c.service, map[string]testkit.Described{
-		"ScimConnection": {Record: c.admin().Get(c.path("")).Object(),
-			Inputs: []string{"ScimConnectionInput", "ScimConnectionPatch"}},
-		"HeldRequest": {Record: c.held()[0].(object)},
-		"ScimRequest": {Record: c.admin().Get(c.path("/log")).Object()["items"].([]any)[0].(object)},
-	})
-}
-
 // The events are a format that other services and clients rely on.
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()

@@ -38,21 +38,6 @@ func TestGoldenDocuments(t *testing.T) {
 
 func first(list *testkit.Answer) object { return list.Object()["items"].([]any)[0].(object) }
 
-func TestSchemasAgreeWithRecords(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	c := w.clients["portal"]
-	c.SignIn.Consent = true
-	w.clients["portal"] = c
-	w.browser().get(w.authorize("portal")).signIn("ann", password).press("agree").answered(callback)
-	testkit.SchemasAgree(t, w.Service, map[string]testkit.Described{
-		"Session":      {Record: w.sessions()[0].(object)},
-		"GivenConsent": {Record: first(w.admin().Get("/v1/consents"))},
-		"SignInSettings": {Record: w.admin().Get("/v1/sign-in/settings").Object(),
-			Inputs: []string{"SignInSettingsInput"}},
-	})
-}
-
 // The events are a format that other services and clients rely on.
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()

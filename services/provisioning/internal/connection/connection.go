@@ -44,35 +44,33 @@ const OwnsGroups = "groups"
 type Connection struct {
 	docstore.Meta
 	Profile
-	Status string `json:"status"` // 0: its requests are refused
-	State  string `json:"state"`
-	// Copying is true until the service has a copy of the nodes and members that the tree had before the connection.
-	Copying         bool       `json:"copying"`
-	Counters        Counters   `json:"counters"`
-	TimeLastRequest clock.Time `json:"time_last_request"`
-	// RootNodeID is the root of the tree, and ProviderCode the provider of the connection of LoginLink.
-	RootNodeID   string `json:"root_node_id"`
-	ProviderCode string `json:"provider_code"`
+	Status          string     `json:"status" readOnly:"true" enum:"1,0" doc:"Changed by enable and disable" example:"1"`
+	State           string     `json:"state" readOnly:"true" enum:"active,held" doc:"held: requests wait for approval"`
+	Copying         bool       `json:"copying" readOnly:"true" doc:"The groups that the tree had before are being read"`
+	Counters        Counters   `json:"counters" readOnly:"true" doc:"Since the connection was created"`
+	TimeLastRequest clock.Time `json:"time_last_request" readOnly:"true" nullable:"true" doc:"null: never"`
+	RootNodeID      string     `json:"root_node_id" readOnly:"true" doc:"The root of the tree" example:"1048578"`
+	ProviderCode    string     `json:"provider_code" readOnly:"true" doc:"The provider of login_link"`
 }
 
 // Profile holds the members that create and update may set.
 type Profile struct {
-	Name           string     `json:"name"`
-	ClientID       string     `json:"client_id"`
-	ObjectCode     string     `json:"object_code"`
-	Adopt          string     `json:"adopt"`
-	OnDelete       string     `json:"on_delete"`
-	AcceptPassword string     `json:"accept_password"`
-	Owns           []string   `json:"owns"`
-	LoginLink      *LoginLink `json:"login_link"`
-	Extensions     []string   `json:"extensions"`
-	Gate           Gate       `json:"gate"`
+	Name           string     `json:"name" required:"true" doc:"1…128 characters" example:"Okta"`
+	ClientID       string     `json:"client_id" doc:"The OAuth client whose tokens with the scope scim serve, too; empty: none" example:""`
+	ObjectCode     string     `json:"object_code" doc:"The core object whose nodes are the groups; empty: there are no groups; cannot change" example:"okta"`
+	Adopt          string     `json:"adopt" enum:"never,username,email" doc:"Whether a POST takes over a user that is there, by its username or its verified email" example:"username"`
+	OnDelete       string     `json:"on_delete" enum:"disable,resign,delete" doc:"What a DELETE of a user does"`
+	AcceptPassword string     `json:"accept_password" enum:"1,0" doc:"1: the attribute password is set; 0: it is ignored" example:"0"`
+	Owns           []string   `json:"owns" doc:"The members of users that only the client changes, and groups for its tree; absent: all that SCIM maps" example:"[\"username\",\"status\",\"groups\"]"`
+	LoginLink      *LoginLink `json:"login_link" doc:"How users of the connection sign in: their stored credential is made with them"`
+	Extensions     []string   `json:"extensions" doc:"URNs of extensions whose attributes are kept as sent"`
+	Gate           Gate       `json:"gate" doc:"From how many removals on they are held"`
 }
 
 // LoginLink says at which connection of the identity-sources service users sign in, and by which of their members.
 type LoginLink struct {
-	IDPConfigID int64  `json:"idp_config_id"`
-	ID1         string `json:"id1"` // externalId or userName
+	IDPConfigID int64  `json:"idp_config_id" doc:"A connection of the identity-sources service, as a number" example:"31"`
+	ID1         string `json:"id1" enum:"externalId,userName" doc:"What the provider knows them by"`
 }
 
 // The members that can be a LoginLink's ID1.
@@ -84,19 +82,19 @@ const (
 // Gate says from how many removals within how many hours on they are held: the larger of Min and Percent of the active
 // users.
 type Gate struct {
-	Percent int `json:"percent"`
-	Min     int `json:"min"`
-	Hours   int `json:"hours"`
+	Percent int `json:"percent" doc:"Of the active users" example:"10"`
+	Min     int `json:"min" doc:"So many always pass" example:"10"`
+	Hours   int `json:"hours" doc:"The time in which they count" example:"24"`
 }
 
 // Counters count the requests of the connection's client, and the resources that it changed.
 type Counters struct {
-	Requests int64 `json:"requests"`
-	Refused  int64 `json:"refused"`
-	Created  int64 `json:"created"`
-	Updated  int64 `json:"updated"`
-	Removed  int64 `json:"removed"`
-	Unlogged int64 `json:"unlogged"` // reads that the log left out because there were too many
+	Requests int64 `json:"requests" doc:"All"`
+	Refused  int64 `json:"refused" doc:"Those that were answered with an error"`
+	Created  int64 `json:"created" doc:"Resources"`
+	Updated  int64 `json:"updated" doc:"Resources"`
+	Removed  int64 `json:"removed" doc:"Resources"`
+	Unlogged int64 `json:"unlogged" doc:"Requests that the log does not have"`
 }
 
 // Doc is a connection as read or written.

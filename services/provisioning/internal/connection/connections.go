@@ -127,7 +127,7 @@ func (s *Connections) providerOf(ctx context.Context, l *LoginLink) (string, err
 
 // Update applies edit to the profile. The tree cannot change. Where what the connection owns changes, its users follow
 // in the background. The error is apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch or Unavailable.
-func (s *Connections) Update(ctx context.Context, id string, edit func(*Connection) error) (Doc, error) {
+func (s *Connections) Update(ctx context.Context, id string, edit func(*Profile) error) (Doc, error) {
 	before, err := Find(ctx, s.Store, id)
 	if err != nil {
 		return Doc{}, err
@@ -172,10 +172,10 @@ func (s *Connections) Update(ctx context.Context, id string, edit func(*Connecti
 	})
 }
 
-func edited(c Connection, edit func(*Connection) error) (Connection, error) {
+func edited(c Connection, edit func(*Profile) error) (Connection, error) {
 	proposal := c
 	proposal.Owns, proposal.Extensions = slices.Clone(c.Owns), slices.Clone(c.Extensions)
-	if err := edit(&proposal); err != nil {
+	if err := edit(&proposal.Profile); err != nil {
 		return c, err
 	}
 	var faults apperr.Faults

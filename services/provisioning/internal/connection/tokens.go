@@ -49,7 +49,7 @@ type ScimToken struct {
 // NewScimToken is a token in the answer that makes it.
 type NewScimToken struct {
 	ScimToken
-	Secret string `json:"token" format:"password" doc:"The bearer token; shown once"`
+	Secret string `json:"token" format:"password" doc:"The bearer token; shown once" example:"scim_…"`
 }
 
 // AddToken makes a token. The error is apperr.NotFound, InvalidParameters, or InvalidState if there are MaxTokens.

@@ -29,17 +29,17 @@ var counts = docstore.Define(docstore.Schema[removals]{Name: "removals", Noun: "
 // Request is a held request.
 type Request struct {
 	docstore.Meta
-	ConnectionID string     `json:"connection_id"`
-	Type         string     `json:"type"` // User or Group
-	ResourceID   string     `json:"resource_id"`
-	Display      string     `json:"display"` // the resource's name
-	Method       string     `json:"method"`
-	Path         string     `json:"path"`
-	Body         string     `json:"body"`             // without passwords
-	Tag          string     `json:"resource_version"` // the resource's entity tag
-	Reason       string     `json:"reason"`
-	Approved     bool       `json:"approved"`
-	TimeDue      clock.Time `json:"time_due"`
+	ConnectionID string     `json:"connection_id" doc:"Whose request it is" example:"1048577"`
+	Type         string     `json:"type" enum:"User,Group" doc:"Of the resource"`
+	ResourceID   string     `json:"resource_id" doc:"The user or node" example:"1048577"`
+	Display      string     `json:"display" doc:"Its name" example:"li.wei"`
+	Method       string     `json:"method" doc:"Of the request" example:"DELETE"`
+	Path         string     `json:"path" doc:"Of the request" example:"/scim/v2/Users/1048577"`
+	Body         string     `json:"body" doc:"As sent, without passwords"`
+	Tag          string     `json:"resource_version" doc:"The resource's entity tag then" example:"W/\"1\""`
+	Reason       string     `json:"reason" doc:"Why it is held" example:"too many users are disabled or deleted"`
+	Approved     bool       `json:"approved" doc:"It is being carried out"`
+	TimeDue      clock.Time `json:"time_due" nullable:"true" doc:"Since when it is to be carried out"`
 }
 
 const (

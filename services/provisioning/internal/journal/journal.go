@@ -15,15 +15,15 @@ import (
 // Entry is one request.
 type Entry struct {
 	docstore.Meta
-	ConnectionID string     `json:"connection_id"`
-	Time         clock.Time `json:"time"`
-	Method       string     `json:"method"`
-	Path         string     `json:"path"`   // with its query
-	Status       int64      `json:"status"` // the HTTP status of the answer
-	SCIMType     string     `json:"scim_type"`
-	Detail       string     `json:"detail"`
-	Ignored      []string   `json:"ignored"` // members of the body that changed nothing
-	RequestID    string     `json:"request_id"`
+	ConnectionID string     `json:"connection_id" doc:"Whose request it was" example:"1048577"`
+	Time         clock.Time `json:"time" doc:"When it was answered"`
+	Method       string     `json:"method" doc:"Of the request" example:"PATCH"`
+	Path         string     `json:"path" doc:"With its query" example:"/scim/v2/Users/1048577"`
+	Status       int64      `json:"status" doc:"The HTTP status of the answer" example:"200"`
+	SCIMType     string     `json:"scim_type" doc:"Of an error"`
+	Detail       string     `json:"detail" doc:"Of an error"`
+	Ignored      []string   `json:"ignored" doc:"Members of the body that changed nothing" example:"[\"urn:acme:badge\"]"`
+	RequestID    string     `json:"request_id" doc:"X-Request-Id" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
 }
 
 const (

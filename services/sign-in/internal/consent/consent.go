@@ -13,9 +13,9 @@ import (
 // Consent is a person's agreement. It has the same JSON form in the API, in events and in the store.
 type Consent struct {
 	docstore.Meta
-	UserID string   `json:"user_id"`
-	AppID  string   `json:"app_id"`
-	Scopes []string `json:"scopes"` // in the order of their names
+	UserID string   `json:"user_id" readOnly:"true" doc:"Who has agreed" example:"1048577"`
+	AppID  string   `json:"app_id" readOnly:"true" doc:"The application" example:"1048577"`
+	Scopes []string `json:"scopes" readOnly:"true" doc:"What for" example:"[\"profile\"]"`
 }
 
 const (
@@ -106,10 +106,17 @@ func (s *Consents) Get(ctx context.Context, id string) (Doc, error) {
 	return consents.Find(ctx, s.Store, id)
 }
 
+// Filter selects consents by user and application. An empty member means any.
+type Filter struct {
+	docstore.Paging
+	UserID string `query:"user_id" maxLength:"64" doc:"Those of this user" example:"1048577"`
+	AppID  string `query:"app_id" maxLength:"64" doc:"Those for this application" example:"1048577"`
+}
+
 // List returns a page of the consents of a user and for an application; empty ids are all.
-func (s *Consents) List(ctx context.Context, userID, appID string, p docstore.Paging) (docstore.Page[Consent], error) {
+func (s *Consents) List(ctx context.Context, f Filter) (docstore.Page[Consent], error) {
 	return consents.List(ctx, s.Store,
-		docstore.And(docstore.EqOrAll(byUser, userID), docstore.EqOrAll(byApp, appID)), p)
+		docstore.And(docstore.EqOrAll(byUser, f.UserID), docstore.EqOrAll(byApp, f.AppID)), f.Paging)
 }
 
 // OfUser returns the consents of a user, at most limit.

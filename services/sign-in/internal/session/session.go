@@ -17,25 +17,25 @@ import (
 // store.
 type Session struct {
 	docstore.Meta
-	UserID       string        `json:"user_id"`
-	ACR          string        `json:"acr"`
-	AMR          []string      `json:"amr"` // RFC 8176
-	Address      string        `json:"address"`
-	Browser      string        `json:"browser"` // its User-Agent
-	Applications []Application `json:"applications"`
-	TimeSignedIn clock.Time    `json:"time_signed_in"` // the last time that the person has proven who it is
-	TimeUsed     clock.Time    `json:"time_used"`
-	TimeExpires  clock.Time    `json:"time_expires"` // unless it is used meanwhile
-	TimeEnds     clock.Time    `json:"time_ends"`    // at the latest
+	UserID       string        `json:"user_id" readOnly:"true" doc:"Who is signed in" example:"1048577"`
+	ACR          string        `json:"acr" readOnly:"true" doc:"The class of the sign-in" example:"urn:idplatform:aal:1"`
+	AMR          []string      `json:"amr" readOnly:"true" doc:"How the person has signed in (RFC 8176)" example:"[\"pwd\"]"`
+	Address      string        `json:"address" readOnly:"true" doc:"Of the last sign-in" example:"192.0.2.7"`
+	Browser      string        `json:"browser" readOnly:"true" doc:"Its User-Agent" example:"Mozilla/5.0"`
+	Applications []Application `json:"applications" readOnly:"true" doc:"Those that the session has entered"`
+	TimeSignedIn clock.Time    `json:"time_signed_in" readOnly:"true" doc:"The last sign-in"`
+	TimeUsed     clock.Time    `json:"time_used" readOnly:"true" doc:"The last use, to 5 minutes"`
+	TimeExpires  clock.Time    `json:"time_expires" readOnly:"true" doc:"When it ends unless it is used"`
+	TimeEnds     clock.Time    `json:"time_ends" readOnly:"true" doc:"When it ends at the latest"`
 	// TimePasswordChanged is that of the user at the sign-in: a later one ends the session.
-	TimePasswordChanged clock.Time `json:"time_password_changed"`
+	TimePasswordChanged clock.Time `json:"time_password_changed" readOnly:"true" nullable:"true" doc:"Of the password that was used"`
 }
 
 // Application is an application that the session has entered.
 type Application struct {
-	AppID       string     `json:"app_id"`
-	Protocol    string     `json:"protocol"`
-	TimeEntered clock.Time `json:"time_entered"`
+	AppID       string     `json:"app_id" doc:"The application" example:"1048577"`
+	Protocol    string     `json:"protocol" doc:"oidc, saml or cas" example:"oidc"`
+	TimeEntered clock.Time `json:"time_entered" doc:"The first time"`
 }
 
 // Has reports whether the session has entered an application by a protocol.

@@ -230,13 +230,17 @@ func (s *Sessions) Get(ctx context.Context, id string) (Doc, error) {
 	return sessions.Find(ctx, s.Store, id)
 }
 
+// Filter selects sessions by user and application. An empty member means any.
+type Filter struct {
+	docstore.Paging
+	UserID string `query:"user_id" maxLength:"64" doc:"Those of this user" example:"1048577"`
+	AppID  string `query:"app_id" maxLength:"64" doc:"Those for this application" example:"1048577"`
+}
+
 // List returns a page of the sessions of a user and of those in an application; empty ids are all.
-func (s *Sessions) List(ctx context.Context, userID, appID string, p docstore.Paging) (docstore.Page[Session], error) {
-	where := docstore.EqOrAll(byUser, userID)
-	if appID != "" {
-		where = docstore.And(where, docstore.Eq(byApp, docstore.Text(appID)))
-	}
-	return sessions.List(ctx, s.Store, where, p)
+func (s *Sessions) List(ctx context.Context, f Filter) (docstore.Page[Session], error) {
+	where := docstore.And(docstore.EqOrAll(byUser, f.UserID), docstore.EqOrAll(byApp, f.AppID))
+	return sessions.List(ctx, s.Store, where, f.Paging)
 }
 
 // OfUser returns the newest sessions of a user, at most limit.

@@ -26,22 +26,21 @@ type Settings struct {
 
 // Profile holds the members that clients set.
 type Profile struct {
-	Name   string `json:"name"`   // of the organization; empty: no name is shown
-	Logo   string `json:"logo"`   // a data URI; empty: none
-	Colour string `json:"colour"` // of buttons and links on light pages, #rrggbb; empty: the platform's
-	// ColourDark is that of dark pages.
-	ColourDark       string `json:"colour_dark"`
-	Locale           string `json:"locale"` // where nothing says which language a person reads
-	Links            []Link `json:"links"`
-	Texts            Texts  `json:"texts"`
-	FailuresPerMin   int    `json:"failures_per_minute"` // wrong passwords from an address
-	FailuresOfTenant int    `json:"failures_of_tenant"`  // wrong passwords of all together, a minute
+	Name             string `json:"name" doc:"The organization's name, up to 64 characters; empty: none is shown" example:"Acme"`
+	Logo             string `json:"logo" doc:"A data URI in base64 of a PNG, JPEG, GIF or WebP, up to 64 KiB; empty: none"`
+	Colour           string `json:"colour" doc:"Of buttons and links on light pages, with a contrast of at least 4.5 to white; empty: the platform's" example:"#1a5fb4"`
+	ColourDark       string `json:"colour_dark" doc:"Of those on dark pages, with a contrast of at least 4.5 to #1c1f26; empty: the platform's" example:"#8ab4ff"`
+	Locale           string `json:"locale" enum:"en,zh" doc:"The language where nothing says which one a person reads"`
+	Links            []Link `json:"links" doc:"At the foot of each page, up to 5"`
+	Texts            Texts  `json:"texts" doc:"What the tenant says on the pages"`
+	FailuresPerMin   int    `json:"failures_per_minute" doc:"Wrong passwords from one address in a minute" example:"10"`
+	FailuresOfTenant int    `json:"failures_of_tenant" doc:"Wrong passwords of all in a minute" example:"300"`
 }
 
 // Link is shown at the foot of each page.
 type Link struct {
-	Label string `json:"label"`
-	URL   string `json:"url"`
+	Label string `json:"label" doc:"Up to 64 characters" example:"Privacy"`
+	URL   string `json:"url" doc:"An https, http or mailto URL" example:"https://acme.test/privacy"`
 }
 
 // Texts are what a tenant says on the pages, by language (en, zh); plain text.
