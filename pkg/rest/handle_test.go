@@ -123,3 +123,17 @@ func TestTotalRelation(t *testing.T) {
 		"page_size": 20.0}, list(10_000, true))
 	require.Equal(t, map[string]any{"items": []any{}, "page_num": 1.0, "page_size": 20.0}, list(-1, false))
 }
+
+// TestNamed: a schema has its name also where a member points to its type.
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	newWorld(t, func(s *rest.Server, _ service.Deps) {
+		rest.Named[Cyclic](s, "Ring")
+		handle[struct{}, struct {
+			Ring *Cyclic `json:"ring"`
+		}](http.MethodGet)(s)
+		schemas := s.OpenAPI().Components.Schemas.Map()
+		require.Contains(t, schemas, "Ring")
+		require.NotContains(t, schemas, "Cyclic")
+	})
+}
