@@ -28,25 +28,25 @@ const (
 type Component struct {
 	docstore.Meta
 	Profile
-	Status           string     `json:"status"`
-	ComponentVersion int64      `json:"component_version"` // the last that was published; 0 for none
-	TimePublished    clock.Time `json:"time_published"`
+	Status           string     `json:"status" enum:"1,0" doc:"1: people may use it; 1 if absent"`
+	ComponentVersion int64      `json:"component_version" readOnly:"true" doc:"The last that was published; 0 for none"`
+	TimePublished    clock.Time `json:"time_published" readOnly:"true" nullable:"true" doc:"When the last version was published; null: none is"`
 }
 
 // Profile holds the members that are published.
 type Profile struct {
-	Code   string          `json:"code"`
-	Name   string          `json:"name"`
-	Type   string          `json:"type"`
-	Schema json.RawMessage `json:"schema"`
-	Config json.RawMessage `json:"config"`
+	Code   string          `json:"code" required:"true" doc:"1…64 letters, digits or . _ -; unique" example:"banner"`
+	Name   string          `json:"name" required:"true" doc:"1…128 characters" example:"Banner"`
+	Type   string          `json:"type" required:"true" doc:"What it is a piece of: 1…64 lower-case letters, digits, _ or -" example:"login_page"`
+	Schema json.RawMessage `json:"schema" required:"false" doc:"A JSON Schema (2020-12) for config, without references; up to 16 KiB" example:"{\"type\":\"object\",\"required\":[\"title\"],\"properties\":{\"title\":{\"type\":\"string\",\"maxLength\":80}}}"`
+	Config json.RawMessage `json:"config" required:"false" doc:"Must meet schema; up to 64 KiB" example:"{\"title\":\"Welcome\"}"`
 }
 
 // Version is a published version of a component.
 type Version struct {
 	docstore.Meta
-	ComponentID      string `json:"component_id"`
-	ComponentVersion int64  `json:"component_version"`
+	ComponentID      string `json:"component_id" doc:"The component" example:"1048577"`
+	ComponentVersion int64  `json:"component_version" doc:"Counts the versions from 1" example:"1"`
 	Profile
 }
 

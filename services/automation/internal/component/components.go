@@ -30,13 +30,19 @@ func (s *Components) check(ctx context.Context, d *Draft) (err error) {
 }
 
 // Filter selects components whose members are equal to its own. Empty members select all.
-type Filter struct{ Code, Type, Status, Keyword string }
+type Filter struct {
+	Code   string `query:"code" maxLength:"64"`
+	Type   string `query:"type" maxLength:"64"`
+	Status string `query:"status" enum:"1,0"`
+	textindex.Search
+	docstore.Paging
+}
 
 // List returns a page of components.
-func (s *Components) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Component], error) {
+func (s *Components) List(ctx context.Context, f Filter) (docstore.Page[Component], error) {
 	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byType, f.Type),
 		docstore.EqOrAll(byStatus, f.Status), textindex.HavingPart(f.Keyword))
-	return components.List(ctx, s.store, where, p)
+	return components.List(ctx, s.store, where, f.Paging)
 }
 
 // Get returns a component. The error is apperr.NotFound.
@@ -133,12 +139,18 @@ func (s *Components) Delete(ctx context.Context, id string) (docstore.Deleted, e
 	})
 }
 
+// VersionFilter selects the versions of a component.
+type VersionFilter struct {
+	ComponentID string `path:"id" maxLength:"64" doc:"The record's id" example:"1048577"`
+	docstore.Paging
+}
+
 // Versions returns a page of a component's versions. The error is apperr.NotFound.
-func (s *Components) Versions(ctx context.Context, id string, p docstore.Paging) (docstore.Page[Version], error) {
-	if _, err := s.Get(ctx, id); err != nil {
+func (s *Components) Versions(ctx context.Context, f VersionFilter) (docstore.Page[Version], error) {
+	if _, err := s.Get(ctx, f.ComponentID); err != nil {
 		return docstore.Page[Version]{}, err
 	}
-	return versions.List(ctx, s.store, docstore.Eq(byComponent, docstore.Text(id)), p)
+	return versions.List(ctx, s.store, docstore.Eq(byComponent, docstore.Text(f.ComponentID)), f.Paging)
 }
 
 // Version returns a version of a component. The error is apperr.NotFound.

@@ -44,46 +44,45 @@ const (
 type Function struct {
 	docstore.Meta
 	Profile
-	Revision  int64      `json:"revision"`  // the current one, which calls run; 0 while there is no code
-	Revisions []Revision `json:"revisions"` // those whose code is kept, latest first
+	Revision  int64      `json:"revision" readOnly:"true" doc:"The current revision of the code; 0 while there is none" example:"1"`
+	Revisions []Revision `json:"revisions" readOnly:"true" nullable:"false" doc:"Those whose code is kept, latest first"`
 }
 
 // Profile holds the members that clients set, except the code.
 type Profile struct {
-	Code         string                  `json:"code"`
-	Name         string                  `json:"name"`
-	Description  string                  `json:"description"`
-	Runtime      sandbox.Runtime         `json:"runtime"`
-	Entry        string                  `json:"entry"`
-	Env          map[string]*secret.Text `json:"env"` // sealed: shown as ******
-	AllowedHosts []string                `json:"allowed_hosts"`
-	Limits       Limits                  `json:"limits"`
-	Triggers     []Trigger               `json:"triggers"`
-	Status       string                  `json:"status"`
+	Code         string                  `json:"code" doc:"1…64 lower-case letters, digits, _ or -; unique" example:"welcome"`
+	Name         string                  `json:"name" doc:"1…128 characters" example:"Welcome mail"`
+	Description  string                  `json:"description" doc:"Up to 1024 characters"`
+	Runtime      sandbox.Runtime         `json:"runtime" enum:"javascript,wasm" doc:"What runs its code"`
+	Entry        string                  `json:"entry" doc:"The function that is called; main if absent, _start for wasm" example:"main"`
+	Env          map[string]*secret.Text `json:"env" doc:"Every value is shown as ******"`
+	AllowedHosts []string                `json:"allowed_hosts" nullable:"false" doc:"The hosts that fetch may send requests to, at most 20: api.example.com, *.example.com, api.example.com:8443"`
+	Limits       Limits                  `json:"limits" doc:"Of one call"`
+	Triggers     []Trigger               `json:"triggers" nullable:"false" doc:"Events that it runs for; at most 10"`
+	Status       string                  `json:"status" enum:"1,0" doc:"1: it can be called"`
 }
 
 // Limits are the limits of one call; 0 means the default.
 type Limits struct {
-	TimeoutMS int64 `json:"timeout_ms"`
-	CPUMS     int64 `json:"cpu_ms"`
-	MemoryMB  int64 `json:"memory_mb"`
+	TimeoutMS int64 `json:"timeout_ms" doc:"The longest a call takes; waiting for fetch counts" example:"3000"`
+	CPUMS     int64 `json:"cpu_ms" doc:"The most processor time of a call" example:"1000"`
+	MemoryMB  int64 `json:"memory_mb" doc:"The most memory of a call, in MiB" example:"32"`
 }
 
-// Trigger names the events that the function is run for: types such as user.created, or the patterns user.*, *.deleted
-// and *.
+// Trigger names the events that the function is run for.
 type Trigger struct {
-	EventTypes []string `json:"event_types"`
+	EventTypes []string `json:"event_types" nullable:"false" doc:"1…20 types such as user.created, or the patterns user.*, *.deleted and *" example:"user.created"`
 }
 
 // Revision describes the code of one revision.
 type Revision struct {
-	Revision    int64           `json:"revision"`
-	Runtime     sandbox.Runtime `json:"runtime"`
-	Entry       string          `json:"entry"`
-	Bytes       int64           `json:"bytes"`
-	SHA256      string          `json:"sha256"` // of the code
-	Actor       string          `json:"actor"`  // who created the revision
-	TimeCreated clock.Time      `json:"time_created"`
+	Revision    int64           `json:"revision" doc:"Counts the revisions from 1" example:"1"`
+	Runtime     sandbox.Runtime `json:"runtime" enum:"javascript,wasm" doc:"What runs the code"`
+	Entry       string          `json:"entry" doc:"The function that is called" example:"main"`
+	Bytes       int64           `json:"bytes" doc:"Size of the code" example:"75"`
+	SHA256      string          `json:"sha256" doc:"Of the code" example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
+	Actor       string          `json:"actor" doc:"Who created the revision" example:"admin"`
+	TimeCreated clock.Time      `json:"time_created" doc:"When it was deployed" example:"2026-01-31T09:30:00.000Z"`
 }
 
 const (

@@ -48,13 +48,19 @@ func Collections() []*docstore.Def {
 type Doc = docstore.Doc[Function]
 
 // Filter selects functions whose members are equal to its own. Empty members select all.
-type Filter struct{ Code, Runtime, Status, Keyword string }
+type Filter struct {
+	Code    string `query:"code" maxLength:"64"`
+	Runtime string `query:"runtime" enum:"javascript,wasm"`
+	Status  string `query:"status" enum:"1,0"`
+	textindex.Search
+	docstore.Paging
+}
 
 // List returns a page of functions, without their code.
-func (s *Functions) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Function], error) {
+func (s *Functions) List(ctx context.Context, f Filter) (docstore.Page[Function], error) {
 	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byRuntime, f.Runtime),
 		docstore.EqOrAll(byStatus, f.Status), textindex.HavingPart(f.Keyword))
-	return functions.List(ctx, s.Store, where, p)
+	return functions.List(ctx, s.Store, where, f.Paging)
 }
 
 // Get returns a function with its code. The error is apperr.NotFound.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -16,12 +18,12 @@ import (
 
 // Invocation is the result of a call. That the function itself failed is an outcome, and not an error.
 type Invocation struct {
-	Outcome    sandbox.Outcome `json:"outcome"`
-	Output     json.RawMessage `json:"output"`
-	Error      *sandbox.Fault  `json:"error,omitempty"`
-	Logs       []sandbox.Line  `json:"logs"`
-	DurationMS int64           `json:"duration_ms"`
-	Revision   int64           `json:"revision"`
+	Outcome    sandbox.Outcome `json:"outcome" enum:"succeeded,failed,timed_out,out_of_memory,crashed" doc:"How the call ended"`
+	Output     jsontext.Value  `json:"output" doc:"What the function returned; null unless it succeeded" example:"{\"greeting\":\"Hello 李伟\"}"`
+	Error      *sandbox.Fault  `json:"error,omitempty" doc:"Why it did not succeed"`
+	Logs       []sandbox.Line  `json:"logs" nullable:"false" doc:"Up to 200 lines with 16 KiB together"`
+	DurationMS int64           `json:"duration_ms" doc:"Without waiting for a worker and compiling" example:"1"`
+	Revision   int64           `json:"revision" doc:"The revision that ran" example:"1"`
 }
 
 // The causes of calls.
@@ -35,7 +37,7 @@ const (
 // error is apperr.NotFound,
 // Unavailable, OutcomeUnknown, or InvalidState if the function is disabled, has no code, or was called by a chain of
 // functions that is too long.
-func (s *Functions) Invoke(ctx context.Context, id string, input json.RawMessage) (Invocation, error) {
+func (s *Functions) Invoke(ctx context.Context, id string, input jsontext.Value) (Invocation, error) {
 	f, err := s.callable(ctx, id)
 	if err == nil {
 		err = docstore.CheckExpected(ctx, id, f.Version)
@@ -45,7 +47,7 @@ func (s *Functions) Invoke(ctx context.Context, id string, input json.RawMessage
 	}
 	if docstore.IsDryRun(ctx) {
 		return Invocation{
-			Outcome: sandbox.Succeeded, Output: json.RawMessage("null"), Logs: []sandbox.Line{}, Revision: f.Revision,
+			Outcome: sandbox.Succeeded, Output: jsontext.Value("null"), Logs: []sandbox.Line{}, Revision: f.Revision,
 		}, nil
 	}
 	v, err := s.call(ctx, f, input, LogEntry{Cause: byInvoke})
@@ -58,8 +60,7 @@ func (s *Functions) Invoke(ctx context.Context, id string, input json.RawMessage
 // Run calls a function of a tenant for a job and returns its output. The error is apperr.NotFound if there is no such
 // function, and InvalidState if it cannot be called. Every other error is the function's failure; its text may be shown
 // to the tenant.
-func (s *Functions) Run(ctx context.Context, tenant, functionID string, input json.RawMessage) (json.RawMessage,
-	error) {
+func (s *Functions) Run(ctx context.Context, tenant, functionID string, input jsontext.Value) (jsontext.Value, error) {
 	ctx = request.System(ctx, tenant)
 	f, err := s.callable(ctx, functionID)
 	if err != nil {
@@ -102,27 +103,27 @@ func (s *Functions) callable(ctx context.Context, id string) (*Function, error) 
 
 // call runs a function. It adds an entry to its logs if the call logged something or failed; a run that an event has
 // triggered adds its own.
-func (s *Functions) call(ctx context.Context, f *Function, input json.RawMessage, e LogEntry) (Invocation, error) {
+func (s *Functions) call(ctx context.Context, f *Function, input jsontext.Value, e LogEntry) (Invocation, error) {
 	env, err := s.env(ctx, f)
 	if err != nil {
 		return Invocation{}, err
 	}
 	if len(input) == 0 {
-		input = json.RawMessage("null")
+		input = jsontext.Value("null")
 	}
 	r, err := s.Pool.Run(ctx, &sandbox.Call{
 		Code: sandbox.Code{
 			Runtime: f.Runtime, Entry: f.Entry, Hash: f.current().SHA256,
 			Load: func() ([]byte, error) { return contentOf(ctx, s.Store, f) },
 		},
-		Limits: f.limits(), Input: input, Env: env, Hosts: f.AllowedHosts,
+		Limits: f.limits(), Input: json.RawMessage(input), Env: env, Hosts: f.AllowedHosts,
 		Header: map[string]string{"X-Payload-Origin": origin(f.ID, depth(ctx)+1)},
 	})
 	if err != nil {
 		return Invocation{}, err
 	}
 	v := Invocation{
-		Outcome: r.Outcome, Output: r.Output, Error: r.Fault, Logs: r.Logs, Revision: f.Revision,
+		Outcome: r.Outcome, Output: jsontext.Value(r.Output), Error: r.Fault, Logs: r.Logs, Revision: f.Revision,
 		DurationMS: int64((r.Duration + time.Millisecond/2) / time.Millisecond),
 	}
 	if v.Logs == nil {

@@ -12,16 +12,16 @@ import (
 // LogEntry is an entry of a function's logs: a call that logged something, failed, or was triggered by an event.
 type LogEntry struct {
 	docstore.Meta
-	FunctionID string          `json:"function_id"`
-	Cause      string          `json:"cause"`
-	EventID    string          `json:"event_id"` // of the event that triggered it
-	Attempt    int64           `json:"attempt"`  // of the run that an event triggered; 0 for other causes
-	Revision   int64           `json:"revision"`
-	Outcome    sandbox.Outcome `json:"outcome"`
-	Error      *sandbox.Fault  `json:"error,omitempty"`
-	Logs       []sandbox.Line  `json:"logs"`
-	DurationMS int64           `json:"duration_ms"`
-	TimeEnd    clock.Time      `json:"time_end"` // when the entry is deleted
+	FunctionID string          `json:"function_id" doc:"The function" example:"1048576"`
+	Cause      string          `json:"cause" enum:"invoke,job,event" doc:"Why it ran"`
+	EventID    string          `json:"event_id" doc:"Of the event that triggered it"`
+	Attempt    int64           `json:"attempt" doc:"Of a run that an event triggered; 0 for other causes"`
+	Revision   int64           `json:"revision" doc:"The revision that ran" example:"1"`
+	Outcome    sandbox.Outcome `json:"outcome" enum:"succeeded,failed,timed_out,out_of_memory,crashed" doc:"How the call ended"`
+	Error      *sandbox.Fault  `json:"error,omitempty" doc:"Why it did not succeed"`
+	Logs       []sandbox.Line  `json:"logs" nullable:"false" doc:"What it logged"`
+	DurationMS int64           `json:"duration_ms" doc:"Without waiting for a worker and compiling" example:"1"`
+	TimeEnd    clock.Time      `json:"time_end" doc:"When the entry is deleted" example:"2026-02-07T09:30:00.000Z"`
 }
 
 const (
@@ -95,12 +95,18 @@ func insertEntry(ctx context.Context, tx *docstore.Tx, f *Function, e LogEntry) 
 	return err
 }
 
+// LogFilter selects the log entries of a function.
+type LogFilter struct {
+	FunctionID string `path:"id" maxLength:"64" doc:"The record's id" example:"1048577"`
+	docstore.Paging
+}
+
 // Logs returns a page of a function's log entries. The error is apperr.NotFound.
-func (s *Functions) Logs(ctx context.Context, id string, p docstore.Paging) (docstore.Page[LogEntry], error) {
-	if _, err := functions.Find(ctx, s.Store, id); err != nil {
+func (s *Functions) Logs(ctx context.Context, f LogFilter) (docstore.Page[LogEntry], error) {
+	if _, err := functions.Find(ctx, s.Store, f.FunctionID); err != nil {
 		return docstore.Page[LogEntry]{}, err
 	}
-	return logs.List(ctx, s.Store, docstore.Eq(byFunction, docstore.Text(id)), p)
+	return logs.List(ctx, s.Store, docstore.Eq(byFunction, docstore.Text(f.FunctionID)), f.Paging)
 }
 
 // DueLogs lists log entries that are older than a week.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -172,7 +174,7 @@ func (s *Functions) attempt(ctx context.Context, run *triggeredRun) (attempt, er
 		return attempt{}, err
 	}
 	entry := LogEntry{Cause: byTrigger, EventID: run.EventID, Attempt: run.Attempt}
-	v, err := s.call(timed, f, run.Event, entry)
+	v, err := s.call(timed, f, jsontext.Value(run.Event), entry)
 	switch {
 	case err == nil:
 		entry, err = entry.with(&v), v.failure()

@@ -125,7 +125,7 @@ func TestAttemptsThatCallNothing(t *testing.T) {
 		clock.Advance(time.Hour)
 	}
 	require.True(t, apperr.IsNotFound(s.work(ctx, run.ID)), "the last attempt has failed")
-	page, err := s.Logs(ctx, "f", docstore.Paging{Num: 1, Size: 10})
+	page, err := s.Logs(ctx, LogFilter{"f", docstore.Paging{Num: 1, Size: 10}})
 	require.NoError(t, err)
 	require.Len(t, page.Docs, maxAttempts)
 	for i, doc := range page.Docs {

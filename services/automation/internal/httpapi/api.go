@@ -3,6 +3,8 @@
 package httpapi
 
 import (
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/automation/internal/component"
 	"github.com/idplatform/idplatform/services/automation/internal/function"
@@ -23,6 +25,7 @@ type api struct{ Nouns }
 // Register adds all operations to the server.
 func Register(s *rest.Server, nouns Nouns) {
 	a := &api{nouns}
+	rest.DescribedAs[jsontext.Value, any](s) // any JSON; json.RawMessage is an object
 	storage := s.Tagged("Buckets and objects",
 		"Key-value storage: JSON values by bucket and key, with compare-and-set, expiry and history.")
 	a.registerBuckets(storage)

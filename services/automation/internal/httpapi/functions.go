@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
-	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/automation/internal/function"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
@@ -22,10 +20,15 @@ const (
 )
 
 func (a *api) registerFunctions(s *rest.Server) {
+	rest.Named[function.Limits](s, "FunctionLimits")
+	rest.Named[function.Trigger](s, "FunctionTrigger")
+	rest.Named[function.Revision](s, "FunctionRevision")
+	rest.Named[sandbox.Fault](s, "FunctionFault")
+	rest.Named[sandbox.Line](s, "FunctionLine")
 	writeErrors := []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable}
 	rest.Handle(s, rest.Op{
 		ID: "create-function", Method: http.MethodPost, Path: functionsPath, Scope: auth.FunctionsWrite,
-		Summary: "Create a function", Errors: writeErrors, Request: exampleFunctionInput, Response: exampleFunction,
+		Summary: "Create a function", Errors: writeErrors,
 		Doc: "The code is compiled and checked, but not run. `javascript` needs `source` of at most 256 KiB. `wasm` " +
 			"takes `module_base64`; a module that is too large for a body of 1 MiB is uploaded afterwards. The " +
 			"values of `env` are secrets.",
@@ -33,68 +36,64 @@ func (a *api) registerFunctions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-functions", Method: http.MethodGet, Path: functionsPath, Scope: auth.FunctionsRead,
 		Summary: "List functions", Doc: "Without their code.",
-		Response: map[string]any{"items": []any{exampleFunction}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listFunctions)
 	rest.Handle(s, rest.Op{
 		ID: "get-function", Method: http.MethodGet, Path: oneFunction, Scope: auth.FunctionsRead,
-		Summary: "Get a function", Response: exampleFunction,
+		Summary: "Get a function",
 	}, a.getFunction)
 	rest.Handle(s, rest.Op{
 		ID: "replace-function", Method: http.MethodPut, Path: oneFunction, Scope: auth.FunctionsWrite,
-		Summary: "Replace a function", Errors: writeErrors, Request: exampleFunctionInput, Response: exampleFunction,
+		Summary: "Replace a function", Errors: writeErrors,
 		Doc: "Absent code stays as it is, and so does each value of `env` that is `******`. Other code, another " +
 			"runtime or another entry makes a new revision.",
 	}, a.replaceFunction)
 	rest.Handle(s, rest.Op{
 		ID: "update-function", Method: http.MethodPatch, Path: oneFunction, Scope: auth.FunctionsWrite,
 		Summary: "Change a function", Errors: writeErrors, Doc: "JSON merge patch (RFC 7396).",
-		Request: map[string]any{"limits": map[string]any{"timeout_ms": 5000}}, Response: exampleFunction,
+		Request: map[string]any{"limits": map[string]any{"timeout_ms": 5000}},
 	}, a.updateFunction)
 	rest.Handle(s, rest.Op{
 		ID: "delete-function", Method: http.MethodDelete, Path: oneFunction, Scope: auth.FunctionsWrite,
 		Summary: "Delete a function", Errors: []apperr.Kind{apperr.InUse},
-		Doc:      "Its revisions, logs and waiting runs are deleted too. Refused while it is the target of jobs.",
-		Response: rest.Deleted{ID: "1048577"},
+		Doc: "Its revisions, logs and waiting runs are deleted too. Refused while it is the target of jobs.",
 	}, rest.Delete(a.Functions.Delete))
 	rest.Handle(s, rest.Op{
 		ID: "put-function-module", Method: http.MethodPut, Path: oneFunction + "/module", Scope: auth.FunctionsWrite,
 		Summary: "Upload a module", Errors: append(writeErrors, apperr.TooLarge),
 		Consumes: []string{"application/wasm"},
-		Doc:      "The body is a WebAssembly module of at most 4 MiB.", Response: exampleFunction,
+		Doc:      "The body is a WebAssembly module of at most 4 MiB.",
 	}, a.putModule)
 	a.registerCalls(s)
 }
 
 func (a *api) registerCalls(s *rest.Server) {
+	rest.Named[function.Invocation](s, "FunctionInvocation")
 	rest.Handle(s, rest.Op{
 		ID: "invoke-function", Method: http.MethodPost, Path: oneFunction + "/invoke", Scope: auth.FunctionsWrite,
 		Summary: "Invoke a function", Timeout: time.Minute,
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable, apperr.OutcomeUnknown},
 		Doc: "The answer is 200 however the function ends: `outcome` says how, and `error` why. If the function's " +
 			"worker is killed, the answer is 502: the function may have run. A dry run calls nothing.",
-		Request:  map[string]any{"input": map[string]any{"name": "李伟"}},
-		Response: exampleInvocation,
 	}, a.invoke)
 	rest.Handle(s, rest.Op{
 		ID: "list-function-revisions", Method: http.MethodGet, Path: oneFunction + "/revisions",
 		Scope: auth.FunctionsRead, Summary: "List revisions",
 		Doc: "Those whose code is kept: at most 10 with 8 MiB together; latest first, or by `page_sort` in the order " +
 			"of `revision` or `time_created`.",
-		Response: exampleRevisions,
 	}, a.listRevisions)
 	rest.Handle(s, rest.Op{
 		ID: "rollback-function", Method: http.MethodPost, Path: oneFunction + "/rollback", Scope: auth.FunctionsWrite,
 		Summary: "Roll back a function", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc:     "Creates a new revision with the code, runtime and entry of an earlier one.",
-		Request: FunctionRollback{Revision: 3}, Response: exampleFunction,
+		Doc: "Creates a new revision with the code, runtime and entry of an earlier one.",
 	}, a.rollBack)
-	rest.Handle(s, rest.Op{
-		ID: "list-function-logs", Method: http.MethodGet, Path: oneFunction + "/logs", Scope: auth.FunctionsRead,
+	logs := rest.Noun[function.LogEntry, struct{}, function.LogFilter]{
+		Server: s, Schema: "FunctionLog", ID: "function-log", Path: oneFunction + "/logs", Read: auth.FunctionsRead,
+	}
+	logs.List(rest.Op{
 		Summary: "List a function's log",
 		Doc: "Calls that logged something, failed, or were triggered by an event: the last 100 of a function, for 7 " +
 			"days. `page_sort=time_created[desc]` begins with the latest.",
-		Response: map[string]any{"items": []any{exampleEntry}, "total": 1, "page_num": 1, "page_size": 20},
-	}, a.listFunctionLogs)
+	}, a.Functions.Logs)
 }
 
 // detailed makes a body of a function with its code.
@@ -106,11 +105,7 @@ func detailed(d function.Detail, err error) (rest.Record[Function], error) {
 	return rest.Record[Function]{JSON: body, Tag: tag}, err
 }
 
-type createFunctionInput struct {
-	Body rest.JSON[FunctionInput]
-}
-
-func (a *api) createFunction(ctx context.Context, in *createFunctionInput) (rest.Record[Function], error) {
+func (a *api) createFunction(ctx context.Context, in *rest.Creation[FunctionInput]) (rest.Record[Function], error) {
 	var draft function.Draft
 	if err := in.Body.Into(&draft); err != nil {
 		return rest.Record[Function]{}, err
@@ -118,17 +113,8 @@ func (a *api) createFunction(ctx context.Context, in *createFunctionInput) (rest
 	return detailed(a.Functions.Create(ctx, draft))
 }
 
-type listFunctionsInput struct {
-	Code    string `query:"code" maxLength:"64"`
-	Runtime string `query:"runtime" enum:"javascript,wasm"`
-	Status  string `query:"status" enum:"1,0"`
-	textindex.Search
-	docstore.Paging
-}
-
-func (a *api) listFunctions(ctx context.Context, in *listFunctionsInput) (rest.List[Function], error) {
-	filter := function.Filter{Code: in.Code, Runtime: in.Runtime, Status: in.Status, Keyword: in.Keyword}
-	page, err := a.Functions.List(ctx, filter, in.Paging)
+func (a *api) listFunctions(ctx context.Context, in *function.Filter) (rest.List[Function], error) {
+	page, err := a.Functions.List(ctx, *in)
 	return rest.ListOf[Function](in.Paging, page, err)
 }
 
@@ -136,24 +122,14 @@ func (a *api) getFunction(ctx context.Context, in *rest.ByID) (rest.Record[Funct
 	return detailed(a.Functions.Get(ctx, in.ID))
 }
 
-type replaceFunctionInput struct {
-	rest.ByID
-	Body rest.JSON[FunctionInput]
-}
-
-func (a *api) replaceFunction(ctx context.Context, in *replaceFunctionInput) (rest.Record[Function], error) {
+func (a *api) replaceFunction(ctx context.Context, in *rest.Replacement[FunctionInput]) (rest.Record[Function], error) {
 	return detailed(a.Functions.Update(ctx, in.ID, func(d *function.Draft) error {
 		*d = function.Draft{}
 		return in.Body.Into(d)
 	}))
 }
 
-type updateFunctionInput struct {
-	rest.ByID
-	Body rest.MergePatch[FunctionInput]
-}
-
-func (a *api) updateFunction(ctx context.Context, in *updateFunctionInput) (rest.Record[Function], error) {
+func (a *api) updateFunction(ctx context.Context, in *rest.Change[FunctionInput]) (rest.Record[Function], error) {
 	return detailed(a.Functions.Update(ctx, in.ID, func(d *function.Draft) error { return in.Body.Into(d) }))
 }
 
@@ -182,25 +158,14 @@ type invokeInput struct {
 	Body *rest.JSON[FunctionCall]
 }
 
-func (a *api) invoke(ctx context.Context, in *invokeInput) (rest.Raw[FunctionInvocation], error) {
-	var body struct {
-		Input json.RawMessage `json:"input"`
-	}
+func (a *api) invoke(ctx context.Context, in *invokeInput) (function.Invocation, error) {
+	var body FunctionCall
 	if in.Body != nil {
 		if err := in.Body.Into(&body); err != nil {
-			return rest.Raw[FunctionInvocation]{}, err
+			return function.Invocation{}, err
 		}
 	}
-	return encoded[FunctionInvocation](a.Functions.Invoke(ctx, in.ID, body.Input))
-}
-
-// encoded makes a body of a domain's value that W describes.
-func encoded[W, T any](v T, err error) (rest.Raw[W], error) {
-	if err != nil {
-		return rest.Raw[W]{}, err
-	}
-	part, err := rest.PartOf[W](v, "")
-	return rest.Raw[W]{JSON: part.JSON}, err
+	return a.Functions.Invoke(ctx, in.ID, body.Input)
 }
 
 type listRevisionsInput struct {
@@ -208,19 +173,19 @@ type listRevisionsInput struct {
 	docstore.Paging
 }
 
-func (a *api) listRevisions(ctx context.Context, in *listRevisionsInput) (rest.List[FunctionRevision], error) {
+func (a *api) listRevisions(ctx context.Context, in *listRevisionsInput) (rest.List[function.Revision], error) {
 	page, err := a.Functions.Revisions(ctx, in.ID, in.Paging)
 	if err != nil {
-		return rest.List[FunctionRevision]{}, err
+		return rest.List[function.Revision]{}, err
 	}
-	list := rest.List[FunctionRevision]{
+	list := rest.List[function.Revision]{
 		Total: int64(page.Total), Num: in.Num, Size: in.Size, Next: page.Next,
 	}
 	if !in.Count.Or(true) {
 		list.Total = -1
 	}
 	for _, r := range page.Items {
-		part, err := rest.PartOf[FunctionRevision](r, "")
+		part, err := rest.PartOf[function.Revision](r, "")
 		if err != nil {
 			return list, err
 		}
@@ -242,14 +207,4 @@ func (a *api) rollBack(ctx context.Context, in *rollBackInput) (rest.Record[Func
 		}
 	}
 	return detailed(a.Functions.Rollback(ctx, in.ID, to.Revision))
-}
-
-type listFunctionLogsInput struct {
-	rest.ByID
-	docstore.Paging
-}
-
-func (a *api) listFunctionLogs(ctx context.Context, in *listFunctionLogsInput) (rest.List[FunctionLog], error) {
-	page, err := a.Functions.Logs(ctx, in.ID, in.Paging)
-	return rest.ListOf[FunctionLog](in.Paging, page, err)
 }

@@ -2,10 +2,11 @@ package job
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -187,7 +188,7 @@ func shorten(text string) string {
 }
 
 // end ends a sub-job and cancels its unfinished parts. If it is a run, the next queued run of the job becomes ready.
-func end(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, state string, result json.RawMessage,
+func end(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, state string, result jsontext.Value,
 	reason string) error {
 	if len(result) > maxResult {
 		state, result, reason = failed, nil, "the result is too large"

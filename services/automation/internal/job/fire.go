@@ -2,10 +2,11 @@ package job
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -112,7 +113,7 @@ func (j *Job) fire(ctx context.Context, tx *docstore.Tx, runID string, since clo
 // start adds a run to a loaded job, unless the job's concurrency forbids it. at is the time that the run fires for, or
 // zero if it is triggered. The caller must store the job afterwards: then transactions that start runs of the same job
 // conflict, and each sees the runs of those before.
-func start(ctx context.Context, tx *docstore.Tx, j *Job, id string, payload json.RawMessage, at clock.Time) (
+func start(ctx context.Context, tx *docstore.Tx, j *Job, id string, payload jsontext.Value, at clock.Time) (
 	_ SubDoc, started bool, _ error) {
 	active, err := unfinished(ctx, tx, j)
 	if err != nil {
@@ -133,7 +134,7 @@ func start(ctx context.Context, tx *docstore.Tx, j *Job, id string, payload json
 	if err != nil {
 		return SubDoc{}, false, err
 	}
-	j.LastSubJobID = number(last)
+	j.LastSubJobID = Number(last)
 	if _, err := runs.Insert(ctx, tx, r); err != nil {
 		return SubDoc{}, false, err
 	}
@@ -156,9 +157,9 @@ func unfinished(ctx context.Context, tx *docstore.Tx, j *Job) (int64, error) {
 }
 
 // orNull returns JSON's null for an absent value.
-func orNull(value json.RawMessage) json.RawMessage {
+func orNull(value jsontext.Value) jsontext.Value {
 	if len(value) == 0 {
-		return json.RawMessage("null")
+		return jsontext.Value("null")
 	}
 	return value
 }

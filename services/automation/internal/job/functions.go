@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"reflect"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -16,7 +18,7 @@ type Functions interface {
 	// Run runs an enabled function of the tenant with the run's payload as input, and returns its output. The error is
 	// apperr.NotFound if there is no such function, and apperr.InvalidState if it is disabled. Every other error is the
 	// function's failure; its text becomes the sub-job's error.
-	Run(ctx context.Context, tenant, functionID string, input json.RawMessage) (output json.RawMessage, err error)
+	Run(ctx context.Context, tenant, functionID string, input jsontext.Value) (output jsontext.Value, err error)
 
 	// Exists reports whether the context's tenant has a function. The transaction depends on it.
 	Exists(ctx context.Context, tx *docstore.Tx, functionID string) (bool, error)
@@ -56,9 +58,9 @@ func (t Target) equal(other Target) bool {
 		t.FunctionID == other.FunctionID && sameJSON(t.Payload, other.Payload)
 }
 
-func sameJSON(a, b json.RawMessage) bool {
+func sameJSON(a, b jsontext.Value) bool {
 	var values [2]any
-	for i, text := range []json.RawMessage{a, b} {
+	for i, text := range []jsontext.Value{a, b} {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.UseNumber()
 		if err := d.Decode(&values[i]); err != nil { // absent

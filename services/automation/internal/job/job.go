@@ -1,11 +1,12 @@
 package job
 
 import (
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -43,36 +44,34 @@ const (
 type Job struct {
 	docstore.Meta
 	Profile
-	State string `json:"state"`
+	State string `json:"state" required:"false" readOnly:"true" enum:"scheduled,suspended,finished" doc:"suspended: it does not fire; finished: it never fires again"`
 
 	// The scheduler sets these. They do not raise the version: see docstore.Schema.Counts.
-	NextFireTime moment `json:"next_fire_time"`
-	LastSubJobID number `json:"last_sub_job_id"`
-	Fired        int64  `json:"fired"` // how many runs the job has had
+	NextFireTime Moment `json:"next_fire_time" required:"false" nullable:"true" readOnly:"true" doc:"null: none"`
+	LastSubJobID Number `json:"last_sub_job_id" required:"false" readOnly:"true" doc:"Its last run; empty: none"`
+	Fired        int64  `json:"fired" required:"false" readOnly:"true" doc:"How many runs the job has had"`
 
-	// ScheduledSince is when the schedule was set or resumed. Intervals are counted from it.
-	ScheduledSince clock.Time `json:"scheduled_since"`
+	ScheduledSince clock.Time `json:"scheduled_since" required:"false" readOnly:"true" doc:"When the schedule was set or resumed"`
 }
 
 // Profile holds the members that clients set.
 type Profile struct {
-	Code           string   `json:"code"`
-	Name           string   `json:"name"`
-	Description    string   `json:"description"`
-	Schedule       Schedule `json:"schedule"`
-	Target         Target   `json:"target"`
-	TimeoutSeconds int64    `json:"timeout_seconds"` // of one attempt
-	Retry          Retry    `json:"retry"`
-	Concurrency    string   `json:"concurrency"`
-	Misfire        string   `json:"misfire"`
-	Status         string   `json:"status"`
+	Code           string   `json:"code" doc:"1…64 letters, digits or . _ -; unique" example:"nightly-report"`
+	Name           string   `json:"name" doc:"1…128 characters" example:"Nightly report"`
+	Description    string   `json:"description" required:"false" doc:"Up to 1024 characters"`
+	Schedule       Schedule `json:"schedule" doc:"When it fires"`
+	Target         Target   `json:"target" doc:"What it runs"`
+	TimeoutSeconds int64    `json:"timeout_seconds" required:"false" doc:"Of one attempt: 1…86400; 60 if absent"`
+	Retry          Retry    `json:"retry" required:"false" doc:"What happens when a run fails"`
+	Concurrency    string   `json:"concurrency" required:"false" enum:"allow,skip,queue" doc:"What happens when the job fires while a run is unfinished: another run starts (allow), none does (skip), or it waits (queue); allow if absent"`
+	Misfire        string   `json:"misfire" required:"false" enum:"fire_once,skip" doc:"What happens to times that were missed by more than a minute: one run for all (fire_once) or none (skip); fire_once if absent"`
+	Status         string   `json:"status" required:"false" enum:"1,0" doc:"0 disables the job; 1 if absent"`
 }
 
-// Retry says how often a failed run is tried again. The pause before an attempt begins with BackoffSeconds and doubles
-// with each attempt, up to an hour.
+// Retry says how often, and after which pauses, a failed run is tried again.
 type Retry struct {
-	Max            int64 `json:"max"`
-	BackoffSeconds int64 `json:"backoff_seconds"`
+	Max            int64 `json:"max" required:"false" doc:"Attempts after the first: 0…20"`
+	BackoffSeconds int64 `json:"backoff_seconds" required:"false" doc:"Pause after the first attempt: 0…3600; it doubles with each attempt, up to an hour"`
 }
 
 // The types of a target.
@@ -84,26 +83,26 @@ const (
 
 // Target is what a job runs.
 type Target struct {
-	Type       string          `json:"type"`
-	URL        string          `json:"url,omitempty"`
-	Subject    string          `json:"subject,omitempty"`
-	FunctionID string          `json:"function_id,omitempty"`
-	Payload    json.RawMessage `json:"payload,omitempty"`
-	Secret     secret.Text     `json:"secret,omitzero"` // signs the requests to a webhook
+	Type       string         `json:"type" enum:"webhook,nats,function" doc:"webhook: a request; nats: a message; function: a call"`
+	URL        string         `json:"url,omitempty" doc:"For webhook: status 202 accepts a run, another 2xx ends it with the body as its result" example:"https://reports.acme.test/run"`
+	Subject    string         `json:"subject,omitempty" doc:"For nats: runs go to idp.jobs.<tenant>.<subject>"`
+	FunctionID string         `json:"function_id,omitempty" doc:"For function: its id; the function cannot be deleted while a job has it as its target"`
+	Payload    jsontext.Value `json:"payload,omitempty" doc:"Up to 64 KiB"`
+	Secret     secret.Text    `json:"secret,omitzero" doc:"For webhook: signs the requests (Standard Webhooks). Shown as ******"`
 }
 
-// moment is a time that the scheduler sets, in milliseconds; 0 means none. It is an integer because docstore's Counts
+// Moment is a time that the scheduler sets, in milliseconds; 0 means none. It is an integer because docstore's Counts
 // are.
-type moment int64
+type Moment int64
 
-func momentOf(t clock.Time) moment {
+func momentOf(t clock.Time) Moment {
 	if t.IsZero() {
 		return 0
 	}
-	return moment(t.Millis())
+	return Moment(t.Millis())
 }
 
-func (m moment) time() clock.Time {
+func (m Moment) time() clock.Time {
 	if m == 0 {
 		return clock.Time{}
 	}
@@ -111,21 +110,21 @@ func (m moment) time() clock.Time {
 }
 
 // MarshalJSON writes the form of clock.Time.
-func (m moment) MarshalJSON() ([]byte, error) { return m.time().MarshalJSON() }
+func (m Moment) MarshalJSON() ([]byte, error) { return m.time().MarshalJSON() }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
-func (m *moment) UnmarshalJSON(b []byte) error {
+func (m *Moment) UnmarshalJSON(b []byte) error {
 	var t clock.Time
 	err := t.UnmarshalJSON(b)
 	*m = momentOf(t)
 	return err
 }
 
-// number is an id that the scheduler sets; 0 means none. It is an integer for the same reason as moment.
-type number int64
+// Number is an id that the scheduler sets; 0 means none. It is an integer for the same reason as Moment.
+type Number int64
 
 // MarshalJSON writes the id as a string, which is empty for none.
-func (n number) MarshalJSON() ([]byte, error) {
+func (n Number) MarshalJSON() ([]byte, error) {
 	if n == 0 {
 		return []byte(`""`), nil
 	}
@@ -133,14 +132,14 @@ func (n number) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
-func (n *number) UnmarshalJSON(b []byte) error {
+func (n *Number) UnmarshalJSON(b []byte) error {
 	text := strings.Trim(string(b), `"`)
 	if text == "" {
 		*n = 0
 		return nil
 	}
 	value, err := strconv.ParseInt(text, 10, 64)
-	*n = number(value)
+	*n = Number(value)
 	return err
 }
 
@@ -256,7 +255,7 @@ func (t *Target) checkSecret(faults *apperr.Faults, before secret.Text) {
 	}
 }
 
-func checkPayload(faults *apperr.Faults, member string, payload json.RawMessage) {
+func checkPayload(faults *apperr.Faults, member string, payload jsontext.Value) {
 	faults.Check(len(payload) <= maxPayload, member, "must have at most %d KiB", maxPayload>>10)
 }
 

@@ -2,11 +2,11 @@ package job
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
@@ -90,13 +90,19 @@ func Collections() []*docstore.Def {
 }
 
 // Filter selects jobs whose members are equal to its own. Empty members select all.
-type Filter struct{ Code, State, Target, Keyword string }
+type Filter struct {
+	Code   string `query:"code" maxLength:"64"`
+	State  string `query:"state" enum:"scheduled,suspended,finished"`
+	Target string `query:"target_type" enum:"webhook,nats,function"`
+	textindex.Search
+	docstore.Paging
+}
 
 // List returns a page of jobs.
-func (s *Jobs) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Job], error) {
+func (s *Jobs) List(ctx context.Context, f Filter) (docstore.Page[Job], error) {
 	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byState, f.State),
 		docstore.EqOrAll(byTarget, f.Target), textindex.HavingPart(f.Keyword))
-	return jobs.List(ctx, s.Store, where, p)
+	return jobs.List(ctx, s.Store, where, f.Paging)
 }
 
 // Get returns a job. The error is apperr.NotFound.
@@ -255,7 +261,7 @@ func (s *Jobs) PreviewFireTimes(schedule Schedule, count int) ([]clock.Time, err
 
 // Trigger adds a run that is due now. Its payload is the job's if payload is nil. The error is apperr.NotFound,
 // Forbidden, InvalidParameters, or InvalidState if the job is disabled or its concurrency does not allow another run.
-func (s *Jobs) Trigger(ctx context.Context, id string, payload json.RawMessage) (SubDoc, error) {
+func (s *Jobs) Trigger(ctx context.Context, id string, payload jsontext.Value) (SubDoc, error) {
 	var faults apperr.Faults
 	checkPayload(&faults, "payload", payload)
 	if err := faults.Err(); err != nil {

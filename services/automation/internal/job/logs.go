@@ -18,19 +18,19 @@ const (
 // Line is a line of a sub-job's log. Its JSON form is the API's and the store's.
 type Line struct {
 	docstore.Meta
-	JobID    string     `json:"job_id"`
-	SubJobID string     `json:"sub_job_id"`
-	RootID   string     `json:"root_id"`
-	Time     clock.Time `json:"time"`
-	Level    string     `json:"level"`
-	Message  string     `json:"message"`
+	JobID    string     `json:"job_id" doc:"The job" example:"1048576"`
+	SubJobID string     `json:"sub_job_id" doc:"The run, or the part of it" example:"1048577"`
+	RootID   string     `json:"root_id" doc:"The run" example:"1048577"`
+	Time     clock.Time `json:"time" doc:"When it happened" example:"2026-01-31T09:30:00.000Z"`
+	Level    string     `json:"level" enum:"debug,info,warn,error" doc:"How bad it is"`
+	Message  string     `json:"message" doc:"Up to 4096 characters" example:"120 rows read"`
 }
 
 // LineDraft has the members of a line that clients set.
 type LineDraft struct {
-	Time    clock.Time `json:"time"`
-	Level   string     `json:"level"`
-	Message string     `json:"message"`
+	Time    clock.Time `json:"time" required:"false" doc:"Now if absent"`
+	Level   string     `json:"level" required:"false" enum:"debug,info,warn,error" doc:"info if absent"`
+	Message string     `json:"message" doc:"Up to 4096 characters" example:"120 rows read"`
 }
 
 const (

@@ -2,8 +2,9 @@ package job
 
 import (
 	"context"
-	"encoding/json"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -17,7 +18,7 @@ type Call struct {
 	Name     string
 	Attempt  int64
 	Target   Target
-	Payload  json.RawMessage
+	Payload  jsontext.Value
 	Deadline clock.Time
 
 	// LeaseEnds is when another replica may take the run over, unless this one renews the lease.
@@ -32,8 +33,8 @@ type Call struct {
 
 // Outcome is the answer to a call.
 type Outcome struct {
-	Accepted bool            // the result comes later, to CallbackURL
-	Result   json.RawMessage // JSON or nil
+	Accepted bool           // the result comes later, to CallbackURL
+	Result   jsontext.Value // JSON or nil
 
 	// RetryAfter is the least pause before the next attempt that a target asks for whose call failed.
 	RetryAfter time.Duration

@@ -18,11 +18,11 @@ const (
 
 // Schedule says when a job fires. A member that is not of its type is absent.
 type Schedule struct {
-	Type         string     `json:"type"`
-	Cron         string     `json:"cron,omitempty"`
-	Timezone     string     `json:"timezone,omitempty"`
-	EverySeconds int64      `json:"every_seconds,omitempty"`
-	At           clock.Time `json:"at,omitzero"`
+	Type         string     `json:"type" enum:"cron,interval,once,manual" doc:"cron: at times of a calendar; interval: again and again; once: at a time; manual: only when triggered"`
+	Cron         string     `json:"cron,omitempty" doc:"For cron: the expression" example:"30 2 * * MON-FRI"`
+	Timezone     string     `json:"timezone,omitempty" doc:"For cron: an IANA name; UTC if absent" example:"Europe/Berlin"`
+	EverySeconds int64      `json:"every_seconds,omitempty" doc:"For interval: counted from when the schedule was set or the job resumed"`
+	At           clock.Time `json:"at,omitzero" doc:"For once: the time"`
 }
 
 const (

@@ -1,9 +1,10 @@
 package job
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -33,21 +34,20 @@ const (
 // SubJob is a run of a job, or a part that a run splits off. Its JSON form is the API's, the events' and the store's.
 type SubJob struct {
 	docstore.Meta
-	JobID    string          `json:"job_id"`
-	ParentID string          `json:"parent_id"` // of a part; "" for a run
-	RootID   string          `json:"root_id"`   // the run that it is a part of, or itself
-	Name     string          `json:"name"`
-	Number   int64           `json:"number"` // of the job's runs; 0 for a part
-	State    string          `json:"state"`
-	Attempt  int64           `json:"attempt"`
-	Progress int64           `json:"progress"`
-	Payload  json.RawMessage `json:"payload"`
-	Result   json.RawMessage `json:"result"`
-	Error    string          `json:"error"`
-
-	TimeScheduled clock.Time `json:"time_scheduled"` // of the schedule; null if it was triggered
-	TimeStarted   clock.Time `json:"time_started"`   // of the last attempt
-	TimeFinished  clock.Time `json:"time_finished"`
+	JobID         string         `json:"job_id" readOnly:"true" doc:"The job" example:"1048576"`
+	ParentID      string         `json:"parent_id" readOnly:"true" doc:"Of a part: the sub-job that it was split off from; empty for a run"`
+	RootID        string         `json:"root_id" readOnly:"true" doc:"The run that it is a part of, or itself" example:"1048577"`
+	Name          string         `json:"name" doc:"Of a part; empty for a run"`
+	Number        int64          `json:"number" readOnly:"true" doc:"Counts the job's runs from 1; 0 for a part" example:"1"`
+	State         string         `json:"state" enum:"pending,running,succeeded,failed,cancelled,timed_out" doc:"How it stands"`
+	Attempt       int64          `json:"attempt" readOnly:"true" doc:"Counts its attempts from 1"`
+	Progress      int64          `json:"progress" doc:"0…100" example:"50"`
+	Payload       jsontext.Value `json:"payload" readOnly:"true" doc:"What it works on: any JSON" example:"{\"full\":true}"`
+	Result        jsontext.Value `json:"result" readOnly:"true" doc:"What it ended with: any JSON" example:"{\"rows\":120}"`
+	Error         string         `json:"error" readOnly:"true" doc:"Of the last attempt that failed"`
+	TimeScheduled clock.Time     `json:"time_scheduled" readOnly:"true" nullable:"true" doc:"The time of the schedule that it fires for; null if it was triggered"`
+	TimeStarted   clock.Time     `json:"time_started" readOnly:"true" nullable:"true" doc:"Of the last attempt"`
+	TimeFinished  clock.Time     `json:"time_finished" readOnly:"true" nullable:"true" doc:"null: not yet"`
 }
 
 const (

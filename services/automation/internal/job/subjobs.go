@@ -2,8 +2,9 @@ package job
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -11,17 +12,21 @@ import (
 )
 
 // SubFilter selects sub-jobs whose members are equal to its own. Empty members select all.
-type SubFilter struct{ State, ParentID string }
+type SubFilter struct {
+	JobID    string `path:"id" maxLength:"64" doc:"The record's id" example:"1048577"`
+	State    string `query:"state" enum:"pending,running,succeeded,failed,cancelled,timed_out"`
+	ParentID string `query:"parent_id" maxLength:"64" doc:"Only the parts of this sub-job"`
+	docstore.Paging
+}
 
 // SubJobs returns a page of a job's sub-jobs. The error is apperr.NotFound if there is no such job.
-func (s *Jobs) SubJobs(ctx context.Context, jobID string, f SubFilter, p docstore.Paging) (docstore.Page[SubJob],
-	error) {
-	if _, err := s.Get(ctx, jobID); err != nil {
+func (s *Jobs) SubJobs(ctx context.Context, f SubFilter) (docstore.Page[SubJob], error) {
+	if _, err := s.Get(ctx, f.JobID); err != nil {
 		return docstore.Page[SubJob]{}, err
 	}
-	where := docstore.And(docstore.Eq(byJob, docstore.Text(jobID)), docstore.EqOrAll(byState, f.State),
+	where := docstore.And(docstore.Eq(byJob, docstore.Text(f.JobID)), docstore.EqOrAll(byState, f.State),
 		docstore.EqOrAll(byParent, f.ParentID))
-	return subJobs.List(ctx, s.Store, where, p)
+	return subJobs.List(ctx, s.Store, where, f.Paging)
 }
 
 // SubJob returns a sub-job of a job. The error is apperr.NotFound.
@@ -56,9 +61,9 @@ func loadOpen(ctx context.Context, tx *docstore.Tx, jobID, id string) (*SubJob, 
 
 // Part has the members of a part that clients set.
 type Part struct {
-	ParentID string          `json:"parent_id"`
-	Name     string          `json:"name"`
-	Payload  json.RawMessage `json:"payload"`
+	ParentID string         `json:"parent_id" doc:"An unfinished sub-job of the job" example:"1048577"`
+	Name     string         `json:"name" doc:"1…128 characters" example:"Page 1"`
+	Payload  jsontext.Value `json:"payload" required:"false" doc:"Up to 64 KiB" example:"{\"page\":1}"`
 }
 
 // NewPart is a part with the callback token for its worker, which is shown once.
@@ -124,9 +129,9 @@ func (s *Jobs) AddPart(ctx context.Context, jobID string, p Part) (NewPart, erro
 
 // Report is the result of a sub-job, as its worker sends it.
 type Report struct {
-	State  string          `json:"state"`
-	Result json.RawMessage `json:"result"`
-	Error  string          `json:"error"`
+	State  string         `json:"state" enum:"succeeded,failed" doc:"How it ended"`
+	Result jsontext.Value `json:"result" required:"false" doc:"Up to 64 KiB" example:"{\"rows\":120}"`
+	Error  string         `json:"error" required:"false" doc:"Up to 2048 characters"`
 }
 
 // Finish stores the result of a sub-job. A failed run is tried again if its job allows another attempt. The error is

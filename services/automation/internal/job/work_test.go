@@ -2,13 +2,13 @@ package job
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
@@ -109,7 +109,7 @@ func TestReportsAreStoredTogether(t *testing.T) {
 		if i == over {
 			attempt = 2
 		}
-		all.Go(func() { errs[i] = s.report(ctx, id, attempt, Outcome{Result: json.RawMessage(`{"n":1}`)}, nil) })
+		all.Go(func() { errs[i] = s.report(ctx, id, attempt, Outcome{Result: jsontext.Value(`{"n":1}`)}, nil) })
 	}
 	all.Wait()
 	for i, id := range ids {

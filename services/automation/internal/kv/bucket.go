@@ -36,18 +36,18 @@ const (
 // Bucket is a bucket record. Its JSON form is the API's, the events' and the store's.
 type Bucket struct {
 	docstore.Meta
-	Name string `json:"name"`
+	Name string `json:"name" readOnly:"true" doc:"1…64 letters, digits or . _ -; unique" example:"settings"`
 	Settings
-	State       string     `json:"state"`
-	TimeDeleted clock.Time `json:"time_deleted"` // when its deletion began
+	State       string     `json:"state" readOnly:"true" enum:"active,deleting" doc:"deleting: its objects are being deleted"`
+	TimeDeleted clock.Time `json:"time_deleted" readOnly:"true" nullable:"true" doc:"When its deletion began"`
 }
 
 // Settings are the members of a bucket that clients set.
 type Settings struct {
-	Description    string `json:"description"`
-	TTLSeconds     int64  `json:"ttl_seconds"` // of objects that are written without their own; 0 means forever
-	History        int64  `json:"history"`     // how many former states of an object are kept
-	MaxObjectBytes int64  `json:"max_object_bytes"`
+	Description    string `json:"description" doc:"Up to 1024 characters" example:"Settings of the console"`
+	TTLSeconds     int64  `json:"ttl_seconds" doc:"Of objects that are written without their own; 0: forever"`
+	History        int64  `json:"history" doc:"How many former states of an object are kept: 0…100" example:"10"`
+	MaxObjectBytes int64  `json:"max_object_bytes" doc:"Of a value as compact JSON: 1…1048576, which is what it is if absent" example:"1048576"`
 }
 
 const (
@@ -116,9 +116,15 @@ func (b *Bucket) check() error {
 	return faults.Err()
 }
 
-// Buckets returns a page of the buckets with a part of their name; an empty keyword selects all.
-func (s *KV) Buckets(ctx context.Context, keyword string, p docstore.Paging) (docstore.Page[Bucket], error) {
-	return buckets.List(ctx, s.store, textindex.HavingPart(keyword), p)
+// BucketFilter selects buckets by a part of their name; an empty keyword selects all.
+type BucketFilter struct {
+	textindex.Search
+	docstore.Paging
+}
+
+// Buckets returns a page of the buckets.
+func (s *KV) Buckets(ctx context.Context, f BucketFilter) (docstore.Page[Bucket], error) {
+	return buckets.List(ctx, s.store, textindex.HavingPart(f.Keyword), f.Paging)
 }
 
 // Bucket returns the bucket with a name. The error is apperr.NotFound if there is none.

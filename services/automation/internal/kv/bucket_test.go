@@ -1,10 +1,10 @@
 package kv
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -22,7 +22,7 @@ func TestDeletionsOfHistoriesTakeSmallSteps(t *testing.T) {
 	const keys = 3
 	for key := range keys {
 		for n := range MaxHistory + 1 {
-			draft := Draft{Value: json.RawMessage(fmt.Sprint(n))}
+			draft := Draft{Value: jsontext.Value(fmt.Sprint(n))}
 			_, err := s.Put(ctx, "box", fmt.Sprint(key), draft, false)
 			require.NoError(t, err)
 		}

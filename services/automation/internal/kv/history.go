@@ -2,8 +2,9 @@ package kv
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -12,22 +13,22 @@ import (
 
 // version is a former state of an object. A large value is stored in values, as an object's is.
 type version struct {
-	docstore.Meta                 // with versionID as id
-	ObjectID      string          `json:"object_id"`
-	Of            int64           `json:"of"` // the object's version
-	Since         clock.Time      `json:"since"`
-	ContentType   string          `json:"content_type"`
-	Size          int64           `json:"size"`
-	Value         json.RawMessage `json:"value,omitempty"`
+	docstore.Meta                // with versionID as id
+	ObjectID      string         `json:"object_id"`
+	Of            int64          `json:"of"` // the object's version
+	Since         clock.Time     `json:"since"`
+	ContentType   string         `json:"content_type"`
+	Size          int64          `json:"size"`
+	Value         jsontext.Value `json:"value,omitempty"`
 }
 
 // Version is a former state of an object, as the API shows it.
 type Version struct {
-	Version      int64           `json:"version" example:"3"`
-	TimeModified clock.Time      `json:"time_modified"`
-	ContentType  string          `json:"content_type"`
-	Size         int64           `json:"size"`
-	Value        json.RawMessage `json:"value"`
+	Version      int64          `json:"version" doc:"Of the object then" example:"1"`
+	TimeModified clock.Time     `json:"time_modified" doc:"When it became the value" example:"2026-01-31T09:30:00.000Z"`
+	ContentType  string         `json:"content_type" doc:"Of the value" example:"application/json"`
+	Size         int64          `json:"size" doc:"Of the value as compact JSON, in bytes" example:"14"`
+	Value        jsontext.Value `json:"value" doc:"As it was" example:"{\"dark\":false}"`
 }
 
 const byVersion = "version"
@@ -47,7 +48,7 @@ func versionsOf(object string) docstore.Filter { return docstore.Prefix(byVersio
 
 // keep stores the state that an object had before a change, and removes the oldest states if there are more than
 // history. whole is the former value. It returns how many states are kept now.
-func keep(ctx context.Context, tx *docstore.Tx, former *Object, whole json.RawMessage, history int64) (int64, error) {
+func keep(ctx context.Context, tx *docstore.Tx, former *Object, whole jsontext.Value, history int64) (int64, error) {
 	if history == 0 && former.Kept == 0 {
 		return 0, nil
 	}

@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -20,16 +22,16 @@ import (
 // large.
 type Object struct {
 	docstore.Meta
-	Bucket      string     `json:"bucket"`
-	Key         string     `json:"key"`
-	ContentType string     `json:"content_type"`
-	Size        int64      `json:"size"` // of the value, in bytes
-	TimeExpires clock.Time `json:"time_expires"`
-	Kept        int64      `json:"kept_versions"` // how many former states are kept
+	Bucket      string     `json:"bucket" readOnly:"true" doc:"The name of its bucket" example:"settings"`
+	Key         string     `json:"key" doc:"Its name in the bucket" example:"console/theme"`
+	ContentType string     `json:"content_type" doc:"Of the value, for its readers; up to 128 characters; application/json if absent" example:"application/json"`
+	Size        int64      `json:"size" readOnly:"true" doc:"Of the value as compact JSON, in bytes" example:"13"`
+	TimeExpires clock.Time `json:"time_expires" readOnly:"true" nullable:"true" doc:"When it is deleted by itself; null: never"`
+	Kept        int64      `json:"kept_versions" readOnly:"true" doc:"How many former states are kept"`
 
 	// Value is here if it has at most inline bytes, so that one read gets it. A larger one is in the collection values,
 	// so that lists of keys do not read it. It must be the last member: see recordOf and valueMember.
-	Value json.RawMessage `json:"value,omitempty"`
+	Value jsontext.Value `json:"value,omitempty" doc:"Any JSON; absent from lists without include_values" example:"{\"dark\":true}"`
 }
 
 const (
@@ -40,9 +42,9 @@ const (
 
 // value is a value of more than inline bytes: of an object, or of a former state.
 type value struct {
-	docstore.Meta                 // with the id of the object or version
-	Of            int64           `json:"of"` // the object's version
-	Value         json.RawMessage `json:"value"`
+	docstore.Meta                // with the id of the object or version
+	Of            int64          `json:"of"` // the object's version
+	Value         jsontext.Value `json:"value"`
 }
 
 const (
@@ -83,9 +85,9 @@ func (o *Object) expired(now clock.Time) bool {
 
 // Draft has the members of an object that clients set.
 type Draft struct {
-	Value       json.RawMessage `json:"value"`
-	ContentType string          `json:"content_type"`
-	TTLSeconds  *int64          `json:"ttl_seconds"` // nil means the bucket's, 0 forever
+	Value       jsontext.Value `json:"value"`
+	ContentType string         `json:"content_type"`
+	TTLSeconds  *int64         `json:"ttl_seconds"` // nil means the bucket's, 0 forever
 }
 
 // check sets defaults and reports every fault.
@@ -148,7 +150,7 @@ type Record struct {
 func (r Record) Stored() (body []byte, tag string, err error) { return r.JSON, r.Tag, nil }
 
 // recordOf makes the Record of a document. large is its value if that is stored in values, otherwise nil.
-func recordOf(doc *docstore.Doc[Object], large json.RawMessage) (Record, error) {
+func recordOf(doc *docstore.Doc[Object], large jsontext.Value) (Record, error) {
 	body, err := doc.JSON()
 	if err != nil || large == nil {
 		return Record{body, doc.Tag()}, err

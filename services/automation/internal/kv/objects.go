@@ -3,8 +3,9 @@ package kv
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -66,7 +67,7 @@ func (s *KV) find(ctx context.Context, bucket, key string) (docstore.Doc[Object]
 
 // largeValue returns the value that is stored in values for a version of an object. The error is apperr.NotFound if the
 // object has changed since.
-func largeValue(ctx context.Context, r docstore.Reader, id string, of int64) (json.RawMessage, error) {
+func largeValue(ctx context.Context, r docstore.Reader, id string, of int64) (jsontext.Value, error) {
 	doc, err := values.Find(ctx, r, id)
 	if err != nil {
 		return nil, err
@@ -284,7 +285,7 @@ func change(ctx context.Context, tx *docstore.Tx, o *Object, d Draft, settings S
 }
 
 // ifLarge returns a value that is to be stored in values; nil for a smaller one.
-func ifLarge(value json.RawMessage) json.RawMessage {
+func ifLarge(value jsontext.Value) jsontext.Value {
 	if len(value) <= inline {
 		return nil
 	}
@@ -292,7 +293,7 @@ func ifLarge(value json.RawMessage) json.RawMessage {
 }
 
 // takeLarge removes a large value from an object and returns it; nil if the value stays.
-func (o *Object) takeLarge() json.RawMessage {
+func (o *Object) takeLarge() jsontext.Value {
 	value := ifLarge(o.Value)
 	if value != nil {
 		o.Value = nil
@@ -301,7 +302,7 @@ func (o *Object) takeLarge() json.RawMessage {
 }
 
 // storeLarge stores the value of a version of an object in values, unless it is nil.
-func storeLarge(ctx context.Context, tx *docstore.Tx, id string, of int64, v json.RawMessage) error {
+func storeLarge(ctx context.Context, tx *docstore.Tx, id string, of int64, v jsontext.Value) error {
 	if v == nil {
 		return nil
 	}

@@ -45,19 +45,27 @@ func pageOf[T any](q docstore.Query, read func(docstore.Query) (docstore.Page[T]
 	}
 }
 
-// List returns a page of a bucket's objects whose keys begin with prefix, in the order of keys. The error is
-// apperr.NotFound if there is no such bucket, or InvalidParameters.
-func (s *KV) List(ctx context.Context, bucket, prefix string, withValues bool, p docstore.Paging) (Page, error) {
-	if _, err := s.Bucket(ctx, bucket); err != nil {
+// ObjectFilter selects objects of a bucket.
+type ObjectFilter struct {
+	Bucket        string        `path:"bucket" maxLength:"64" doc:"1…64 letters, digits or . _ -" example:"settings"`
+	Prefix        string        `query:"prefix" maxLength:"1024" doc:"Only objects whose keys begin with it"`
+	IncludeValues docstore.Flag `query:"include_values" doc:"true adds the values"`
+	docstore.Paging
+}
+
+// List returns a page of a bucket's objects in the order of keys. The error is apperr.NotFound if there is no such
+// bucket, or InvalidParameters.
+func (s *KV) List(ctx context.Context, f ObjectFilter) (Page, error) {
+	if _, err := s.Bucket(ctx, f.Bucket); err != nil {
 		return Page{}, err
 	}
-	q, err := p.Query(alive(within(bucket, prefix), s.store.Now()), byKey)
+	q, err := f.Query(alive(within(f.Bucket, f.Prefix), s.store.Now()), byKey)
 	if err != nil {
 		return Page{}, err
 	}
 	read := func(q docstore.Query) (docstore.Page[Object], error) { return objects.Page(ctx, s.store, q) }
 	return pageOf(q, read, func(doc *docstore.Doc[Object]) ([]byte, error) {
-		if !withValues {
+		if !f.IncludeValues.Or(false) {
 			return bare(doc)
 		}
 		o, err := doc.Value()
@@ -67,7 +75,7 @@ func (s *KV) List(ctx context.Context, bucket, prefix string, withValues bool, p
 		if o.Size <= inline {
 			return doc.JSON()
 		}
-		record, err := s.Get(ctx, bucket, o.Key)
+		record, err := s.Get(ctx, f.Bucket, o.Key)
 		if apperr.IsNotFound(err) { // it was deleted meanwhile
 			return bare(doc)
 		}

@@ -88,17 +88,17 @@ const (
 
 const tooDeep = "the recursion is too deep"
 
-// Fault says what is wrong with code, or why a call did not succeed. Line and Column count from 1; 0 means unknown.
+// Fault says what is wrong with code, or why a call did not succeed. A Line or Column of 0 means unknown.
 type Fault struct {
-	Message string `json:"message"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
+	Message string `json:"message" doc:"What went wrong" example:"Error: no name"`
+	Line    int    `json:"line,omitempty" doc:"Of the source, from 1" example:"2"`
+	Column  int    `json:"column,omitempty" doc:"Of the line, from 1" example:"9"`
 }
 
 // Line is a line that the code logged.
 type Line struct {
-	Level string `json:"level"` // debug, info, warn or error
-	Text  string `json:"text"`
+	Level string `json:"level" enum:"debug,info,warn,error" doc:"As it was logged"`
+	Text  string `json:"text" doc:"What was logged" example:"greeted"`
 }
 
 // Result is the result of a call.

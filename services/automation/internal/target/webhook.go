@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/webhook"
@@ -20,14 +22,14 @@ import (
 
 // message is what a target receives.
 type message struct {
-	JobID         string          `json:"job_id"`
-	SubJobID      string          `json:"sub_job_id"`
-	Name          string          `json:"name"`
-	Attempt       int64           `json:"attempt"`
-	Payload       json.RawMessage `json:"payload"`
-	Deadline      clock.Time      `json:"deadline"`
-	CallbackURL   string          `json:"callback_url"`
-	CallbackToken string          `json:"callback_token"`
+	JobID         string         `json:"job_id"`
+	SubJobID      string         `json:"sub_job_id"`
+	Name          string         `json:"name"`
+	Attempt       int64          `json:"attempt"`
+	Payload       jsontext.Value `json:"payload"`
+	Deadline      clock.Time     `json:"deadline"`
+	CallbackURL   string         `json:"callback_url"`
+	CallbackToken string         `json:"callback_token"`
 }
 
 func messageOf(c job.Call) ([]byte, error) {
