@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,9 +11,9 @@ import (
 
 // Change is a member's value before and after.
 type Change struct {
-	Member string          `json:"member"`
-	Before json.RawMessage `json:"before"`
-	After  json.RawMessage `json:"after"`
+	Member string         `json:"member" doc:"Its name" example:"email"`
+	Before jsontext.Value `json:"before" doc:"What it was; null: it was not there" example:"\"\""`
+	After  jsontext.Value `json:"after" doc:"What it is; null: it is gone" example:"\"li.wei@acme.test\""`
 }
 
 const maxValue = 8 << 10 // in bytes; a larger value is replaced by its size
@@ -102,15 +101,15 @@ func isEmpty(value []byte) bool {
 	return false
 }
 
-var null = json.RawMessage("null")
+var null = jsontext.Value("null")
 
 // bounded replaces a large value by its size, and a missing one by null.
-func bounded(value []byte) json.RawMessage {
+func bounded(value []byte) jsontext.Value {
 	if value == nil {
 		return null
 	}
 	if len(value) > maxValue {
-		return json.RawMessage(`"(` + strconv.Itoa(len(value)) + ` bytes)"`)
+		return jsontext.Value(`"(` + strconv.Itoa(len(value)) + ` bytes)"`)
 	}
 	return value
 }

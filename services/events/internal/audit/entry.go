@@ -23,19 +23,19 @@ const (
 // Entry is an entry of the log. Its JSON form is the API's.
 type Entry struct {
 	docstore.Meta            // the id is made by place.id: ids grow in the order of the log
-	Time          clock.Time `json:"time"`
-	Actor         string     `json:"actor"`
-	RequestID     string     `json:"request_id"`
-	Origin        string     `json:"origin"` // X-Payload-Origin
-	Entity        string     `json:"entity"`
-	Record        string     `json:"record"`
-	Action        string     `json:"action"`
-	Outcome       string     `json:"outcome"`
-	Reason        string     `json:"reason"`
-	Address       string     `json:"address,omitempty"` // of a denied attempt
-	Count         int64      `json:"count"`             // how many equal attempts it is about
-	Changes       []Change   `json:"changes"`
-	EventID       string     `json:"event_id"`
+	Time          clock.Time `json:"time" doc:"When it happened" example:"2026-01-31T09:30:00.000Z"`
+	Actor         string     `json:"actor" doc:"client:<client id>, user:<user id> or <issuer>#<sub>; system for the platform's own work; the token's subject alone in entries of earlier versions" example:"client:4f1c"`
+	RequestID     string     `json:"request_id" doc:"The request that did it" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
+	Origin        string     `json:"origin" doc:"X-Payload-Origin"`
+	Entity        string     `json:"entity" doc:"The record that it is about" example:"user"`
+	Record        string     `json:"record" doc:"The record's id" example:"1048577"`
+	Action        string     `json:"action" doc:"Of entity access: the operation that was denied" example:"updated"`
+	Outcome       string     `json:"outcome" enum:"done,denied" doc:"denied: the attempt was refused"`
+	Reason        string     `json:"reason" doc:"Why it was denied"`
+	Address       string     `json:"address,omitempty" doc:"Where a denied attempt came from"`
+	Count         int64      `json:"count" doc:"How many equal attempts within ten seconds it stands for" example:"1"`
+	Changes       []Change   `json:"changes" doc:"What changed, by member"`
+	EventID       string     `json:"event_id" doc:"Of the event that tells it; empty for a denied attempt" example:"019c1f3e-8a2b-7c4d-9e5f-0123456789ab"`
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -23,8 +24,8 @@ func TestJSONOfAnEntry(t *testing.T) {
 			Time: now, Actor: "山田 \"a\"\n<b>", RequestID: "r", Origin: "o\x00", Entity: "user", Record: "7",
 			Action: "updated", Outcome: Done, Reason: "why", Address: "192.0.2.1", Count: 9, EventID: "e",
 			Changes: []Change{
-				{Member: "email", Before: null, After: json.RawMessage(`"a@b"`)},
-				{Member: "山", Before: json.RawMessage(`{"a":[1.0]}`), After: null},
+				{Member: "email", Before: null, After: jsontext.Value(`"a@b"`)},
+				{Member: "山", Before: jsontext.Value(`{"a":[1.0]}`), After: null},
 			},
 		},
 	} {

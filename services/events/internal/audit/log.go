@@ -27,8 +27,12 @@ type Doc = docstore.Doc[Entry]
 
 // Filter selects entries. An empty member means any. From is included, To is not.
 type Filter struct {
-	Actor, Entity, Record, Action, Outcome string
-	From, To                               clock.Time
+	Actor    string `query:"actor" maxLength:"1024" doc:"Who made the change, as in an entry" example:"client:4f1c"`
+	Entity   string `query:"entity" maxLength:"64" example:"user"`
+	Record   string `query:"record" maxLength:"64" doc:"The record's id"`
+	Action   string `query:"action" maxLength:"64" example:"created"`
+	Outcome  string `query:"outcome" enum:"done,denied"`
+	From, To clock.Time
 }
 
 // kinds selects kinds, and reports whether the filter is by kind at all.

@@ -18,10 +18,10 @@ import (
 // Letter is an event that a consumer could not handle, as clients see it.
 type Letter struct {
 	docstore.Meta
-	Consumer string          `json:"consumer"`
-	Error    string          `json:"error"`
-	Tries    int             `json:"tries"`
-	Event    json.RawMessage `json:"event"` // null if it is no JSON, or too large for the list
+	Consumer string          `json:"consumer" doc:"Who could not take it" example:"permissions-users"`
+	Error    string          `json:"error" doc:"Why the last try failed" example:"the store does not answer"`
+	Tries    int             `json:"tries" doc:"0 if it is not an event at all" example:"10"`
+	Event    json.RawMessage `json:"event" nullable:"true" doc:"The CloudEvent; null if it is no JSON, or too large for the list" example:"{\"specversion\":\"1.0\",\"id\":\"019c1f3e-8a2b-7c4d-9e5f-0123456789ab\",\"source\":\"/users\",\"type\":\"idp.user.created\"}"`
 }
 
 // Letters are the use cases. All are for operators: letters belong to the platform, whatever the tenant of the event.
@@ -32,7 +32,7 @@ type Letters struct {
 
 // Filter selects letters of a consumer that were parked at a time or later.
 type Filter struct {
-	Consumer string
+	Consumer string `query:"consumer" maxLength:"63" doc:"The consumer's name" example:"permissions-users"`
 	From     time.Time
 }
 

@@ -27,9 +27,17 @@ type Page struct {
 // maxLogged is more than the log of a subscription can have.
 const maxLogged = 1_000_000
 
+// Filter selects deliveries of a subscription. An empty status selects all.
+type Filter struct {
+	Subscription string `path:"id" maxLength:"64" doc:"The record's id" example:"1048577"`
+	Status       string `query:"status" enum:"delivered,retrying,held,failed"`
+	docstore.Paging
+}
+
 // List returns deliveries of a subscription, newest event first: all that wait, and the last thousand that have ended.
 // The error is apperr.NotFound or InvalidParameters (paging).
-func (l *Log) List(ctx context.Context, id, status string, p docstore.Paging) (Page, error) {
+func (l *Log) List(ctx context.Context, f Filter) (Page, error) {
+	id, status, p := f.Subscription, f.Status, f.Paging
 	if p.Sort != "" && p.Sort != "time[desc]" {
 		return Page{}, apperr.Invalid("page_sort", "must be time[desc]")
 	}

@@ -18,19 +18,19 @@ const (
 
 // Delivery is the delivery of one event to a subscription.
 type Delivery struct {
-	EventID      string     `json:"event_id"`
-	EventType    string     `json:"event_type"`
-	Status       string     `json:"status"`
-	Tries        int        `json:"tries"`
-	ResponseCode int        `json:"response_code"` // of the last try; 0 without an answer
-	Error        string     `json:"error"`         // why the last try failed
-	DurationMS   int64      `json:"duration_ms"`   // of the last try
-	Time         clock.Time `json:"time"`          // of the last try
-	NextTry      clock.Time `json:"next_try"`
-	Cursor       string     `json:"cursor"` // the event's place in the feed
+	EventID      string     `json:"event_id" doc:"The event" example:"019c1f3e-8a2b-7c4d-9e5f-0123456789ab"`
+	EventType    string     `json:"event_type" doc:"Its type" example:"idp.user.created"`
+	Status       string     `json:"status" enum:"delivered,retrying,held,failed" doc:"How it stands"`
+	Tries        int        `json:"tries" doc:"How often it was sent" example:"1"`
+	ResponseCode int        `json:"response_code" doc:"Of the last try; 0 without an answer" example:"200"`
+	Error        string     `json:"error" doc:"Why the last try failed"`
+	DurationMS   int64      `json:"duration_ms" doc:"Of the last try" example:"41"`
+	Time         clock.Time `json:"time" nullable:"true" doc:"Of the last try" example:"2026-01-31T09:30:00.000Z"`
+	NextTry      clock.Time `json:"next_try" nullable:"true" doc:"When it is sent again; absent: it is not"`
+	Cursor       string     `json:"cursor" doc:"The event's place in the feed" example:"tsp8xk.4711"`
 
-	Place uint64 `json:"place,omitzero"`
-	Again int64  `json:"again,omitzero"` // differs for each delivery on request; 0 for others
+	Place uint64 `json:"place,omitzero" hidden:"true"`
+	Again int64  `json:"again,omitzero" hidden:"true"` // differs for each delivery on request; 0 for others
 }
 
 // Shown is the delivery as clients see it.

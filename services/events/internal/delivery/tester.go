@@ -20,9 +20,9 @@ type Tester struct {
 
 // TestResult is the result of sending a test event.
 type TestResult struct {
-	Delivered    bool   `json:"delivered" doc:"Whether the receiver took it"`
-	ResponseCode int    `json:"response_code" doc:"0 without an answer"`
-	DurationMS   int64  `json:"duration_ms" doc:"How long it took to answer"`
+	Delivered    bool   `json:"delivered" doc:"Whether the receiver took it" example:"true"`
+	ResponseCode int    `json:"response_code" doc:"0 without an answer" example:"200"`
+	DurationMS   int64  `json:"duration_ms" doc:"How long it took to answer" example:"41"`
 	Error        string `json:"error" doc:"Why not"`
 }
 

@@ -3,6 +3,8 @@
 package httpapi
 
 import (
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/events/internal/audit"
 	"github.com/idplatform/idplatform/services/events/internal/deadletter"
@@ -26,6 +28,7 @@ type api struct{ Parts }
 // Register adds all operations to the server.
 func Register(s *rest.Server, parts Parts) {
 	a := &api{parts}
+	rest.DescribedAs[jsontext.Value, any](s) // any JSON; json.RawMessage is an object
 	a.registerSubscriptions(s.Tagged("Event subscriptions", "Who gets which events, and where."))
 	a.registerDeliveries(s.Tagged("Event deliveries", "The deliveries of a subscription's events, and their results."))
 	a.registerEvents(s.Tagged("Events", "The feed of a tenant's events, and the event types."))

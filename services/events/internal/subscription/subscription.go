@@ -32,33 +32,30 @@ const (
 type Subscription struct {
 	docstore.Meta
 	Profile
-	State string `json:"state"`
+	State string `json:"state" readOnly:"true" enum:"active,paused,failing,disabled" doc:"failing: an event used up its tries; disabled: the receiver answered 410"`
 }
 
 // Profile holds the members that create and update may set.
 type Profile struct {
-	Name       string   `json:"name"`
-	EventTypes []string `json:"event_types"`
-	Filter     string   `json:"filter"`
-	Delivery   Delivery `json:"delivery"`
-	Status     string   `json:"status"` // "1" while it is active; the state follows where a client changes it
+	Name       string   `json:"name" doc:"1…128 characters; unique" example:"HR sync"`
+	EventTypes []string `json:"event_types" doc:"1…50 types or patterns, such as user.* and *.deleted" example:"[\"user.*\",\"node.moved\"]"`
+	Filter     string   `json:"filter" doc:"CEL over the variable event, at most 4096 bytes; empty selects all"`
+	Delivery   Delivery `json:"delivery" doc:"How events are sent"`
+	Status     string   `json:"status" enum:"1,0" doc:"1 while it is active"`
 }
 
 // Delivery says where events go.
 type Delivery struct {
-	Type    string                  `json:"type"`
-	URL     string                  `json:"url,omitempty"`
-	Headers map[string]*secret.Text `json:"headers,omitempty"` // their values may be credentials
+	Type           string                  `json:"type" enum:"webhook,nats" doc:"webhook: a POST for each event (Standard Webhooks); nats: a subject of its own"`
+	URL            string                  `json:"url,omitempty" doc:"For type webhook: http or https" example:"https://hr.acme.test/events"`
+	Headers        map[string]*secret.Text `json:"headers,omitempty" doc:"****** for each value"`
+	Secret         secret.Text             `json:"secret,omitzero" doc:"Signs webhooks, or is the NATS user's password; ****** if there is one"`
+	PreviousSecret secret.Text             `json:"previous_secret,omitzero" doc:"****** if there is one"`
+	PreviousUntil  clock.Time              `json:"previous_until,omitzero" doc:"Until when webhooks are signed with the previous secret, too"`
 
-	// Secret signs webhooks (whsec_ and base64), or is the password of the NATS user. PreviousSecret is valid, too,
-	// until PreviousUntil.
-	Secret         secret.Text `json:"secret,omitzero"`
-	PreviousSecret secret.Text `json:"previous_secret,omitzero"`
-	PreviousUntil  clock.Time  `json:"previous_until,omitzero"`
-
-	// For type nats; the platform sets them.
-	Subject string `json:"subject,omitempty"`
-	User    string `json:"user,omitempty"`
+	// The platform sets these.
+	Subject string `json:"subject,omitempty" doc:"For type nats: where the events are published"`
+	User    string `json:"user,omitempty" doc:"For type nats: the NATS user that may read them; secret is its password"`
 }
 
 const (
@@ -138,17 +135,16 @@ type View struct {
 // Stored returns the JSON and the ETag, so that pkg/rest can answer with it.
 func (v View) Stored() (body []byte, tag string, err error) { return v.JSON, v.Tag, nil }
 
-type shown struct {
-	Cursor    string   `json:"cursor"`
-	LastError string   `json:"last_error"`
-	Counters  counters `json:"counters"`
-}
-
-type counters struct {
-	Delivered int64 `json:"delivered"`
-	Failed    int64 `json:"failed"`
-	Pending   int64 `json:"pending"`
-	Dropped   int64 `json:"dropped"`
+// Shown has the members of the Progress that the API shows.
+type Shown struct {
+	Cursor    string `json:"cursor" readOnly:"true" doc:"The place in the feed up to which events are delivered, except those that wait" example:"tsp8xk.4711"`
+	LastError string `json:"last_error" readOnly:"true" doc:"Why the last attempt failed; empty: it did not"`
+	Counters  struct {
+		Delivered int64 `json:"delivered" doc:"Events that the receiver took"`
+		Failed    int64 `json:"failed" doc:"Attempts that failed"`
+		Pending   int64 `json:"pending" doc:"Events that wait for another attempt, or for an earlier event of their record"`
+		Dropped   int64 `json:"dropped" doc:"Events over NATS that were dropped unread since the last reset, because the tenant has used up its share of the storage"`
+	} `json:"counters" readOnly:"true" doc:"Since it was created"`
 }
 
 // view joins a subscription with its progress.
@@ -157,9 +153,10 @@ func view(doc Doc, p *Progress) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	more, err := json.Marshal(shown{
-		Cursor: cursor(p), LastError: p.LastError, Counters: counters{p.Delivered, p.Failed, p.Pending, p.Dropped},
-	})
+	shown := Shown{Cursor: cursor(p), LastError: p.LastError}
+	count := &shown.Counters
+	count.Delivered, count.Failed, count.Pending, count.Dropped = p.Delivered, p.Failed, p.Pending, p.Dropped
+	more, err := json.Marshal(shown)
 	if err != nil {
 		return View{}, err
 	}

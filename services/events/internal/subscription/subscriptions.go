@@ -199,7 +199,12 @@ func (s *Subscriptions) views(ctx context.Context, r docstore.Reader, docs []Doc
 }
 
 // Filter selects subscriptions by equal members; empty members are ignored.
-type Filter struct{ Name, State, Keyword string }
+type Filter struct {
+	Name  string `query:"name" maxLength:"256"`
+	State string `query:"state" enum:"active,paused,failing,disabled"`
+	textindex.Search
+	docstore.Paging
+}
 
 // Page is a page of a list.
 type Page struct {
@@ -210,16 +215,10 @@ type Page struct {
 }
 
 // List returns a page of subscriptions. The error is apperr.InvalidParameters (paging).
-func (s *Subscriptions) List(ctx context.Context, f Filter, p docstore.Paging) (Page, error) {
-	var all []docstore.Filter
-	if f.Name != "" {
-		all = append(all, docstore.Eq(byName, docstore.Text(f.Name)))
-	}
-	if f.State != "" {
-		all = append(all, docstore.Eq(byState, docstore.Text(f.State)))
-	}
-	all = append(all, textindex.HavingPart(f.Keyword))
-	page, err := subscriptions.List(ctx, s.store, docstore.And(all...), p)
+func (s *Subscriptions) List(ctx context.Context, f Filter) (Page, error) {
+	where := docstore.And(docstore.EqOrAll(byName, f.Name), docstore.EqOrAll(byState, f.State),
+		textindex.HavingPart(f.Keyword))
+	page, err := subscriptions.List(ctx, s.store, where, f.Paging)
 	if err != nil {
 		return Page{}, err
 	}
