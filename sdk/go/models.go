@@ -214,7 +214,7 @@ type AccountInput struct {
 	// Example: 1
 	IsDefault *string `json:"is_default,omitempty"`
 
-	// Password For form fill; ****** keeps it
+	// Password For form fill; reads as ****** if there is one, which keeps it when written back
 	Password *string `json:"password,omitempty"`
 
 	// Status Changed by enable and disable; one of "1", "0"
@@ -284,7 +284,7 @@ type AddAuthUnitMembersRequest struct {
 type AddedTreeNode struct {
 	// ARN Its name in policies, with tenant, tree and id
 	//
-	// Example: arn:idp:acme:org:company:1048579
+	// Example: arn:idp:acme:org:company:1048577
 	ARN string `json:"arn"`
 
 	// ChildCount Nodes right below it
@@ -900,10 +900,12 @@ type AttachSourceRequest struct {
 type AuditEntry struct {
 	// Action Of entity access: the operation that was denied
 	//
-	// Example: created
+	// Example: updated
 	Action string `json:"action"`
 
 	// Actor client:<client id>, user:<user id> or <issuer>#<sub>; system for the platform's own work; the token's subject alone in entries of earlier versions
+	//
+	// Example: client:4f1c
 	Actor string `json:"actor"`
 
 	// Address Where a denied attempt came from
@@ -921,6 +923,8 @@ type AuditEntry struct {
 	Entity string `json:"entity"`
 
 	// EventID Of the event that tells it; empty for a denied attempt
+	//
+	// Example: 019c1f3e-8a2b-7c4d-9e5f-0123456789ab
 	EventID string `json:"event_id"`
 
 	// ID Given by the platform; never used again
@@ -938,9 +942,13 @@ type AuditEntry struct {
 	Reason string `json:"reason"`
 
 	// Record The record's id
+	//
+	// Example: 1048577
 	Record string `json:"record"`
 
 	// RequestID The request that did it
+	//
+	// Example: 4mrhvkqtwz5c2d7ba3gxyun6ep
 	RequestID string `json:"request_id"`
 
 	// TenantID The tenant that it belongs to
@@ -949,6 +957,8 @@ type AuditEntry struct {
 	TenantID string `json:"tenant_id"`
 
 	// Time When it happened
+	//
+	// Example: 2026-01-31T09:30:00.000Z
 	Time time.Time `json:"time"`
 
 	// TimeCreated When it was created
@@ -1150,9 +1160,13 @@ type AuthRule struct {
 	ResourceID string `json:"resource_id"`
 
 	// ResourceMatchAllActions 1: all actions, like * in actions; one of "1", "0"
+	//
+	// Example: 0
 	ResourceMatchAllActions string `json:"resource_match_all_actions"`
 
 	// ResourceMatchAllResources 1: of type res, all resources of the application; one of "1", "0"
+	//
+	// Example: 0
 	ResourceMatchAllResources string `json:"resource_match_all_resources"`
 
 	// ResourceSetID Of a set; empty: named by code
@@ -1174,6 +1188,8 @@ type AuthRule struct {
 	TimeModified time.Time `json:"time_modified"`
 
 	// Type data, ui, api: one resource; res: all of the application, or those whose code matches; res_set: a set; app: the use of the application; one of "res", "res_set", "data", "ui", "api", "app"
+	//
+	// Example: data
 	Type string `json:"type"`
 
 	// ValidFrom null: from the beginning
@@ -1218,15 +1234,21 @@ type AuthRuleInput struct {
 	ResourceID *string `json:"resource_id,omitempty"`
 
 	// ResourceMatchAllActions 1: all actions, like * in actions; one of "1", "0"
+	//
+	// Example: 0
 	ResourceMatchAllActions *string `json:"resource_match_all_actions,omitempty"`
 
 	// ResourceMatchAllResources 1: of type res, all resources of the application; one of "1", "0"
+	//
+	// Example: 0
 	ResourceMatchAllResources *string `json:"resource_match_all_resources,omitempty"`
 
 	// ResourceSetID Of a set; empty: named by code
 	ResourceSetID *string `json:"resource_set_id,omitempty"`
 
 	// Type data, ui, api: one resource; res: all of the application, or those whose code matches; res_set: a set; app: the use of the application; one of "res", "res_set", "data", "ui", "api", "app"
+	//
+	// Example: data
 	Type string `json:"type"`
 
 	// ValidFrom null: from the beginning
@@ -1382,6 +1404,8 @@ type AuthUnit struct {
 	IdentityName string `json:"identity_name"`
 
 	// IdentityType Who it is: what identity_id is the id of; one of "user", "node", "core_object", "application", "group", "everyone"
+	//
+	// Example: node
 	IdentityType string `json:"identity_type"`
 
 	// RuleCount The number of its own rules, without inherited ones
@@ -1422,6 +1446,8 @@ type AuthUnitInput struct {
 	IdentityName *string `json:"identity_name,omitempty"`
 
 	// IdentityType Who it is: what identity_id is the id of; one of "user", "node", "core_object", "application", "group", "everyone"
+	//
+	// Example: node
 	IdentityType string `json:"identity_type"`
 }
 
@@ -1462,6 +1488,8 @@ type AuthUnitPatch struct {
 	IdentityName nullable.Nullable[string] `json:"identity_name,omitempty"`
 
 	// IdentityType Who it is: what identity_id is the id of; one of "user", "node", "core_object", "application", "group", "everyone"
+	//
+	// Example: node
 	IdentityType nullable.Nullable[string] `json:"identity_type,omitempty"`
 }
 
@@ -1757,7 +1785,7 @@ type Component struct {
 	// Schema A JSON Schema (2020-12) for config, without references; up to 16 KiB
 	Schema json.RawMessage `json:"schema,omitempty"`
 
-	// Status 1: people may use it; one of "1", "0"
+	// Status 1: people may use it; 1 if absent; one of "1", "0"
 	Status string `json:"status"`
 
 	// TenantID The tenant that it belongs to
@@ -1805,7 +1833,7 @@ type ComponentInput struct {
 	// Schema A JSON Schema (2020-12) for config, without references; up to 16 KiB
 	Schema json.RawMessage `json:"schema,omitempty"`
 
-	// Status 1 if absent; one of "1", "0"
+	// Status 1: people may use it; 1 if absent; one of "1", "0"
 	Status *string `json:"status,omitempty"`
 
 	// Type What it is a piece of: 1…64 lower-case letters, digits, _ or -
@@ -1853,7 +1881,7 @@ type ComponentPatch struct {
 	// Schema A JSON Schema (2020-12) for config, without references; up to 16 KiB
 	Schema nullable.Nullable[json.RawMessage] `json:"schema,omitempty"`
 
-	// Status 1 if absent; one of "1", "0"
+	// Status 1: people may use it; 1 if absent; one of "1", "0"
 	Status nullable.Nullable[string] `json:"status,omitempty"`
 
 	// Type What it is a piece of: 1…64 lower-case letters, digits, _ or -
@@ -1870,6 +1898,8 @@ type ComponentVersion struct {
 	Code string `json:"code"`
 
 	// ComponentID The component
+	//
+	// Example: 1048577
 	ComponentID string `json:"component_id"`
 
 	// ComponentVersion Counts the versions from 1
@@ -2026,6 +2056,8 @@ type Connection struct {
 	ConfigFields json.RawMessage `json:"config_fields"`
 
 	// DeveloperID The caller who created it
+	//
+	// Example: admin
 	DeveloperID string `json:"developer_id"`
 
 	// DisplayName Up to 128 characters
@@ -2423,6 +2455,8 @@ type DeadLetter struct {
 	Consumer string `json:"consumer"`
 
 	// Error Why the last try failed
+	//
+	// Example: the store does not answer
 	Error string `json:"error"`
 
 	// Event The CloudEvent; null if it is no JSON, or too large for the list
@@ -2717,6 +2751,8 @@ type EventDataStruct struct {
 // EventDelivery defines model for EventDelivery.
 type EventDelivery struct {
 	// Cursor The event's place in the feed
+	//
+	// Example: tsp8xk.4711
 	Cursor string `json:"cursor"`
 
 	// DurationMs Of the last try
@@ -2745,6 +2781,8 @@ type EventDelivery struct {
 	Status string `json:"status"`
 
 	// Time Of the last try
+	//
+	// Example: 2026-01-31T09:30:00.000Z
 	Time *time.Time `json:"time,omitempty"`
 
 	// Tries How often it was sent
@@ -2792,6 +2830,8 @@ type EventSubscription struct {
 	Counters EventSubscriptionCountersStruct `json:"counters"`
 
 	// Cursor The place in the feed up to which events are delivered, except those that wait
+	//
+	// Example: tsp8xk.4711
 	Cursor string `json:"cursor"`
 
 	// Delivery How events are sent
@@ -2800,7 +2840,7 @@ type EventSubscription struct {
 	// EventTypes 1…50 types or patterns, such as user.* and *.deleted
 	EventTypes []string `json:"event_types"`
 
-	// Filter CEL over the variable event; empty selects all
+	// Filter CEL over the variable event, at most 4096 bytes; empty selects all
 	Filter string `json:"filter"`
 
 	// ID Given by the platform; never used again
@@ -2861,10 +2901,10 @@ type EventSubscriptionInput struct {
 	// Delivery How events are sent
 	Delivery EventSubscriptionInputDeliveryStruct `json:"delivery"`
 
-	// EventTypes 1…50 types or patterns
+	// EventTypes 1…50 types or patterns, such as user.* and *.deleted
 	EventTypes []string `json:"event_types"`
 
-	// Filter CEL over the variable event, at most 4096 bytes
+	// Filter CEL over the variable event, at most 4096 bytes; empty selects all
 	Filter *string `json:"filter,omitempty"`
 
 	// Name 1…128 characters; unique
@@ -2917,10 +2957,10 @@ type EventSubscriptionPatch struct {
 	// Delivery How events are sent
 	Delivery nullable.Nullable[EventSubscriptionPatchDelivery] `json:"delivery,omitempty"`
 
-	// EventTypes 1…50 types or patterns
+	// EventTypes 1…50 types or patterns, such as user.* and *.deleted
 	EventTypes nullable.Nullable[[]string] `json:"event_types,omitempty"`
 
-	// Filter CEL over the variable event, at most 4096 bytes
+	// Filter CEL over the variable event, at most 4096 bytes; empty selects all
 	Filter nullable.Nullable[string] `json:"filter,omitempty"`
 
 	// Name 1…128 characters; unique
@@ -3109,6 +3149,8 @@ type FunctionFault struct {
 	Line *int64 `json:"line,omitempty"`
 
 	// Message What went wrong
+	//
+	// Example: Error: no name
 	Message string `json:"message"`
 }
 
@@ -3117,7 +3159,7 @@ type FunctionInput struct {
 	// AllowedHosts The hosts that fetch may send requests to, at most 20: api.example.com, *.example.com, api.example.com:8443
 	AllowedHosts []string `json:"allowed_hosts,omitempty"`
 
-	// Code 1…64 lower-case letters, digits, _ or -
+	// Code 1…64 lower-case letters, digits, _ or -; unique
 	//
 	// Example: welcome
 	Code string `json:"code"`
@@ -3148,6 +3190,8 @@ type FunctionInput struct {
 	Runtime *string `json:"runtime,omitempty"`
 
 	// Source JavaScript, at most 256 KiB; it stays if absent
+	//
+	// Example: function main(input, context) { return {greeting: 'Hello ' + input.name} }
 	Source *string `json:"source,omitempty"`
 
 	// Status 1: it can be called; one of "1", "0"
@@ -3208,6 +3252,8 @@ type FunctionLine struct {
 	Level string `json:"level"`
 
 	// Text What was logged
+	//
+	// Example: greeted
 	Text string `json:"text"`
 }
 
@@ -3250,6 +3296,8 @@ type FunctionLog struct {
 	EventID string `json:"event_id"`
 
 	// FunctionID The function
+	//
+	// Example: 1048576
 	FunctionID string `json:"function_id"`
 
 	// ID Given by the platform; never used again
@@ -3277,6 +3325,8 @@ type FunctionLog struct {
 	TimeCreated time.Time `json:"time_created"`
 
 	// TimeEnd When the entry is deleted
+	//
+	// Example: 2026-02-07T09:30:00.000Z
 	TimeEnd time.Time `json:"time_end"`
 
 	// TimeModified When it last changed
@@ -3314,7 +3364,7 @@ type FunctionPatch struct {
 	// AllowedHosts The hosts that fetch may send requests to, at most 20: api.example.com, *.example.com, api.example.com:8443
 	AllowedHosts nullable.Nullable[[]string] `json:"allowed_hosts,omitempty"`
 
-	// Code 1…64 lower-case letters, digits, _ or -
+	// Code 1…64 lower-case letters, digits, _ or -; unique
 	//
 	// Example: welcome
 	Code nullable.Nullable[string] `json:"code,omitempty"`
@@ -3345,6 +3395,8 @@ type FunctionPatch struct {
 	Runtime nullable.Nullable[string] `json:"runtime,omitempty"`
 
 	// Source JavaScript, at most 256 KiB; it stays if absent
+	//
+	// Example: function main(input, context) { return {greeting: 'Hello ' + input.name} }
 	Source nullable.Nullable[string] `json:"source,omitempty"`
 
 	// Status 1: it can be called; one of "1", "0"
@@ -3369,12 +3421,16 @@ type FunctionPatchLimits struct {
 // FunctionRevision defines model for FunctionRevision.
 type FunctionRevision struct {
 	// Actor Who created the revision
+	//
+	// Example: admin
 	Actor string `json:"actor"`
 
 	// Bytes Size of the code
 	Bytes int64 `json:"bytes"`
 
 	// Entry The function that is called
+	//
+	// Example: main
 	Entry string `json:"entry"`
 
 	// Revision Counts the revisions from 1
@@ -3384,9 +3440,13 @@ type FunctionRevision struct {
 	Runtime string `json:"runtime"`
 
 	// Sha256 Of the code
+	//
+	// Example: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 	Sha256 string `json:"sha256"`
 
 	// TimeCreated When it was deployed
+	//
+	// Example: 2026-01-31T09:30:00.000Z
 	TimeCreated time.Time `json:"time_created"`
 }
 
@@ -3603,6 +3663,8 @@ type HeldRequest struct {
 	Body string `json:"body"`
 
 	// ConnectionID Whose request it is
+	//
+	// Example: 1048577
 	ConnectionID string `json:"connection_id"`
 
 	// Display Its name
@@ -3617,7 +3679,7 @@ type HeldRequest struct {
 
 	// Method Of the request
 	//
-	// Example: PATCH
+	// Example: DELETE
 	Method string `json:"method"`
 
 	// Path Of the request
@@ -3626,6 +3688,8 @@ type HeldRequest struct {
 	Path string `json:"path"`
 
 	// Reason Why it is held
+	//
+	// Example: too many users are disabled or deleted
 	Reason string `json:"reason"`
 
 	// ResourceID The user or node
@@ -3634,6 +3698,8 @@ type HeldRequest struct {
 	ResourceID string `json:"resource_id"`
 
 	// ResourceVersion The resource's entity tag then
+	//
+	// Example: W/"1"
 	ResourceVersion string `json:"resource_version"`
 
 	// TenantID The tenant that it belongs to
@@ -3770,6 +3836,8 @@ type Item struct {
 	Before json.RawMessage `json:"before"`
 
 	// Member Its name
+	//
+	// Example: email
 	Member string `json:"member"`
 }
 
@@ -3901,18 +3969,26 @@ type JobLine struct {
 	ID string `json:"id"`
 
 	// JobID The job
+	//
+	// Example: 1048576
 	JobID string `json:"job_id"`
 
 	// Level How bad it is; one of "debug", "info", "warn", "error"
 	Level string `json:"level"`
 
 	// Message Up to 4096 characters
+	//
+	// Example: 120 rows read
 	Message string `json:"message"`
 
 	// RootID The run
+	//
+	// Example: 1048577
 	RootID string `json:"root_id"`
 
 	// SubJobID The run, or the part of it
+	//
+	// Example: 1048577
 	SubJobID string `json:"sub_job_id"`
 
 	// TenantID The tenant that it belongs to
@@ -3921,6 +3997,8 @@ type JobLine struct {
 	TenantID string `json:"tenant_id"`
 
 	// Time When it happened
+	//
+	// Example: 2026-01-31T09:30:00.000Z
 	Time time.Time `json:"time"`
 
 	// TimeCreated When it was created
@@ -3949,6 +4027,8 @@ type JobLineInput struct {
 	Level *string `json:"level,omitempty"`
 
 	// Message Up to 4096 characters
+	//
+	// Example: 120 rows read
 	Message string `json:"message"`
 
 	// Time Now if absent
@@ -4088,14 +4168,14 @@ type JobPatchTarget struct {
 	Secret nullable.Nullable[string] `json:"secret,omitempty"`
 
 	// Subject For nats: runs go to idp.jobs.<tenant>.<subject>
-	//
-	// Example: reports
 	Subject nullable.Nullable[string] `json:"subject,omitempty"`
 
 	// Type webhook: a request; nats: a message; function: a call; one of "webhook", "nats", "function"
 	Type nullable.Nullable[string] `json:"type,omitempty"`
 
 	// URL For webhook: status 202 accepts a run, another 2xx ends it with the body as its result
+	//
+	// Example: https://reports.acme.test/run
 	URL nullable.Nullable[string] `json:"url,omitempty"`
 }
 
@@ -4142,14 +4222,14 @@ type JobTarget struct {
 	Secret *string `json:"secret,omitempty"`
 
 	// Subject For nats: runs go to idp.jobs.<tenant>.<subject>
-	//
-	// Example: reports
 	Subject *string `json:"subject,omitempty"`
 
 	// Type webhook: a request; nats: a message; function: a call; one of "webhook", "nats", "function"
 	Type string `json:"type"`
 
 	// URL For webhook: status 202 accepts a run, another 2xx ends it with the body as its result
+	//
+	// Example: https://reports.acme.test/run
 	URL *string `json:"url,omitempty"`
 }
 
@@ -4165,20 +4245,22 @@ type JobTargetInput struct {
 	Secret *string `json:"secret,omitempty"`
 
 	// Subject For nats: runs go to idp.jobs.<tenant>.<subject>
-	//
-	// Example: reports
 	Subject *string `json:"subject,omitempty"`
 
 	// Type webhook: a request; nats: a message; function: a call; one of "webhook", "nats", "function"
 	Type string `json:"type"`
 
 	// URL For webhook: status 202 accepts a run, another 2xx ends it with the body as its result
+	//
+	// Example: https://reports.acme.test/run
 	URL *string `json:"url,omitempty"`
 }
 
 // KVBucket defines model for KVBucket.
 type KVBucket struct {
 	// Description Up to 1024 characters
+	//
+	// Example: Settings of the console
 	Description string `json:"description"`
 
 	// History How many former states of an object are kept: 0…100
@@ -4228,6 +4310,8 @@ type KVBucket struct {
 // KVBucketInput defines model for KVBucketInput.
 type KVBucketInput struct {
 	// Description Up to 1024 characters
+	//
+	// Example: Settings of the console
 	Description *string `json:"description,omitempty"`
 
 	// History How many former states of an object are kept: 0…100
@@ -4371,12 +4455,16 @@ type KVValueInput struct {
 // KVVersion defines model for KVVersion.
 type KVVersion struct {
 	// ContentType Of the value
+	//
+	// Example: application/json
 	ContentType string `json:"content_type"`
 
 	// Size Of the value as compact JSON, in bytes
 	Size int64 `json:"size"`
 
 	// TimeModified When it became the value
+	//
+	// Example: 2026-01-31T09:30:00.000Z
 	TimeModified time.Time `json:"time_modified"`
 
 	// Value As it was
@@ -4661,7 +4749,7 @@ type Miss struct {
 type NestedTreeNode struct {
 	// ARN Its name in policies, with tenant, tree and id
 	//
-	// Example: arn:idp:acme:org:company:1048579
+	// Example: arn:idp:acme:org:company:1048577
 	ARN string `json:"arn"`
 
 	// ChildCount Nodes right below it
@@ -5031,6 +5119,8 @@ type NewEventSubscription struct {
 	Counters NewEventSubscriptionCountersStruct `json:"counters"`
 
 	// Cursor The place in the feed up to which events are delivered, except those that wait
+	//
+	// Example: tsp8xk.4711
 	Cursor string `json:"cursor"`
 
 	// Delivery How events are sent, with the new secret
@@ -5039,7 +5129,7 @@ type NewEventSubscription struct {
 	// EventTypes 1…50 types or patterns, such as user.* and *.deleted
 	EventTypes []string `json:"event_types"`
 
-	// Filter CEL over the variable event; empty selects all
+	// Filter CEL over the variable event, at most 4096 bytes; empty selects all
 	Filter string `json:"filter"`
 
 	// ID Given by the platform; never used again
@@ -5193,6 +5283,8 @@ type NewScimToken struct {
 	TimeLastUsed *time.Time `json:"time_last_used,omitempty"`
 
 	// Token The bearer token; shown once
+	//
+	// Example: scim_…
 	Token string `json:"token"`
 }
 
@@ -5202,6 +5294,8 @@ type NewSubJob struct {
 	Attempt int64 `json:"attempt"`
 
 	// CallbackToken For its worker; shown once
+	//
+	// Example: rT9kQ2vX5mB8nL1pZ4wY7cH0sJ3dF6gA
 	CallbackToken string `json:"callback_token"`
 
 	// Error Of the last attempt that failed
@@ -5213,6 +5307,8 @@ type NewSubJob struct {
 	ID string `json:"id"`
 
 	// JobID The job
+	//
+	// Example: 1048576
 	JobID string `json:"job_id"`
 
 	// Name Of a part; empty for a run
@@ -5234,6 +5330,8 @@ type NewSubJob struct {
 	Result json.RawMessage `json:"result"`
 
 	// RootID The run that it is a part of, or itself
+	//
+	// Example: 1048577
 	RootID string `json:"root_id"`
 
 	// State How it stands; one of "pending", "running", "succeeded", "failed", "cancelled", "timed_out"
@@ -5279,6 +5377,8 @@ type NewSubscriptionDelivery struct {
 	PreviousUntil *time.Time `json:"previous_until,omitempty"`
 
 	// Secret Signs webhooks, or is the NATS user's password; shown only in this answer
+	//
+	// Example: whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=
 	Secret *string `json:"secret,omitempty"`
 
 	// Subject For type nats: where the events are published
@@ -5288,6 +5388,8 @@ type NewSubscriptionDelivery struct {
 	Type string `json:"type"`
 
 	// URL For type webhook: http or https
+	//
+	// Example: https://hr.acme.test/events
 	URL *string `json:"url,omitempty"`
 
 	// User For type nats: the NATS user that may read them; secret is its password
@@ -6221,6 +6323,8 @@ type Resource struct {
 	ID string `json:"id"`
 
 	// IsGlobal 1: every application of the tenant may grant and group it; one of "1", "0"
+	//
+	// Example: 0
 	IsGlobal string `json:"is_global"`
 
 	// Name Up to 256 characters
@@ -6280,6 +6384,8 @@ type ResourceInput struct {
 	FreeExtProps json.RawMessage `json:"free_ext_props,omitempty"`
 
 	// IsGlobal 1: every application of the tenant may grant and group it; one of "1", "0"
+	//
+	// Example: 0
 	IsGlobal *string `json:"is_global,omitempty"`
 
 	// Name Up to 256 characters
@@ -6391,6 +6497,8 @@ type ResourceSet struct {
 	ID string `json:"id"`
 
 	// IsGlobal 1: every application of the tenant may grant it; one of "1", "0"
+	//
+	// Example: 0
 	IsGlobal string `json:"is_global"`
 
 	// MemberCount Resources in it
@@ -6436,6 +6544,8 @@ type ResourceSetInput struct {
 	Description *string `json:"description,omitempty"`
 
 	// IsGlobal 1: every application of the tenant may grant it; one of "1", "0"
+	//
+	// Example: 0
 	IsGlobal *string `json:"is_global,omitempty"`
 
 	// Name Up to 256 characters
@@ -6694,9 +6804,13 @@ type SCIMError struct {
 // ScimConnection defines model for ScimConnection.
 type ScimConnection struct {
 	// AcceptPassword 1: the attribute password is set; 0: it is ignored; one of "1", "0"
+	//
+	// Example: 0
 	AcceptPassword string `json:"accept_password"`
 
 	// Adopt Whether a POST takes over a user that is there, by its username or its verified email; one of "never", "username", "email"
+	//
+	// Example: username
 	Adopt string `json:"adopt"`
 
 	// ClientID The OAuth client whose tokens with the scope scim serve, too; empty: none
@@ -6788,9 +6902,13 @@ type ScimConnectionLoginLink struct {
 // ScimConnectionInput defines model for ScimConnectionInput.
 type ScimConnectionInput struct {
 	// AcceptPassword 1: the attribute password is set; 0: it is ignored; one of "1", "0"
+	//
+	// Example: 0
 	AcceptPassword *string `json:"accept_password,omitempty"`
 
 	// Adopt Whether a POST takes over a user that is there, by its username or its verified email; one of "never", "username", "email"
+	//
+	// Example: username
 	Adopt *string `json:"adopt,omitempty"`
 
 	// ClientID The OAuth client whose tokens with the scope scim serve, too; empty: none
@@ -6855,9 +6973,13 @@ type ScimConnectionList struct {
 // ScimConnectionPatch A JSON merge patch (RFC 7396) of ScimConnectionInput
 type ScimConnectionPatch struct {
 	// AcceptPassword 1: the attribute password is set; 0: it is ignored; one of "1", "0"
+	//
+	// Example: 0
 	AcceptPassword nullable.Nullable[string] `json:"accept_password,omitempty"`
 
 	// Adopt Whether a POST takes over a user that is there, by its username or its verified email; one of "never", "username", "email"
+	//
+	// Example: username
 	Adopt nullable.Nullable[string] `json:"adopt,omitempty"`
 
 	// ClientID The OAuth client whose tokens with the scope scim serve, too; empty: none
@@ -6946,6 +7068,8 @@ type ScimGate struct {
 // ScimRequest defines model for ScimRequest.
 type ScimRequest struct {
 	// ConnectionID Whose request it was
+	//
+	// Example: 1048577
 	ConnectionID string `json:"connection_id"`
 
 	// Detail Of an error
@@ -6970,6 +7094,8 @@ type ScimRequest struct {
 	Path string `json:"path"`
 
 	// RequestID X-Request-Id
+	//
+	// Example: 4mrhvkqtwz5c2d7ba3gxyun6ep
 	RequestID string `json:"request_id"`
 
 	// ScimType Of an error
@@ -7475,6 +7601,8 @@ type SubJob struct {
 	ID string `json:"id"`
 
 	// JobID The job
+	//
+	// Example: 1048576
 	JobID string `json:"job_id"`
 
 	// Name Of a part; empty for a run
@@ -7496,6 +7624,8 @@ type SubJob struct {
 	Result json.RawMessage `json:"result"`
 
 	// RootID The run that it is a part of, or itself
+	//
+	// Example: 1048577
 	RootID string `json:"root_id"`
 
 	// State How it stands; one of "pending", "running", "succeeded", "failed", "cancelled", "timed_out"
@@ -7544,9 +7674,13 @@ type SubJobChangePatch struct {
 // SubJobInput defines model for SubJobInput.
 type SubJobInput struct {
 	// Name 1…128 characters
+	//
+	// Example: Page 1
 	Name string `json:"name"`
 
 	// ParentID An unfinished sub-job of the job
+	//
+	// Example: 1048577
 	ParentID string `json:"parent_id"`
 
 	// Payload Up to 64 KiB
@@ -7607,6 +7741,8 @@ type SubscriptionDelivery struct {
 	Type string `json:"type"`
 
 	// URL For type webhook: http or https
+	//
+	// Example: https://hr.acme.test/events
 	URL *string `json:"url,omitempty"`
 
 	// User For type nats: the NATS user that may read them; secret is its password
@@ -7624,6 +7760,8 @@ type Template struct {
 	Defaults json.RawMessage `json:"defaults"`
 
 	// Logo A data URI of its initials: real logos are trademarks
+	//
+	// Example: data:image/svg+xml,%3Csvg…
 	Logo string `json:"logo"`
 
 	// Name Of the product
@@ -7855,7 +7993,7 @@ type TreeAssociationList struct {
 type TreeNode struct {
 	// ARN Its name in policies, with tenant, tree and id
 	//
-	// Example: arn:idp:acme:org:company:1048579
+	// Example: arn:idp:acme:org:company:1048577
 	ARN string `json:"arn"`
 
 	// ChildCount Nodes right below it

@@ -2237,7 +2237,7 @@ export type Component = {
         [key: string]: unknown;
     };
     /**
-     * 1: people may use it
+     * 1: people may use it; 1 if absent
      */
     status: '1' | '0';
     /**
@@ -2296,7 +2296,7 @@ export type ComponentInput = {
         [key: string]: unknown;
     };
     /**
-     * 1 if absent
+     * 1: people may use it; 1 if absent
      */
     status?: '1' | '0';
     /**
@@ -2385,7 +2385,7 @@ export type ComponentPatch = {
         [key: string]: unknown;
     } | null;
     /**
-     * 1 if absent
+     * 1: people may use it; 1 if absent
      */
     status?: '1' | '0' | null;
     /**
@@ -3630,7 +3630,7 @@ export type EventSubscription = {
      */
     event_types: Array<string>;
     /**
-     * CEL over the variable event; empty selects all
+     * CEL over the variable event, at most 4096 bytes; empty selects all
      */
     filter: string;
     /**
@@ -3706,11 +3706,11 @@ export type EventSubscriptionInput = {
      */
     delivery: EventSubscriptionInputDeliveryStruct;
     /**
-     * 1…50 types or patterns
+     * 1…50 types or patterns, such as user.* and *.deleted
      */
     event_types: Array<string>;
     /**
-     * CEL over the variable event, at most 4096 bytes
+     * CEL over the variable event, at most 4096 bytes; empty selects all
      */
     filter?: string;
     /**
@@ -3849,11 +3849,11 @@ export type EventSubscriptionPatch = {
         readonly user?: string | null;
     } | null;
     /**
-     * 1…50 types or patterns
+     * 1…50 types or patterns, such as user.* and *.deleted
      */
     event_types?: Array<string> | null;
     /**
-     * CEL over the variable event, at most 4096 bytes
+     * CEL over the variable event, at most 4096 bytes; empty selects all
      */
     filter?: string | null;
     /**
@@ -4104,7 +4104,7 @@ export type FunctionInput = {
      */
     allowed_hosts?: Array<string>;
     /**
-     * 1…64 lower-case letters, digits, _ or -
+     * 1…64 lower-case letters, digits, _ or -; unique
      */
     code: string;
     /**
@@ -4367,7 +4367,7 @@ export type FunctionPatch = {
      */
     allowed_hosts?: Array<string> | null;
     /**
-     * 1…64 lower-case letters, digits, _ or -
+     * 1…64 lower-case letters, digits, _ or -; unique
      */
     code?: string | null;
     /**
@@ -6052,7 +6052,9 @@ export type Memberships = {
     /**
      * As they are now
      */
-    memberships: Array<unknown>;
+    memberships: Array<{
+        [key: string]: unknown;
+    }>;
 };
 
 export type Metadata = {
@@ -6678,7 +6680,7 @@ export type NewEventSubscription = {
      */
     event_types: Array<string>;
     /**
-     * CEL over the variable event; empty selects all
+     * CEL over the variable event, at most 4096 bytes; empty selects all
      */
     filter: string;
     /**
@@ -8053,7 +8055,9 @@ export type Provider = {
     /**
      * JSON Schema (2020-12) of config_fields
      */
-    config_schema: unknown;
+    config_schema: {
+        [key: string]: unknown;
+    };
     /**
      * Where its own documentation is
      */
@@ -10840,11 +10844,15 @@ export type Type = {
     /**
      * An example of data
      */
-    example: unknown;
+    example: {
+        [key: string]: unknown;
+    };
     /**
      * The JSON Schema (2020-12) of data
      */
-    schema: unknown;
+    schema: {
+        [key: string]: unknown;
+    };
     /**
      * Without the prefix idp.
      */
@@ -11369,7 +11377,7 @@ export type AccountInputWritable = {
      */
     is_default?: '1' | '0';
     /**
-     * For form fill; ****** keeps it
+     * For form fill; reads as ****** if there is one, which keeps it when written back
      */
     password?: string;
     /**
@@ -12532,7 +12540,7 @@ export type ComponentWritable = {
         [key: string]: unknown;
     };
     /**
-     * 1: people may use it
+     * 1: people may use it; 1 if absent
      */
     status: '1' | '0';
     /**
@@ -12563,7 +12571,7 @@ export type ComponentInputWritable = {
         [key: string]: unknown;
     };
     /**
-     * 1 if absent
+     * 1: people may use it; 1 if absent
      */
     status?: '1' | '0';
     /**
@@ -12624,7 +12632,7 @@ export type ComponentPatchWritable = {
         [key: string]: unknown;
     } | null;
     /**
-     * 1 if absent
+     * 1: people may use it; 1 if absent
      */
     status?: '1' | '0' | null;
     /**
@@ -13025,7 +13033,7 @@ export type EventSubscriptionWritable = {
      */
     event_types: Array<string>;
     /**
-     * CEL over the variable event; empty selects all
+     * CEL over the variable event, at most 4096 bytes; empty selects all
      */
     filter: string;
     /**
@@ -13044,11 +13052,11 @@ export type EventSubscriptionInputWritable = {
      */
     delivery: EventSubscriptionInputDeliveryStructWritable;
     /**
-     * 1…50 types or patterns
+     * 1…50 types or patterns, such as user.* and *.deleted
      */
     event_types: Array<string>;
     /**
-     * CEL over the variable event, at most 4096 bytes
+     * CEL over the variable event, at most 4096 bytes; empty selects all
      */
     filter?: string;
     /**
@@ -13137,11 +13145,11 @@ export type EventSubscriptionPatchWritable = {
         url?: string | null;
     } | null;
     /**
-     * 1…50 types or patterns
+     * 1…50 types or patterns, such as user.* and *.deleted
      */
     event_types?: Array<string> | null;
     /**
-     * CEL over the variable event, at most 4096 bytes
+     * CEL over the variable event, at most 4096 bytes; empty selects all
      */
     filter?: string | null;
     /**
@@ -13213,7 +13221,7 @@ export type FunctionInputWritable = {
      */
     allowed_hosts?: Array<string>;
     /**
-     * 1…64 lower-case letters, digits, _ or -
+     * 1…64 lower-case letters, digits, _ or -; unique
      */
     code: string;
     /**
@@ -13366,7 +13374,7 @@ export type FunctionPatchWritable = {
      */
     allowed_hosts?: Array<string> | null;
     /**
-     * 1…64 lower-case letters, digits, _ or -
+     * 1…64 lower-case letters, digits, _ or -; unique
      */
     code?: string | null;
     /**
@@ -14426,7 +14434,7 @@ export type NewEventSubscriptionWritable = {
      */
     event_types: Array<string>;
     /**
-     * CEL over the variable event; empty selects all
+     * CEL over the variable event, at most 4096 bytes; empty selects all
      */
     filter: string;
     /**
