@@ -16,7 +16,7 @@ func exampleOf(r huma.Registry, s *huma.Schema, given any) any {
 	return example{r, nil}.of(s)
 }
 
-// example makes an example of a schema. inside are the schemas that it is inside of, which may have lists of themselves.
+// example makes an example of a schema. inside are the schemas that it is in, which may have lists of themselves.
 type example struct {
 	schemas huma.Registry
 	inside  []string

@@ -81,7 +81,8 @@ func schemaName(t reflect.Type, hint string) string {
 // operation that has T.
 func Named[T any](s *Server, schema string) {
 	t := reflect.TypeFor[T]()
-	if of := s.api.OpenAPI().Components.Schemas.TypeFromRef(schemaPath + schemaName(t, "")); of == t && s.names[t] == "" {
+	schemas := s.api.OpenAPI().Components.Schemas
+	if s.names[t] == "" && schemas.TypeFromRef(schemaPath+schemaName(t, "")) == t {
 		panic(schema + " is named after an operation that has it")
 	}
 	s.names[t] = schema

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -8,7 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/openapi"
+	"github.com/idplatform/idplatform/pkg/schema"
 )
 
 // documented checks that the document has what readers and generators of clients need.
@@ -44,6 +47,7 @@ func documented(t *testing.T, s *Service, r Resource) {
 		require.Len(t, o.Tags, 1, o.OperationID)
 		assert.Contains(t, nouns, o.Tags[0], o.OperationID)
 		documentedOperation(t, doc, o, r)
+		exampleFits(t, doc, o)
 		if o.versioned(doc) {
 			assert.Contains(t, tagged, o.Path, "%s answers a record with a version, but without an ETag", o.OperationID)
 			assert.Contains(t, o.Parameters, parameter{Ref: "#/components/parameters/IfNoneMatch"}, o.OperationID)
@@ -65,6 +69,29 @@ func deprecated(t *testing.T, s *Service, o operation) {
 	}
 	assert.Regexp(t, `^@[0-9]+$`, answer.Header.Get("Deprecation"), o.OperationID)
 	assert.Regexp(t, `^</v1/[^{}]+>; rel="successor-version"$`, answer.Header.Get("Link"), o.OperationID)
+}
+
+// exampleFits checks the example of an operation's JSON answer against its schema. That of its body is sent by others.
+func exampleFits(t *testing.T, doc description, o operation) {
+	var answer struct {
+		Content map[string]struct {
+			Schema  map[string]any
+			Example json.RawMessage
+		}
+	}
+	_ = json.Unmarshal(o.Responses["200"], &answer)
+	body, ok := answer.Content["application/json"]
+	if !ok {
+		return
+	}
+	body.Schema["components"] = map[string]any{"schemas": doc.Components.Schemas}
+	text, err := json.Marshal(body.Schema)
+	require.NoError(t, err)
+	compiled, err := schema.Compile(text)
+	require.NoError(t, err, o.OperationID)
+	var faults apperr.Faults
+	compiled.Check(&faults, body.Example)
+	assert.NoError(t, faults.Err(), "the example of the answer of %s", o.OperationID)
 }
 
 // documentedOperation checks an operation's id, summary, parameters, security, responses and examples.

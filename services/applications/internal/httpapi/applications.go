@@ -62,7 +62,9 @@ func (a *api) registerApplications(s *rest.Server) {
 	applications.Do("disable", rest.Op{Doc: "Its tokens end."}, a.apps.Disable)
 }
 
-func (a *api) createApplication(ctx context.Context, in *rest.Creation[ApplicationInput]) (rest.Record[NewApplication], error) {
+func (a *api) createApplication(
+	ctx context.Context, in *rest.Creation[ApplicationInput],
+) (rest.Record[NewApplication], error) {
 	created, err := a.apps.Create(ctx, seesSecrets(ctx),
 		func(app *application.Application) error { return in.Body.Into(app) })
 	if err != nil {
@@ -88,7 +90,9 @@ type listApplicationsInput struct {
 	docstore.Paging
 }
 
-func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (rest.List[application.Application], error) {
+func (a *api) listApplications(
+	ctx context.Context, in *listApplicationsInput,
+) (rest.List[application.Application], error) {
 	filter := application.Filter{
 		Name: in.Name, Type: in.Type, Status: in.Status, Category: in.Category, Keyword: in.Keyword,
 	}
@@ -107,7 +111,9 @@ type findApplicationInput struct {
 	DomainSN string `query:"domain_sn" maxLength:"253" example:"expenses"`
 }
 
-func (a *api) findApplication(ctx context.Context, in *findApplicationInput) (rest.Record[application.Application], error) {
+func (a *api) findApplication(
+	ctx context.Context, in *findApplicationInput,
+) (rest.Record[application.Application], error) {
 	return rest.RecordOf[application.Application](a.apps.ByDomain(ctx, in.Domain, in.DomainSN))
 }
 

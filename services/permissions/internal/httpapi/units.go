@@ -28,8 +28,8 @@ func (a *api) registerUnits(s *rest.Server) {
 	}, a.listUnits)
 	units.Get(rest.Op{}, a.grants.Unit)
 	units.Update(rest.Op{
-		Doc: "JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed.", Errors: taken,
-		Request: map[string]any{"description": "Books and payroll"},
+		Doc:     "JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed.",
+		Request: map[string]any{"description": "Books and payroll"}, Errors: taken,
 	}, a.grants.UpdateUnit)
 	units.Delete(rest.Op{
 		Doc: "Its rules and, if it is a group, its members are deleted, too.", Fresh: rest.FreshAlways,
