@@ -469,7 +469,7 @@ func TestCallbacks(t *testing.T) {
 	s := start(t)
 	c := jobsOf(s, "acme")
 	hook := newReceiver(t, answering(http.StatusAccepted, ""))
-	path := newJob(c, hook, object{"retry": object{"max": 1}})
+	path := newJob(c, hook, object{"retry": object{"max": 1, "backoff_seconds": 10}})
 	c.Post(path+"/trigger", nil).OK(nil)
 	s.RunTask("run jobs")
 	got := hook.seen()[0]
@@ -502,6 +502,7 @@ func TestCallbacks(t *testing.T) {
 	require.Equal(t, "no disk", failure["error"])
 	worker.Post(sub+"/result", object{"state": "succeeded"}).Problem(http.StatusConflict, "invalid_state")
 	c.Post(sub+"/result", object{"state": "succeeded"}).Problem(http.StatusConflict, "invalid_state")
+	s.Clock.Advance(10 * time.Second)
 	s.RunTask("run jobs")
 	again := hook.seen()[1]
 	require.Equal(t, got.SubJobID, again.SubJobID)
