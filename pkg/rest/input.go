@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -240,13 +239,4 @@ type Deleted = docstore.Deleted
 // Removed is the answer to a delete by a list or a filter. Records that do not exist are no error.
 type Removed struct {
 	Removed int `json:"removed" doc:"How many records were deleted" example:"1"`
-}
-
-// Meta is the schema of the members that every record has.
-type Meta struct {
-	ID           string    `json:"id" readOnly:"true" doc:"Given by the platform; never used again" example:"1048577"`
-	TenantID     string    `json:"tenant_id" readOnly:"true" doc:"The tenant that it belongs to" example:"acme"`
-	Version      int64     `json:"version" readOnly:"true" doc:"Grows by one with every change; If-Match takes it" example:"1"`
-	TimeCreated  time.Time `json:"time_created" readOnly:"true" doc:"When it was created" example:"2026-01-31T09:30:00.000Z"`
-	TimeModified time.Time `json:"time_modified" readOnly:"true" doc:"When it last changed" example:"2026-01-31T09:30:00.000Z"`
 }

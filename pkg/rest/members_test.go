@@ -11,7 +11,7 @@ import (
 )
 
 type lamp struct {
-	rest.Meta
+	Made  string   `json:"time_created" readOnly:"true" doc:"When it was made"`
 	Name  string   `json:"name" doc:"What it is called" example:"desk"`
 	Watts int      `json:"watts" doc:"What it draws"`
 	Tags  []string `json:"tags" nullable:"false"`

@@ -17,7 +17,6 @@ import (
 // An Op that is passed to a method has what the noun cannot know: Errors, Doc, an example that teaches something.
 type Noun[T, V any, F interface{ Asked() docstore.Paging }] struct {
 	Server      *Server
-	Schema      string // of the record in the document; those of bodies have its name, too: with Input, Patch, List
 	ID          string // in the operations' ids: auth-method
 	One, Many   string // in summaries: an authentication method, authentication methods
 	Path        string // of the list; a record's is below it, by id
@@ -90,9 +89,6 @@ func (n Noun[T, V, F]) write(op *Op, verb, method, path, summary string) {
 
 // complete gives an operation what it does not have itself.
 func (n Noun[T, V, F]) complete(op *Op, of Op) {
-	if n.Schema != "" {
-		Named[T](n.Server, n.Schema)
-	}
 	op.ID, op.Summary, op.Scope = cmp.Or(op.ID, of.ID), cmp.Or(op.Summary, of.Summary), cmp.Or(op.Scope, of.Scope)
 	op.Method, op.Path = of.Method, n.Path+of.Path
 }

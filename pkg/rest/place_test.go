@@ -29,7 +29,7 @@ func TestPlacesOfFaults(t *testing.T) {
 			rest.ByID
 			Mode string `query:"mode"`
 			Body struct {
-				rest.MembersOf[rest.Meta]
+				rest.MembersOf[docstore.Meta]
 				Name string            `json:"name,omitempty"`
 				Path []string          `json:"path,omitempty"`
 				Body map[string]string `json:"body,omitempty"`

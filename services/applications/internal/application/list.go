@@ -14,36 +14,36 @@ import (
 
 // Filter selects applications. The zero Filter selects all.
 type Filter struct {
-	Name             string // a part of it
-	Types            []string
-	Type             string // Types and Type must both hold
-	Status, Category string
-	Keyword          string // a part of the name, of domain_sn or of the client id
-	IDs              []string
+	Name     string `query:"name" maxLength:"256" doc:"A part of the name; case and width are ignored"`
+	Type     string `query:"type" enum:"1,2"`
+	Types    string `query:"types" maxLength:"64" doc:"Types, joined by commas; must hold together with type" example:"1,2"`
+	Status   string `query:"status" enum:"1,0"`
+	Category string `query:"category" enum:"1,2,3,4"`
+	textindex.Search
+	docstore.Selection
+	docstore.Paging
 }
 
 func (f Filter) where() (docstore.Filter, error) {
-	var all []docstore.Filter
+	var faults apperr.Faults
+	types, ids := docstore.Items(f.Types), f.ReadIDs(&faults)
+	unknown := func(typ string) bool { return typ != SelfBuilt && typ != FromTemplate }
+	faults.Check(!slices.ContainsFunc(types, unknown), "types", "must be 1, 2 or both, joined by a comma")
+	all := []docstore.Filter{textindex.HavingPart(f.Keyword), docstore.IDOrAll(ids...)}
 	if key := textindex.Key(f.Name); key != "" {
 		all = append(all, textindex.Containing(byNameGram, byName, "", key))
 	}
-	all = append(all, textindex.HavingPart(f.Keyword), docstore.IDOrAll(f.IDs...))
-	for _, typ := range f.Types {
-		if typ != SelfBuilt && typ != FromTemplate {
-			return docstore.Filter{}, apperr.Invalid("types", "must be 1, 2 or both, joined by a comma")
-		}
+	if len(types) > 0 || f.Type != "" || f.Status != "" || f.Category != "" {
+		all = append(all, docstore.In(byKind, f.kinds(types)...))
 	}
-	if len(f.Types) > 0 || f.Type != "" || f.Status != "" || f.Category != "" {
-		all = append(all, docstore.In(byKind, f.kinds()...))
-	}
-	return docstore.And(all...), nil
+	return docstore.And(all...), faults.Err()
 }
 
 // kinds are the values of byKind that the filter selects.
-func (f Filter) kinds() []docstore.Value {
+func (f Filter) kinds(types []string) []docstore.Value {
 	kinds := []docstore.Value{}
 	for _, typ := range []string{SelfBuilt, FromTemplate} {
-		if f.Type != "" && typ != f.Type || len(f.Types) > 0 && !slices.Contains(f.Types, typ) {
+		if f.Type != "" && typ != f.Type || len(types) > 0 && !slices.Contains(types, typ) {
 			continue
 		}
 		for _, category := range []string{StandardWeb, SinglePage, ClientProgram, BackendService} {
@@ -58,12 +58,12 @@ func (f Filter) kinds() []docstore.Value {
 }
 
 // List returns a page of applications. The error is apperr.InvalidParameters (an unknown type, paging).
-func (s *Applications) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Application], error) {
+func (s *Applications) List(ctx context.Context, f Filter) (docstore.Page[Application], error) {
 	where, err := f.where()
 	if err != nil {
 		return docstore.Page[Application]{}, err
 	}
-	return applications.List(ctx, s.Store, where, p)
+	return applications.List(ctx, s.Store, where, f.Paging)
 }
 
 // ByDomain returns the application with this host in its login URL, with this domain_sn, or with both; of several with

@@ -6,9 +6,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
-	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 	"github.com/idplatform/idplatform/services/applications/internal/protocol"
 )
@@ -28,10 +26,6 @@ func (a *api) registerApplications(s *rest.Server) {
 		Request: exampleNewApplication,
 	}, a.createApplication)
 	rest.Handle(s, rest.Op{
-		ID: "list-applications", Method: http.MethodGet, Path: "/v1/applications", Scope: auth.ApplicationsRead,
-		Summary: "List applications",
-	}, a.listApplications)
-	rest.Handle(s, rest.Op{
 		ID: "find-application", Method: http.MethodGet, Path: "/v1/application", Scope: auth.ApplicationsRead,
 		Summary: "Find an application by its domain",
 		Doc: "`domain` is the host of its login_url, `domain_sn` the member of that name; if both are given, both " +
@@ -47,10 +41,11 @@ func (a *api) registerApplications(s *rest.Server) {
 			"application.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"descr": "Claims and receipts"},
 	}, rest.Update[application.Application, ApplicationInput](a.apps.Update))
-	applications := rest.Noun[application.Application, application.Application, docstore.Paging]{
-		Server: s, ID: "application", One: "an application", Path: "/v1/applications",
+	applications := rest.Noun[application.Application, application.Application, application.Filter]{
+		Server: s, ID: "application", One: "an application", Many: "applications", Path: "/v1/applications",
 		Read: auth.ApplicationsRead, Write: auth.ApplicationsWrite,
 	}
+	applications.List(rest.Op{}, a.apps.List)
 	applications.Get(rest.Op{}, a.apps.Get)
 	applications.Delete(rest.Op{
 		Doc: "Deletes its protocols, sub-accounts and secrets, too, and ends its tokens. The event " +
@@ -77,33 +72,6 @@ func (a *api) createApplication(
 // seesSecrets reports whether the caller may see new secrets.
 func seesSecrets(ctx context.Context) application.Shown {
 	return application.Shown(auth.PrincipalFrom(ctx).Has(auth.ApplicationsSecrets))
-}
-
-type listApplicationsInput struct {
-	Name     string `query:"name" maxLength:"256" doc:"A part of the name; case and width are ignored"`
-	Type     string `query:"type" enum:"1,2"`
-	Types    string `query:"types" maxLength:"64" doc:"Types, joined by commas; must hold together with type" example:"1,2"`
-	Status   string `query:"status" enum:"1,0"`
-	Category string `query:"category" enum:"1,2,3,4"`
-	textindex.Search
-	rest.Selection
-	docstore.Paging
-}
-
-func (a *api) listApplications(
-	ctx context.Context, in *listApplicationsInput,
-) (rest.List[application.Application], error) {
-	filter := application.Filter{
-		Name: in.Name, Type: in.Type, Status: in.Status, Category: in.Category, Keyword: in.Keyword,
-	}
-	filter.Types = rest.Items(in.Types)
-	var faults apperr.Faults
-	filter.IDs = in.ReadIDs(&faults)
-	if err := faults.Err(); err != nil {
-		return rest.List[application.Application]{}, err
-	}
-	page, err := a.apps.List(ctx, filter, in.Paging)
-	return rest.ListOf[application.Application](in.Paging, page, err)
 }
 
 type findApplicationInput struct {

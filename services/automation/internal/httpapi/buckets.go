@@ -14,8 +14,9 @@ import (
 const oneBucket = "/v1/kv/buckets/{bucket}"
 
 func (a *api) registerBuckets(s *rest.Server) {
+	rest.Named[kv.Bucket](s, "KVBucket")
 	buckets := rest.Noun[kv.Bucket, kv.Settings, kv.BucketFilter]{
-		Server: s, Schema: "KVBucket", ID: "kv-bucket", Many: "buckets", Path: "/v1/kv/buckets", Read: auth.KVRead,
+		Server: s, ID: "kv-bucket", Many: "buckets", Path: "/v1/kv/buckets", Read: auth.KVRead,
 	}
 	buckets.List(rest.Op{}, a.KV.Buckets)
 	rest.Handle(s, rest.Op{

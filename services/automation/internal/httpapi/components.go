@@ -34,8 +34,9 @@ func (a *api) registerComponents(s *rest.Server) {
 		Doc: "Makes the next `component_version`, which never changes, unless nothing has changed since the last. " +
 			"The last 100 are kept.",
 	}, a.Components.Publish)
+	rest.Named[component.Version](s, "ComponentVersion")
 	versions := rest.Noun[component.Version, component.Profile, component.VersionFilter]{
-		Server: s, Schema: "ComponentVersion", ID: "component-version", Path: componentVersions,
+		Server: s, ID: "component-version", Path: componentVersions,
 		Read: auth.FunctionsRead,
 	}
 	versions.List(rest.Op{

@@ -86,8 +86,9 @@ func (a *api) registerCalls(s *rest.Server) {
 		Summary: "Roll back a function", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "Creates a new revision with the code, runtime and entry of an earlier one.",
 	}, a.rollBack)
+	rest.Named[function.LogEntry](s, "FunctionLog")
 	logs := rest.Noun[function.LogEntry, struct{}, function.LogFilter]{
-		Server: s, Schema: "FunctionLog", ID: "function-log", Path: oneFunction + "/logs", Read: auth.FunctionsRead,
+		Server: s, ID: "function-log", Path: oneFunction + "/logs", Read: auth.FunctionsRead,
 	}
 	logs.List(rest.Op{
 		Summary: "List a function's log",

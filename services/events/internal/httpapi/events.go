@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/events/internal/catalogue"
@@ -47,7 +48,7 @@ type listEventsInput struct {
 
 func (a *api) listEvents(ctx context.Context, in *listEventsInput) (rest.OrEvents[rest.Pieces[EventPage]], error) {
 	var answer rest.OrEvents[rest.Pieces[EventPage]]
-	types := feed.Types(rest.Items(in.Types))
+	types := feed.Types(docstore.Items(in.Types))
 	for _, pattern := range types {
 		if !feed.ValidType(pattern) {
 			return answer, apperr.Invalid("types", "must be types or patterns, joined by commas")

@@ -8,8 +8,9 @@ import (
 )
 
 func (a *api) registerMethods(s *rest.Server) {
+	rest.Named[method.Method](s, "AuthMethod")
 	methods := rest.Noun[method.Method, method.Profile, method.Filter]{
-		Server: s, Schema: "AuthMethod", ID: "auth-method", One: "an authentication method",
+		Server: s, ID: "auth-method", One: "an authentication method",
 		Many: "authentication methods", Path: "/v1/auth-methods",
 		Read: auth.IdentitySourcesRead, Write: auth.IdentitySourcesWrite,
 	}

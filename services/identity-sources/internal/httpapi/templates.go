@@ -9,8 +9,9 @@ import (
 
 func (a *api) registerTemplates(s *rest.Server) {
 	rest.Named[method.Step](s, "AuthStep")
+	rest.Named[method.Template](s, "AuthTemplate")
 	templates := rest.Noun[method.Template, method.TemplateProfile, method.TemplateFilter]{
-		Server: s, Schema: "AuthTemplate", ID: "auth-template", One: "an authentication template",
+		Server: s, ID: "auth-template", One: "an authentication template",
 		Many: "authentication templates", Path: "/v1/auth-templates",
 		Read: auth.IdentitySourcesRead, Write: auth.IdentitySourcesWrite,
 	}

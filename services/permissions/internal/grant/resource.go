@@ -161,11 +161,28 @@ func errOrMissing(err error, noun string) error {
 	return apperr.Missing(noun)
 }
 
+// OfApplicationOrIDs selects the records of an application, or records by their ids.
+type OfApplicationOrIDs struct {
+	ApplicationID string `query:"application_id" maxLength:"64" doc:"The application's id; needed unless there are ids" example:"2001"`
+	docstore.Selection
+}
+
+// readIDs returns the ids; apperr.InvalidParameters if they are too many, or there is no application either.
+func (o OfApplicationOrIDs) readIDs() ([]string, error) {
+	var faults apperr.Faults
+	ids := o.ReadIDs(&faults)
+	faults.Check(o.ApplicationID != "" || o.IDs != "", "application_id", "is required unless there are ids")
+	return ids, faults.Err()
+}
+
 // ResourceFilter selects resources. An empty member means any.
 type ResourceFilter struct {
-	ApplicationID, Type, Code, Keyword string
-	IDs                                []string
-	IncludeGlobal                      bool // also the global resources of other applications
+	docstore.Paging
+	OfApplicationOrIDs
+	textindex.Search
+	Type          string        `query:"type" enum:"data,api,ui"`
+	Code          string        `query:"code" maxLength:"256"`
+	IncludeGlobal docstore.Flag `query:"include_global" doc:"true adds the global resources of other applications"`
 }
 
 // ofApplication selects the resources or sets of an application, perhaps with the global ones of others. An empty id
@@ -177,11 +194,15 @@ func ofApplication(id string, includeGlobal bool) docstore.Filter {
 	return docstore.Or(docstore.Eq(byApplication, docstore.Text(id)), docstore.Eq(byGlobal, docstore.Text(On)))
 }
 
-// Resources returns a page of resources. apperr.InvalidParameters (paging).
-func (s *Grants) Resources(ctx context.Context, f ResourceFilter, p docstore.Paging) (docstore.Page[Resource], error) {
-	where := docstore.And(ofApplication(f.ApplicationID, f.IncludeGlobal), docstore.IDOrAll(f.IDs...),
+// Resources returns a page of resources. apperr.InvalidParameters (neither an application nor ids, paging).
+func (s *Grants) Resources(ctx context.Context, f ResourceFilter) (docstore.Page[Resource], error) {
+	ids, err := f.readIDs()
+	if err != nil {
+		return docstore.Page[Resource]{}, err
+	}
+	where := docstore.And(ofApplication(f.ApplicationID, f.IncludeGlobal.Or(false)), docstore.IDOrAll(ids...),
 		docstore.EqOrAll(byType, f.Type), docstore.EqOrAll(byCode, f.Code), textindex.HavingPart(f.Keyword))
-	return resources.List(ctx, s.Store, where, p)
+	return resources.List(ctx, s.Store, where, f.Paging)
 }
 
 // UpdateResource lets edit change the profile. apperr.NotFound, InvalidParameters, VersionMismatch, InUse if it removes

@@ -77,16 +77,22 @@ func (s *Grants) Set(ctx context.Context, id string) (SetDoc, error) {
 
 // SetFilter selects resource sets. An empty member means any.
 type SetFilter struct {
-	ApplicationID, Code, Keyword string
-	IDs                          []string
-	IncludeGlobal                bool // also the global sets of other applications
+	docstore.Paging
+	OfApplicationOrIDs
+	textindex.Search
+	Code          string        `query:"code" maxLength:"256"`
+	IncludeGlobal docstore.Flag `query:"include_global" doc:"true adds the global resource sets of other applications"`
 }
 
-// Sets returns a page of resource sets. apperr.InvalidParameters (paging).
-func (s *Grants) Sets(ctx context.Context, f SetFilter, p docstore.Paging) (docstore.Page[Set], error) {
-	where := docstore.And(ofApplication(f.ApplicationID, f.IncludeGlobal), docstore.IDOrAll(f.IDs...),
+// Sets returns a page of resource sets. apperr.InvalidParameters (neither an application nor ids, paging).
+func (s *Grants) Sets(ctx context.Context, f SetFilter) (docstore.Page[Set], error) {
+	ids, err := f.readIDs()
+	if err != nil {
+		return docstore.Page[Set]{}, err
+	}
+	where := docstore.And(ofApplication(f.ApplicationID, f.IncludeGlobal.Or(false)), docstore.IDOrAll(ids...),
 		docstore.EqOrAll(byCode, f.Code), textindex.HavingPart(f.Keyword))
-	return sets.List(ctx, s.Store, where, p)
+	return sets.List(ctx, s.Store, where, f.Paging)
 }
 
 // UpdateSet replaces the profile of a resource set. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.

@@ -113,18 +113,21 @@ func (f IdentityFilter) where() docstore.Filter {
 
 // UnitFilter selects authorization units. An empty member means any.
 type UnitFilter struct {
+	docstore.Paging
 	IdentityFilter
-	Keyword string
-	IDs     []string
+	textindex.Search
+	docstore.Selection
 }
 
-func (f UnitFilter) where() docstore.Filter {
-	return docstore.And(f.IdentityFilter.where(), textindex.HavingPart(f.Keyword), docstore.IDOrAll(f.IDs...))
-}
-
-// Units returns a page of authorization units. apperr.InvalidParameters (paging).
-func (s *Grants) Units(ctx context.Context, f UnitFilter, p docstore.Paging) (docstore.Page[Unit], error) {
-	return units.List(ctx, s.Store, f.where(), p)
+// Units returns a page of authorization units. apperr.InvalidParameters (too many ids, paging).
+func (s *Grants) Units(ctx context.Context, f UnitFilter) (docstore.Page[Unit], error) {
+	var faults apperr.Faults
+	ids := f.ReadIDs(&faults)
+	if err := faults.Err(); err != nil {
+		return docstore.Page[Unit]{}, err
+	}
+	where := docstore.And(f.IdentityFilter.where(), textindex.HavingPart(f.Keyword), docstore.IDOrAll(ids...))
+	return units.List(ctx, s.Store, where, f.Paging)
 }
 
 // UpdateUnit lets edit change the identity and the description. The unit keeps its rules. apperr.NotFound,

@@ -7,14 +7,12 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
-	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 )
 
 func (a *api) registerResources(s *rest.Server) {
-	resources := rest.Noun[grant.Resource, grant.Resource, docstore.Paging]{
+	resources := rest.Noun[grant.Resource, grant.Resource, grant.ResourceFilter]{
 		Server: s, ID: "resource", One: "a resource", Path: "/v1/resources",
 		Read: auth.PermissionsRead, Write: auth.PermissionsWrite,
 	}
@@ -26,12 +24,10 @@ func (a *api) registerResources(s *rest.Server) {
 	resources.Delete(rest.Op{
 		Doc: "The rules and the members of sets that name it are deleted, too.",
 	}, a.grants.DeleteResource)
-	rest.Handle(s, rest.Op{
-		ID: "list-resources", Method: http.MethodGet, Path: "/v1/resources", Scope: auth.PermissionsRead,
-		Summary:    "List an application's resources",
-		Doc:        "Or those with given `ids`, whatever their application.",
-		Developing: true,
-	}, a.listResources)
+	resources.List(rest.Op{
+		Summary: "List an application's resources", Developing: true,
+		Doc: "Or those with given `ids`, whatever their application.",
+	}, a.grants.Resources)
 	rest.Handle(s, rest.Op{
 		ID: "get-resource", Method: http.MethodGet, Path: "/v1/resources/{id}", Scope: auth.PermissionsRead,
 		Summary: "Get a resource",
@@ -64,41 +60,6 @@ func (a *api) registerResources(s *rest.Server) {
 // OfApplication selects the records of an application.
 type OfApplication struct {
 	ApplicationID string `query:"application_id" required:"true" minLength:"1" maxLength:"64" doc:"The application's id" example:"2001"`
-}
-
-// OfApplicationOrIDs selects the records of an application, or records by their ids.
-type OfApplicationOrIDs struct {
-	ApplicationID string `query:"application_id" maxLength:"64" doc:"The application's id; needed unless there are ids" example:"2001"`
-	rest.Selection
-}
-
-// readIDs returns the ids; apperr.InvalidParameters if they are too many, or there is no application either.
-func (s OfApplicationOrIDs) readIDs() ([]string, error) {
-	var faults apperr.Faults
-	ids := s.ReadIDs(&faults)
-	faults.Check(s.ApplicationID != "" || s.IDs != "", "application_id", "is required unless there are ids")
-	return ids, faults.Err()
-}
-
-type listResourcesInput struct {
-	docstore.Paging
-	OfApplicationOrIDs
-	textindex.Search
-	Type          string        `query:"type" enum:"data,api,ui"`
-	Code          string        `query:"code" maxLength:"256"`
-	IncludeGlobal docstore.Flag `query:"include_global" doc:"true adds the global resources of other applications"`
-}
-
-func (a *api) listResources(ctx context.Context, in *listResourcesInput) (rest.List[grant.Resource], error) {
-	ids, err := in.readIDs()
-	if err != nil {
-		return rest.List[grant.Resource]{}, err
-	}
-	page, err := a.grants.Resources(ctx, grant.ResourceFilter{
-		ApplicationID: in.ApplicationID, IDs: ids, Type: in.Type, Code: in.Code, Keyword: in.Keyword,
-		IncludeGlobal: in.IncludeGlobal.Or(false),
-	}, in.Paging)
-	return rest.ListOf[grant.Resource](in.Paging, page, err)
 }
 
 type getResourceInput struct {

@@ -9,12 +9,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
-	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 )
 
 func (a *api) registerSets(s *rest.Server) {
-	sets := rest.Noun[grant.Set, grant.Set, docstore.Paging]{
+	sets := rest.Noun[grant.Set, grant.Set, grant.SetFilter]{
 		Server: s, ID: "resource-set", One: "a resource set", Path: "/v1/resource-sets",
 		Read: auth.PermissionsRead, Write: auth.PermissionsWrite,
 	}
@@ -26,12 +25,10 @@ func (a *api) registerSets(s *rest.Server) {
 		Doc:     "Needs the header X-Tenant-Id.", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"application_id": "2001", "code": "sales"},
 	}, a.createSet)
-	rest.Handle(s, rest.Op{
-		ID: "list-resource-sets", Method: http.MethodGet, Path: "/v1/resource-sets", Scope: auth.PermissionsRead,
-		Summary:    "List an application's resource sets",
-		Doc:        "Or those with given `ids`, whatever their application.",
-		Developing: true,
-	}, a.listSets)
+	sets.List(rest.Op{
+		Summary: "List an application's resource sets", Developing: true,
+		Doc: "Or those with given `ids`, whatever their application.",
+	}, a.grants.Sets)
 	rest.Handle(s, rest.Op{
 		ID: "replace-resource-set", Method: http.MethodPut, Path: "/v1/resource-sets/{id}",
 		Scope: auth.PermissionsWrite, Summary: "Replace a resource set",
@@ -58,26 +55,6 @@ func (a *api) createSet(ctx context.Context, in *createSetInput) (rest.Record[gr
 		return rest.Record[grant.Set]{}, err
 	}
 	return rest.RecordOf[grant.Set](a.grants.CreateSet(ctx, draft))
-}
-
-type listSetsInput struct {
-	docstore.Paging
-	OfApplicationOrIDs
-	textindex.Search
-	Code          string        `query:"code" maxLength:"256"`
-	IncludeGlobal docstore.Flag `query:"include_global" doc:"true adds the global resource sets of other applications"`
-}
-
-func (a *api) listSets(ctx context.Context, in *listSetsInput) (rest.List[grant.Set], error) {
-	ids, err := in.readIDs()
-	if err != nil {
-		return rest.List[grant.Set]{}, err
-	}
-	page, err := a.grants.Sets(ctx, grant.SetFilter{
-		ApplicationID: in.ApplicationID, IDs: ids, Code: in.Code, Keyword: in.Keyword,
-		IncludeGlobal: in.IncludeGlobal.Or(false),
-	}, in.Paging)
-	return rest.ListOf[grant.Set](in.Paging, page, err)
 }
 
 type replaceSetInput struct {

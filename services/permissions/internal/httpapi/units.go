@@ -8,13 +8,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
-	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 )
 
 func (a *api) registerUnits(s *rest.Server) {
-	units := rest.Noun[grant.Unit, grant.Unit, docstore.Paging]{
-		Server: s, ID: "auth-unit", One: "an authorization unit", Path: "/v1/auth-units",
+	units := rest.Noun[grant.Unit, grant.Unit, grant.UnitFilter]{
+		Server: s, ID: "auth-unit", One: "an authorization unit", Many: "authorization units",
+		Path: "/v1/auth-units",
 		Read: auth.PermissionsRead, Write: auth.PermissionsWrite,
 	}
 	taken := []apperr.Kind{apperr.AlreadyExists}
@@ -22,10 +22,7 @@ func (a *api) registerUnits(s *rest.Server) {
 		Doc: "Each identity has at most one. Granting a rule creates a missing one.", Errors: taken,
 		Request: map[string]any{"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance"},
 	}, a.grants.CreateUnit)
-	rest.Handle(s, rest.Op{
-		ID: "list-auth-units", Method: http.MethodGet, Path: "/v1/auth-units", Scope: auth.PermissionsRead,
-		Summary: "List authorization units",
-	}, a.listUnits)
+	units.List(rest.Op{}, a.grants.Units)
 	units.Get(rest.Op{}, a.grants.Unit)
 	units.Update(rest.Op{
 		Doc:     "JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed.",
@@ -52,23 +49,6 @@ func (a *api) registerUnits(s *rest.Server) {
 		Errors:  []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{"user_ids": []string{"1048601"}},
 	}, a.removeGroupMembers)
-}
-
-type listUnitsInput struct {
-	docstore.Paging
-	grant.IdentityFilter
-	textindex.Search
-	rest.Selection
-}
-
-func (a *api) listUnits(ctx context.Context, in *listUnitsInput) (rest.List[grant.Unit], error) {
-	var faults apperr.Faults
-	filter := grant.UnitFilter{IdentityFilter: in.IdentityFilter, Keyword: in.Keyword, IDs: in.ReadIDs(&faults)}
-	if err := faults.Err(); err != nil {
-		return rest.List[grant.Unit]{}, err
-	}
-	page, err := a.grants.Units(ctx, filter, in.Paging)
-	return rest.ListOf[grant.Unit](in.Paging, page, err)
 }
 
 type groupMembersInput struct {

@@ -83,7 +83,7 @@ type UserFilter struct {
 	ModifiedTo   string        `query:"time_modified_to" maxLength:"64" doc:"Changed before this time"`
 	Status       string        `query:"status" enum:"1,0,resigned"`
 	Locked       docstore.Flag `query:"locked" doc:"Locked now, or not"`
-	rest.Selection
+	docstore.Selection
 }
 
 func (f UserFilter) read() (user.Filter, error) {
