@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -141,24 +143,55 @@ func TestBodyThatCannotBeSentAgain(t *testing.T) {
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	for _, begun := range []string{"", `{"id":`} {
-		over := make(chan struct{})
-		config := Config{Timeout: 50 * time.Millisecond}
-		p, client := start(t, config, func(w http.ResponseWriter, _ *http.Request, _ int) {
-			_, _ = io.WriteString(w, begun)
-			w.(http.Flusher).Flush()
-			<-over
+		synctest.Test(t, func(t *testing.T) {
+			over := make(chan struct{})
+			connections := make(pipes)
+			asked := 0
+			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				asked++
+				_, _ = io.WriteString(w, begun)
+				w.(http.Flusher).Flush()
+				<-over
+			})}
+			go func() { _ = server.Serve(connections) }()
+			transport := &http.Transport{DialContext: connections.dial}
+			client, err := New(Config{URL: "http://platform.test", Timeout: time.Minute,
+				HTTP: &http.Client{Transport: transport}})
+			require.NoError(t, err)
+			_, err = client.GetUser(t.Context(), "1")
+			require.ErrorContains(t, err, "it took longer than 1m0s")
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			_, err = client.CreateUser(t.Context(), NewUser{Username: "a"})
+			lost, ok := errors.AsType[*LostError](err)
+			require.True(t, ok, "%v", err)
+			assert.True(t, lost.MayBeDone)
+			assert.Equal(t, 2, asked, "what is slow is not asked again")
+			close(over)
+			transport.CloseIdleConnections()
+			require.NoError(t, server.Close())
 		})
-		_, err := client.GetUser(t.Context(), "1")
-		require.ErrorContains(t, err, "it took longer than 50ms")
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		_, err = client.CreateUser(t.Context(), NewUser{Username: "a"})
-		lost, ok := errors.AsType[*LostError](err)
-		require.True(t, ok, "%v", err)
-		assert.True(t, lost.MayBeDone)
-		assert.Len(t, p.asked(), 2, "what is slow is not asked again")
-		close(over)
 	}
 }
+
+// pipes are connections in memory, on which testing/synctest can wait.
+type pipes chan net.Conn
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	p <- there
+	return here, nil
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, open := <-p; open {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "pipe"} }
 
 // TestNotThePlatform answers as things between a client and the platform do.
 func TestNotThePlatform(t *testing.T) {
