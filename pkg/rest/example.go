@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -10,7 +9,7 @@ import (
 // exampleOf is the example of a body: the one that the operation gives, otherwise one made from the examples and values
 // of the schema's members.
 func exampleOf(r huma.Registry, s *huma.Schema, given any) any {
-	if given != nil && !(reflect.ValueOf(given).Kind() == reflect.Slice && reflect.ValueOf(given).IsNil()) {
+	if given != nil {
 		return given
 	}
 	return example{r, nil}.of(s)

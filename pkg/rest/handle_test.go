@@ -132,6 +132,16 @@ func TestTotalRelation(t *testing.T) {
 	require.Equal(t, map[string]any{"items": []any{}, "page_num": 1.0, "page_size": 20.0}, list(-1, false))
 }
 
+// TestSchemasComeFirst: a name or another schema would not reach the operations that were there before.
+func TestSchemasComeFirst(t *testing.T) {
+	t.Parallel()
+	newWorld(t, func(s *rest.Server, _ service.Deps) {
+		handle[struct{}, Cyclic](http.MethodGet)(s)
+		require.Contains(t, panicOf(func() { rest.Named[Cyclic](s, "Ring") }), "described after")
+		require.Contains(t, panicOf(func() { rest.DescribedAs[Cyclic, string](s) }), "described after")
+	})
+}
+
 // TestNamed: a schema has its name also where a member points to its type.
 func TestNamed(t *testing.T) {
 	t.Parallel()

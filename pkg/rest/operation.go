@@ -45,7 +45,8 @@ type Op struct {
 	// tenant. With it, the same ticket is the same caller for an Idempotency-Key; without, such a key has no effect.
 	TicketTenant func(ticket, record string) (tenant string, err error)
 
-	// Request and Response are examples for the OpenAPI document.
+	// Request and Response are examples for the OpenAPI document. Without them, it has examples made from the
+	// schemas of the body and the answer.
 	Request, Response any
 
 	// Streams marks operations whose body or answer is a stream: no time-out, no buffering, and the operation handles

@@ -81,17 +81,23 @@ func schemaName(t reflect.Type, hint string) string {
 // operation that has T.
 func Named[T any](s *Server, schema string) {
 	t := reflect.TypeFor[T]()
-	schemas := s.api.OpenAPI().Components.Schemas
-	if s.names[t] == "" && schemas.TypeFromRef(schemaPath+schemaName(t, "")) == t {
-		panic(schema + " is named after an operation that has it")
-	}
+	s.mustBeNew(t)
 	s.names[t] = schema
 }
 
-// DescribedAs gives T, in the document of a server, the schema of another type: of what its JSON is. It comes before
-// the operations that have it.
+// DescribedAs gives T, in the document of a server, the schema of another type: of what its JSON is. It panics after an
+// operation that has T, if T is a struct; if it is not, only the document shows the mistake.
 func DescribedAs[T, Other any](s *Server) {
-	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[T](), reflect.TypeFor[Other]())
+	t := reflect.TypeFor[T]()
+	s.mustBeNew(t)
+	s.api.OpenAPI().Components.Schemas.RegisterTypeAlias(t, reflect.TypeFor[Other]())
+}
+
+// mustBeNew panics if the document has a schema of a type already: of an operation that came before.
+func (s *Server) mustBeNew(t reflect.Type) {
+	if s.names[t] == "" && s.api.OpenAPI().Components.Schemas.TypeFromRef(schemaPath+schemaName(t, "")) == t {
+		panic(t.String() + " is described after an operation that has it")
+	}
 }
 
 // camel turns delete-things-request into DeleteThingsRequest.

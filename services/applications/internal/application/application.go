@@ -57,7 +57,7 @@ type Profile struct {
 	LogoutURL        string          `json:"logout_url" doc:"Where its sign-out is; absolute, http or https" example:""`
 	SubAccountPolicy string          `json:"sub_account_policy" enum:"1,0" doc:"1: single sign-on returns sub-account information" example:"0"`
 	ProtocolType     string          `json:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" doc:"How people sign in to it" example:"oidc"`
-	ProtocolProp     protocol.Prop   `json:"protocol_prop" doc:"The settings of the protocol of protocol_type" example:"{\"lifetime_in_seconds\":3600,\"signature_algorithm\":\"RS256\"}"`
+	ProtocolProp     protocol.Prop   `json:"protocol_prop" doc:"The settings of the protocol of protocol_type" example:"{\"lifetime_in_seconds\":3600,\"signature_algorithm\":\"RS256\"}"` // also in the protocol's record, which alone has its secret
 	ConfigProp       ConfigProp      `json:"config_prop" doc:"What people can do at its sign-in" example:"{\"mfa_enabled\":\"0\",\"sso_enabled\":\"1\"}"`
 	SignInProp       SignInProp      `json:"sign_in_prop,omitzero" doc:"How people sign in to it, and out of it"`
 	TemplateParams   TemplateParams  `json:"template_params,omitzero" doc:"What it was made from a template with"`

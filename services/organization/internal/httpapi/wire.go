@@ -21,10 +21,10 @@ type RootInput struct {
 	ParentID string `json:"parent_id,omitempty" doc:"Only empty: a root has no parent"`
 }
 
-// NodeMembers are the members of a node but its tree, which the request names for all its nodes.
+// NodeMembers are the members of a node but object_code: the request names the tree for all its nodes.
 type NodeMembers struct {
 	tree.Node
-	ObjectCode struct{} `json:"-"`
+	ObjectCode struct{} `json:"-"` // hides the node's
 }
 
 // TreeNodeInput are the members of a tree node to change.

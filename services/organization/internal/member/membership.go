@@ -27,7 +27,7 @@ type Membership struct {
 
 // Profile holds the members that add and update may set.
 type Profile struct {
-	IsPrimary string `json:"is_primary" enum:"1,0" doc:"1: the user's primary membership in this tree; the first one, until another is made primary" example:"1"`
+	IsPrimary string `json:"is_primary" enum:"1,0" doc:"1: the user's primary membership in this tree; the first one, until another is made primary" example:"1"` // never 1 for a dynamic membership
 	Title     string `json:"title" doc:"What the user is there, up to 128 characters" example:"架构师"`
 	Role      string `json:"role" doc:"member, leader, or any other 1…64 letters, digits, spaces or . _ -; member if absent" example:"member"`
 	Seq       int64  `json:"seq" doc:"Orders the members of a node" example:"0"`

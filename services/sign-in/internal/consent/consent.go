@@ -15,7 +15,7 @@ type Consent struct {
 	docstore.Meta
 	UserID string   `json:"user_id" readOnly:"true" doc:"Who has agreed" example:"1048577"`
 	AppID  string   `json:"app_id" readOnly:"true" doc:"The application" example:"1048577"`
-	Scopes []string `json:"scopes" readOnly:"true" doc:"What for" example:"[\"profile\"]"`
+	Scopes []string `json:"scopes" readOnly:"true" doc:"What for" example:"[\"profile\"]"` // in the order of their names
 }
 
 const (

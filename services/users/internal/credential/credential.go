@@ -98,7 +98,8 @@ func Collections() []*docstore.Def { return []*docstore.Def{credentials.Def()} }
 // Doc is a credential as read or written.
 type Doc = docstore.Doc[Credential]
 
-// Filter holds values that must be equal; zero members are ignored, and -1 as the id of a connection.
+// Filter holds values that must be equal. Empty and zero members select all, but IDPConfigID: 0 selects the credentials
+// of no connection, and only -1 selects all, as over HTTP if it is absent.
 type Filter struct {
 	UserID       int64  `query:"user_id" minimum:"1" example:"1048577"`
 	ProviderCode string `query:"provider_code" maxLength:"256"`
