@@ -68,7 +68,7 @@ test: web $(TOOL) ## Run all tests but those of make verify; what fails runs aga
 	@failed=0; $(call run-tests,test,$(PACKAGES)) || failed=1; \
 	for module in $(filter-out deploy/k8s,$(APART)); do (cd $$module && export GOWORK=off && \
 		$(call run-tests,$$(echo $$module | tr / -),./...,-parallel 8)) || failed=1; done; \
-	bin/tools/testreport bin/test/*.json; exit $$failed
+	bin/tools/testreport bin/test/*.json || failed=1; exit $$failed
 
 # The detector leaves SQLite out: only its own package touches its memory, and tests would take twice as long. Libraries
 # with generic functions cannot be left out: the linker keeps one copy of a function that several packages instantiate,
@@ -91,12 +91,13 @@ verify: ## Run everything that needs no running Docker, an hour or two: with the
 
 race: web $(TOOL) ## Run the quick tests of packages whose goroutines share memory with the race detector; needs a C compiler
 	@mkdir -p bin/test
-	@CGO_ENABLED=1 $(call run-tests,race,$(SHARING),-short $(RACE))
+	@CGO_ENABLED=1 $(call run-tests,race,$(SHARING),-short $(RACE)); failed=$$?; \
+		bin/tools/testreport bin/test/race.json || failed=1; exit $$failed
 
 race-all: web $(TOOL) ## Run all tests with the race detector; needs a C compiler
 	@mkdir -p bin/test
 	@CGO_ENABLED=1 $(call run-tests,race-all,$(PACKAGES),$(RACE)); failed=$$?; \
-		bin/tools/testreport bin/test/race-all.json; exit $$failed
+		bin/tools/testreport bin/test/race-all.json || failed=1; exit $$failed
 
 k8s-test: ## Validate the Kubernetes manifests against the programs; compiles the libraries of Kubernetes
 	cd deploy/k8s && GOWORK=off go test -count=1 ./...

@@ -12,16 +12,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/idplatform/idplatform/pkg/problem"
+	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 )
 
 func TestMain(m *testing.M) {
 	if runBenchmarkRole() {
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // logs collects the log lines of a gateway.

@@ -14,16 +14,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 var userExists = Question[string, bool]{Service: "users", Name: "exists"}
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 const patient = wait.Long // how long a test waits for what must happen
 

@@ -1,13 +1,12 @@
 package outbound
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 )
 
 // proxied counts connections to the proxy that the environment names for all these tests: net/http reads it once.
@@ -40,9 +39,5 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = proxy.Close()
 	<-ended
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Println(err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(leaks.Check(code))
 }

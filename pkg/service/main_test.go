@@ -23,7 +23,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -32,6 +31,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("IDP_TEST_CHILD") == "reseal" {
 		os.Exit(resealChild())
 	}
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // note is the record of the small service that these tests run.

@@ -3,7 +3,7 @@ package telemetry
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }

@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -27,6 +26,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
@@ -34,7 +34,7 @@ import (
 // outlive its test by seconds where name servers are slow: names that are not in the hosts file are unknown at once.
 func Main(m *testing.M) {
 	net.DefaultResolver = outboundtest.Resolver([]string{})
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // Service is a running service and its surroundings.

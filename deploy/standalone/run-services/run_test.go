@@ -17,7 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
+
+	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 )
 
 const module = "github.com/idplatform/idplatform/"
@@ -31,13 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	_ = os.RemoveAll(programsDir)
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	os.Exit(leaks.Check(code))
 }
 
 // build builds all programs, as "make build" does, so that both share what is compiled.

@@ -1,5 +1,7 @@
 // Command testreport reads what "go test -json" printed, tries of the same test after each other. It prints the ten
 // slowest tests and, as FLAKY, each test that failed and passed when it was run again, with its first failure's text.
+// It fails if a package failed after its tests had passed, by a goroutine that outlives them: run again without any
+// test, as gotestsum does, the package passes.
 package main
 
 import (
@@ -35,20 +37,23 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: testreport FILE…")
 		os.Exit(2)
 	}
-	all := results{}
+	all := report{tests: map[string]*result{}, packages: map[string]*result{}}
 	for _, name := range os.Args[1:] {
 		if err := all.read(name); err != nil {
 			fmt.Fprintln(os.Stderr, "testreport:", err)
 			os.Exit(1)
 		}
 	}
-	all.print(os.Stdout)
+	if all.print(os.Stdout); len(all.left()) > 0 {
+		os.Exit(1)
+	}
 }
 
-type results map[string]*result
+// report has the results of tests by package and name, and those of packages of which no test has failed.
+type report struct{ tests, packages map[string]*result }
 
 // read adds the events of a file. A missing file has none: the step that writes it did not run.
-func (all results) read(name string) error {
+func (all report) read(name string) error {
 	file, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -69,18 +74,18 @@ func (all results) read(name string) error {
 	return lines.Err()
 }
 
-func (all results) add(e event) {
+func (all report) add(e event) {
+	results, name := all.tests, e.Package+" "+e.Test
 	if e.Test == "" {
-		return
+		results, name = all.packages, e.Package
 	}
-	name := e.Package + " " + e.Test
-	r := all[name]
+	r := results[name]
 	if r == nil {
 		r = &result{name: name}
-		all[name] = r
+		results[name] = r
 	}
 	switch e.Action {
-	case "run":
+	case "run", "start":
 		r.output = nil
 	case "output":
 		r.output = append(r.output, e.Output)
@@ -94,6 +99,24 @@ func (all results) add(e event) {
 			r.failure = shortened(r.output)
 		}
 	}
+}
+
+// left are the packages that failed though no test of theirs did, and passed afterwards.
+func (all report) left() []*result {
+	blamed := map[string]bool{}
+	for name, r := range all.tests {
+		if r.failed > 0 {
+			of, _, _ := strings.Cut(name, " ")
+			blamed[of] = true
+		}
+	}
+	var left []*result
+	for name, r := range all.packages {
+		if r.failed > 0 && r.passed && !blamed[name] {
+			left = append(left, r)
+		}
+	}
+	return left
 }
 
 // shortened is the beginning of what a test printed: golden files fill hundreds of lines of thousands of characters.
@@ -113,9 +136,9 @@ func shortened(lines []string) string {
 	return b.String()
 }
 
-func (all results) print(out io.Writer) {
+func (all report) print(out io.Writer) {
 	var tests, flaky []*result
-	for _, r := range all {
+	for _, r := range all.tests {
 		if r.failed > 0 && r.passed {
 			flaky = append(flaky, r)
 		}
@@ -131,5 +154,8 @@ func (all results) print(out io.Writer) {
 	}
 	for _, r := range flaky {
 		fmt.Fprintf(out, "\nFLAKY %s failed %d times, then passed; first:\n%s", r.name, r.failed, r.failure)
+	}
+	for _, r := range all.left() {
+		fmt.Fprintf(out, "\nFAILED %s, after its tests had passed:\n%s", r.name, r.failure)
 	}
 }

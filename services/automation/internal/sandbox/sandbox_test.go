@@ -10,16 +10,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 )
 
 func TestMain(m *testing.M) {
 	RunIfWorker()
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // newPool makes a pool whose functions may also fetch from loopback addresses.

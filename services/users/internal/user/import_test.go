@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // Any line is either refused with a reason, or is a user that an API request could have created.
 func FuzzParseImport(f *testing.F) {

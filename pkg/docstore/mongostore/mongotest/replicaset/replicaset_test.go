@@ -13,10 +13,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
-	"go.uber.org/goleak"
+
+	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // These are tests of what a server does only on request or by chance. What every MongoDB does is tested by mongotest's
 // behaviours.
