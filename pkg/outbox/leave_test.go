@@ -76,6 +76,32 @@ func TestAReplicaLeavesTheOthersMessages(t *testing.T) {
 	})
 }
 
+// A message that follows one of another replica arrives after it, also if the other one is slow.
+func TestNoMessageOvertakesOneThatWasLeft(t *testing.T) {
+	t.Parallel()
+	for name, between := range map[string]int{"next page": 0, "pages later": 2*batchSize + 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, p := newMemory(), &counting{stream: &stream{keep: time.Second}}
+				first, second := madeAt(time.Now(), "a"), madeAt(time.Now(), "a")
+				r := newRelay(replica{s, func(m docstore.Message) bool { return m.ID != second.ID }}, p, quiet())
+				r.start()
+				s.add(first)
+				for i := range between {
+					s.add(madeAt(time.Now(), strconv.Itoa(i)))
+				}
+				synctest.Wait()
+				require.Zero(t, p.sent.Load(), "the other one publishes them")
+				s.add(second)
+				synctest.Wait()
+				require.Equal(t, []string{first.ID, second.ID}, p.got)
+				stop(t, r)
+			})
+		})
+	}
+}
+
 func TestWhatADeadReplicaLeavesIsPublished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

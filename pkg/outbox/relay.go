@@ -64,10 +64,12 @@ type Relay struct {
 	backoff backoff.BackOff
 
 	mu       sync.Mutex
-	kept     map[int64]bool // acknowledged by JetStream, not yet removed from the store
-	keptFrom time.Time      // when the first of them was acknowledged
-	after    int64          // all messages up to here are kept or left; they are not read again
-	left     time.Time      // when the first of them was left to the process that appended it; zero if none is
+	kept     map[int64]bool   // acknowledged by JetStream, not yet removed from the store
+	keptFrom time.Time        // when the first of them was acknowledged
+	after    int64            // all messages up to here are kept or left; they are not read again
+	left     time.Time        // when the first of them was left to the process that appended it; zero if none is
+	leftFrom map[string]int64 // by record, the first message that was left
+	taken    map[string]bool  // records of which no message is left until all have been read: see overtakes
 
 	progress time.Time // when JetStream last accepted a message, or there was none to send
 
@@ -97,6 +99,7 @@ func newRelay(store Store, publisher Publisher, log *slog.Logger) *Relay {
 	wait.InitialInterval, wait.Multiplier, wait.MaxInterval = 50*time.Millisecond, 2, 5*time.Second
 	r := &Relay{
 		store: store, publisher: publisher, log: log, kept: map[int64]bool{}, progress: time.Now(),
+		leftFrom: map[string]int64{}, taken: map[string]bool{},
 		poll: pollEvery, pace: 10 * time.Millisecond, backoff: wait,
 		stopping: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -216,7 +219,9 @@ func (r *Relay) batch(ctx context.Context, last bool) (int, error) {
 	}
 	messages := r.notKept(slices.Clone(page))
 	if !last {
-		messages = r.leave(messages)
+		if messages = r.leave(messages); r.overtakes(messages) {
+			return batchSize, nil // there is more to read
+		}
 	}
 	if len(messages) == 0 {
 		r.progressed()
