@@ -55,12 +55,13 @@ TOOL := bin/tools/gotestsum
 $(TOOL): deploy/tools/go.mod $(wildcard deploy/tools/*/*.go)
 	@GOWORK=off go build -C deploy/tools -o $(CURDIR)/bin/tools/ tool
 
-# A test that fails runs again, alone, up to twice. What fails and then passes is told as FLAKY: a fault to mend.
+# A test that fails runs again, alone, up to twice. What fails and then passes is told as FLAKY: a fault to mend. vet is
+# make lint's.
 # $(1): name of the report, $(2): packages, $(3): flags of go test
 define run-tests
 $(CURDIR)/$(TOOL) --format pkgname --format-hide-empty-pkg --hide-summary skipped \
 	--rerun-fails=2 --rerun-fails-max-failures=20 --rerun-fails-report=$(CURDIR)/bin/test/$(1).rerun \
-	--jsonfile=$(CURDIR)/bin/test/$(1).json --packages="$(2)" -- -timeout 20m $(3)
+	--jsonfile=$(CURDIR)/bin/test/$(1).json --packages="$(2)" -- -vet=off -timeout 20m $(3)
 endef
 
 test: web $(TOOL) ## Run all tests but those of make verify; what fails runs again, and what passes then is told as FLAKY
@@ -85,7 +86,7 @@ SHARING   = $(shell git ls-files 'pkg/*.go' 'services/*/internal/*.go' 'gateway/
 VERIFY := lint isolated sdk-compare sdk-test test race-all test-simulated console-test cli-test k8s-test hostile tour tour-services compose-test fuzz
 
 verify: ## Run everything that needs no running Docker, an hour or two: with the race detector, faults, browsers, containers, hostile requests, fuzzing
-	@failed=; for step in $(VERIFY); do echo; echo "== make $$step ($${SECONDS}s)"; \
+	@export IDP_TEST_ROUNDS=many; failed=; for step in $(VERIFY); do echo; echo "== make $$step ($${SECONDS}s)"; \
 		$(MAKE) --no-print-directory $$step || failed="$$failed $$step"; done; \
 	echo; echo "== done ($${SECONDS}s)"; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 

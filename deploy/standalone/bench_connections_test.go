@@ -86,7 +86,7 @@ func BenchmarkDeadHosts(b *testing.B) {
 		longest = max(longest, slices.Max(took))
 		return m
 	}
-	for range rounds {
+	for range repeats {
 		quiet := during(false)
 		reportReads(b, "nothing else", quiet, quiet.p99)
 		reportReads(b, "100 tests of a dead host", during(true), quiet.p99)

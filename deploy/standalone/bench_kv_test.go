@@ -53,7 +53,7 @@ func BenchmarkObjects(b *testing.B) {
 func compare(b *testing.B, c *child, base, ours func(worker, n int) []byte) {
 	b.Helper()
 	var ratios, rates, cpus []float64
-	for range rounds {
+	for range repeats {
 		var spent [2]float64
 		var ran [2]measured
 		for i, next := range []func(int, int) []byte{base, ours} {

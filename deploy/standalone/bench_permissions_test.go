@@ -230,7 +230,7 @@ func BenchmarkCheckNeighbour(b *testing.B) {
 	}
 	c.settle()
 	during(false) // what is used for the first time is slower
-	for range rounds {
+	for range repeats {
 		quiet := during(false)
 		reportReads(b, "nothing else", quiet, quiet.p99)
 		reportReads(b, "long questions of a neighbour", during(true), quiet.p99)

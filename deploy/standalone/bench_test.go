@@ -19,7 +19,7 @@ import (
 // load varies.
 const (
 	oneRun  = 1500 * time.Millisecond
-	rounds  = 3
+	repeats = 3
 	workers = 16
 )
 
@@ -29,7 +29,7 @@ func share(b *testing.B, yard, platform *child, next func(worker, n int) []byte)
 	hello := get("/", "")
 	var ratios, rates, cpus []float64
 	var p50s, p99s []time.Duration
-	for range rounds {
+	for range repeats {
 		base, err := generate(yard.Addr, workers, oneRun, func(int, int) []byte { return hello })
 		require.NoError(b, err)
 		before := platform.cpu()
@@ -174,7 +174,7 @@ func benchmarkCreates(b *testing.B, c *child, token string) {
 		b.Run(fmt.Sprintf("create, %d workers", workers), func(b *testing.B) {
 			var rates []float64
 			var p50s, p99s []time.Duration
-			for range rounds {
+			for range repeats {
 				l, err := generate(c.Addr, workers, oneRun, creates())
 				require.NoError(b, err)
 				rates, p50s, p99s = append(rates, l.perSecond), append(p50s, l.p50), append(p99s, l.p99)

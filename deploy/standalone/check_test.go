@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 const eventFiles = "nats/jetstream/$G/streams/IDP_EVENTS/"
@@ -126,7 +128,8 @@ func TestCheckRandomDamage(t *testing.T) {
 	t.Parallel()
 	dir, _ := used(t)
 	random := rand.New(rand.NewPCG(1, 2))
-	for try := range 16 {
+	kinds := []int{0, 1, 5, 14, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15}
+	for _, try := range kinds[:rounds.Of(4, 16)] {
 		t.Run(fmt.Sprint(try), func(t *testing.T) {
 			dir, name := copyFolder(t, dir), []string{"users.db", "organization.db"}[try%2]
 			damage(t, dir, name, func(text []byte) []byte {

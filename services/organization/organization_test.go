@@ -2,8 +2,10 @@ package organization_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,10 +15,16 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 	"github.com/idplatform/idplatform/services/organization"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", strconv.Itoa(rounds.Of(25, 100))); err != nil { // of TestModel
+		panic(err)
+	}
+	testkit.Main(m)
+}
 
 func start(t testing.TB) *testkit.Service { return testkit.Start(t, organization.Spec()) }
 

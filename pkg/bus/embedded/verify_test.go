@@ -14,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 var wanted = Verification{Whole: []string{"IDP_EVENTS"}, Streams: []string{"IDP_DEADLETTERS"},
@@ -227,7 +229,7 @@ func TestVerifyRandomDamage(t *testing.T) {
 	files := everyFile(t, dir)
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, text := range files {
-		for try := range 24 {
+		for try := range rounds.Of(6, 24) {
 			damaged := []byte(text)
 			if len(damaged) == 0 {
 				continue

@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 // member has what lists of users have: a state, times at which something falls due, names that several indexes cover,
@@ -243,9 +244,9 @@ func (w *waysRun) change(t *testing.T, look func(tx *docstore.Tx)) {
 // at the beginning and far into the list, while documents change, at sizes at which queries use each of their ways.
 func TestEveryWay(t *testing.T) {
 	t.Parallel()
-	const n, rounds = 6000, 400
+	const n = 6000
 	w := newWaysRun(t, n)
-	for range rounds {
+	for range rounds.Of(100, 400) {
 		chosen, order := someChoice(w.r, n), memberOrders[w.r.IntN(len(memberOrders))]
 		want := w.selected(chosen, order)
 		q := docstore.Query{Filter: chosen.filter, Sort: order, Limit: 1 + w.r.IntN(40), Count: w.r.IntN(2) == 0}

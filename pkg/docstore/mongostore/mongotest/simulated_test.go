@@ -14,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/docstoretest"
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore"
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore/mongotest/replicaset"
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 // simulated starts a simulated replica set, which stops at the end of the test.
@@ -50,7 +51,7 @@ const (
 // TestSimulatedBySeed shows its progress on standard error if it runs many seeds.
 func TestSimulatedBySeed(t *testing.T) {
 	t.Parallel()
-	first, seeds := number(t, envSeed, 1), number(t, envSeeds, 2)
+	first, seeds := number(t, envSeed, 1), number(t, envSeeds, rounds.Of(1, 2))
 	failed := 0
 	began := time.Now()
 	for seed := first; seed < first+seeds; seed++ {
