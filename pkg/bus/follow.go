@@ -19,7 +19,7 @@ import (
 const (
 	followTries = 4
 	followIdle  = 30 * time.Second
-	aloneEvery  = 5 * time.Second
+	pollEvery   = 5 * time.Second
 
 	firstReminder, lastReminder = 10 * time.Second, 5 * time.Minute
 )
@@ -140,14 +140,14 @@ func (f *Follower) Age() time.Duration {
 	return max(1, time.Since(f.lost))
 }
 
-// hears notes that a session runs, and loses that it has ended.
-func (f *Follower) hears() {
+// connected notes that a session runs, and disconnected that it has ended.
+func (f *Follower) connected() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lost = time.Time{}
 }
 
-func (f *Follower) loses(err error) {
+func (f *Follower) disconnected(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.lost.IsZero() {
@@ -158,9 +158,9 @@ func (f *Follower) loses(err error) {
 	}
 }
 
-// alone calls Meanwhile as long as NATS is away.
-func (f *Follower) alone(ctx context.Context) {
-	every := time.NewTicker(aloneEvery)
+// pollWhileAway calls Meanwhile as long as NATS is away.
+func (f *Follower) pollWhileAway(ctx context.Context) {
+	every := time.NewTicker(pollEvery)
 	defer every.Stop()
 	for {
 		select {
@@ -201,7 +201,7 @@ func (f *Follower) run(ctx context.Context) {
 	defer close(f.done)
 	defer others.Wait()
 	if f.config.Meanwhile != nil {
-		others.Go(func() { f.alone(ctx) })
+		others.Go(func() { f.pollWhileAway(ctx) })
 	}
 	wait, troubled, remind := patience(), false, reminder{}
 	for ctx.Err() == nil {
@@ -211,7 +211,7 @@ func (f *Follower) run(ctx context.Context) {
 		}
 		began := f.place
 		err = f.session(connected)
-		f.loses(err)
+		f.disconnected(err)
 		if connected.Err() == nil {
 			if !troubled {
 				f.bus.log.Warn("a follower lost its session and continues where it stopped",
@@ -251,7 +251,7 @@ func (f *Follower) session(ctx context.Context) error {
 		return fmt.Errorf("make a consumer: %w", err)
 	}
 	defer f.forget(stream, consumer)
-	f.hears()
+	f.connected()
 	from := f.place
 	readyAt := func(pending uint64) error { // called when so many events are still to come
 		if pending > 0 || f.Ready() == nil {

@@ -323,11 +323,11 @@ func TestHooksAndDryRuns(t *testing.T) {
 	_, err = attachments.Find(ctx, f.Store, "1")
 	require.NoError(t, err, "in the same transaction")
 
-	_, err = f.insert(docstore.Aside(hooked), ticket{Meta: docstore.Meta{ID: "2"}})
+	_, err = f.insert(docstore.OutsideTheAnswer(hooked), ticket{Meta: docstore.Meta{ID: "2"}})
 	require.NoError(t, err)
 	_, err = f.insert(hooked, ticket{Meta: docstore.Meta{ID: "2"}})
 	require.Error(t, err)
-	require.Len(t, results, 1, "not with Aside, and not for failed writes")
+	require.Len(t, results, 1, "not with OutsideTheAnswer, and not for failed writes")
 
 	failing := docstore.OnCommit(ctx, func(context.Context, *docstore.Tx, any) error { return errors.New("no") })
 	doc, err := f.insert(failing, ticket{Meta: docstore.Meta{ID: "3"}})

@@ -50,8 +50,9 @@ var fit = []string{
 	"expected length >=", "expected number >",
 }
 
-// faulty looks for the other faults of a request with faults. The error has all.
-func (c *call) faulty(ctx context.Context, run func(context.Context) (answer, error)) (err error) {
+// allFaults runs an operation without its writes, so that one answer has the faults against the schema and those that
+// the domain finds.
+func (c *call) allFaults(ctx context.Context, run func(context.Context) (answer, error)) (err error) {
 	if c.unfit {
 		return c.with(nil)
 	}

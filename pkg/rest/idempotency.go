@@ -139,7 +139,7 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 	ended := false
 	defer func() {
 		if !ended { // run panicked
-			_ = s.conclude(ctx, op, claim, info.ID, errPanic)
+			_ = s.endFailed(ctx, op, claim, info.ID, errPanic)
 		}
 	}()
 	var kept *answer
@@ -156,7 +156,7 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 	a.Token = call.token
 	switch {
 	case err != nil:
-		return a, errors.Join(err, s.conclude(ctx, op, claim, info.ID, err))
+		return a, errors.Join(err, s.endFailed(ctx, op, claim, info.ID, err))
 	case kept != nil && bytes.Equal(bytes.TrimSpace(kept.Body), bytes.TrimSpace(a.Body)) && kept.ETag == a.ETag:
 		return a, nil
 	case kept != nil && s.cfg.Strict:
@@ -172,9 +172,9 @@ func (s *Server) end(ctx context.Context, write func(context.Context, *docstore.
 	return docstore.Do(ctx, s.cfg.Store, func(tx *docstore.Tx) error { return write(ctx, tx) })
 }
 
-// conclude ends a run that failed. Its error is kept as the answer or, if a repeated request may succeed, the key
+// endFailed ends a run that failed. Its error is kept as the answer or, if a repeated request may succeed, the key
 // becomes free again. What was committed before the failure stays, and so does the answer that was stored with it.
-func (s *Server) conclude(ctx context.Context, op *Op, claim savedAnswer, requestID string, failure error) error {
+func (s *Server) endFailed(ctx context.Context, op *Op, claim savedAnswer, requestID string, failure error) error {
 	return s.end(ctx, func(ctx context.Context, tx *docstore.Tx) error {
 		held, err := savedAnswers.Load(ctx, tx, claim.ID)
 		if apperr.IsNotFound(err) {

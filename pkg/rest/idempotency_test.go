@@ -302,8 +302,8 @@ func TestKeptAnswersAreSealed(t *testing.T) {
 	require.NotContains(t, string(stored), secret)
 }
 
-// Only the Write whose result is the answer stores it; those with Aside do not.
-func TestWritesAside(t *testing.T) {
+// Only the Write whose result is the answer stores it; those with OutsideTheAnswer do not.
+func TestWritesOutsideTheAnswer(t *testing.T) {
 	t.Parallel()
 	insert := func(ctx context.Context, d service.Deps, id string) (shown, error) {
 		return docstore.Write(ctx, d.Store, func(tx *docstore.Tx) (shown, error) {
@@ -321,7 +321,7 @@ func TestWritesAside(t *testing.T) {
 	}
 	w := newWorld(t,
 		operation("/aside", func(ctx context.Context, d service.Deps) (shown, error) {
-			if _, err := insert(docstore.Aside(ctx), d, "first"); err != nil {
+			if _, err := insert(docstore.OutsideTheAnswer(ctx), d, "first"); err != nil {
 				return shown{}, err
 			}
 			return insert(ctx, d, "second")

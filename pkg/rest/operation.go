@@ -153,8 +153,8 @@ func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method !=
 func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error)) {
 	operation := &op
 	described := s.prepare(operation, reflect.TypeFor[I](), reflect.TypeFor[B]())
-	huma.Register(&guardedAPI{s.api, s, operation}, described, func(ctx context.Context, in *I) (*written, error) {
-		return &written{func(hc huma.Context) {
+	huma.Register(&guardedAPI{s.api, s, operation}, described, func(ctx context.Context, in *I) (*alreadySent, error) {
+		return &alreadySent{func(hc huma.Context) {
 			s.serve(hc, operation, func(ctx context.Context) (answer, error) {
 				body, err := fn(ctx, in)
 				if err != nil {
@@ -206,8 +206,8 @@ func (s *Server) prepare(op *Op, input, output reflect.Type) huma.Operation {
 	return described
 }
 
-// written is the output of every operation. It has been written already.
-type written struct {
+// alreadySent tells huma that the answer of an operation has left.
+type alreadySent struct {
 	Body func(huma.Context)
 }
 
@@ -311,7 +311,7 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	call.served = true
 
 	if len(call.faults) > 0 {
-		call.err = call.faulty(ctx, run)
+		call.err = call.allFaults(ctx, run)
 		call.status = s.fail(ctx, op, w, r, call.err)
 		return
 	}

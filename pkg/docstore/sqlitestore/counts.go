@@ -11,14 +11,14 @@ import (
 
 func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
 	exactTo int64) (docstore.Total, error) {
-	asked, err := q.engine.inquire(def, tenant, docstore.Find{Filter: filter})
+	planned, err := q.engine.planQuery(def, tenant, docstore.Find{Filter: filter})
 	if err != nil {
 		return docstore.Total{}, err
 	}
-	if asked, err = q.simplified(ctx, asked); err != nil {
+	if planned, err = q.simplified(ctx, planned); err != nil {
 		return docstore.Total{}, err
 	}
-	return q.count(ctx, asked.table, tenant, &asked.filter, exactTo)
+	return q.count(ctx, planned.table, tenant, &planned.filter, exactTo)
 }
 
 // count returns the number of documents that a filter selects, exact up to exactTo. It reads counters if there are some
@@ -39,9 +39,9 @@ func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, e
 		return docstore.Total{N: total}, err
 	}
 	text := fmt.Sprintf("count %d %s", exactTo, n.text(nil))
-	found, err := q.answer(ctx, t, tenant, text, func() (answer, error) {
+	found, err := q.result(ctx, t, tenant, text, func() (result, error) {
 		total, err := q.countRows(ctx, t, tenant, n, limit)
-		return answer{total: total}, err
+		return result{total: total}, err
 	})
 	return found.total, err
 }

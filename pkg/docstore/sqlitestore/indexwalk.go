@@ -12,7 +12,7 @@ import (
 //
 // SQLite's own planner does not choose the index: without statistics it takes "status = 1" for selective, and with
 // statistics its choice changes as they age. INDEXED BY and NOT INDEXED fix the index, so that tests can check it.
-type plan struct {
+type indexWalk struct {
 	table  *table
 	tenant string
 	rest   *node // what is left to test on each row; nil means nothing
@@ -27,8 +27,8 @@ type plan struct {
 }
 
 // walk plans to go along an index in order.
-func walk(t *table, tenant string, filter *node, order *ordering) *plan {
-	p := &plan{table: t, tenant: tenant, index: t.id.index, key: &t.id}
+func planWalk(t *table, tenant string, filter *node, order *ordering) *indexWalk {
+	p := &indexWalk{table: t, tenant: tenant, index: t.id.index, key: &t.id}
 	if len(order.keys) > 0 {
 		p.key = order.keys[0]
 		p.index = p.key.index
@@ -77,7 +77,7 @@ func walk(t *table, tenant string, filter *node, order *ordering) *plan {
 }
 
 // statement writes the query, without a limit.
-func (p *plan) statement(what string, order *ordering, after *docstore.Position) *statement {
+func (p *indexWalk) statement(what string, order *ordering, after *docstore.Position) *statement {
 	if p.merges() {
 		return p.merged(what, order, after)
 	}
@@ -101,16 +101,18 @@ func (p *plan) statement(what string, order *ordering, after *docstore.Position)
 }
 
 // grouped reports whether the walk is along the entries of some values of a grouped column.
-func (p *plan) grouped() bool { return p.key != nil && p.fixed != nil && p.fixed.column.order == p.key }
+func (p *indexWalk) grouped() bool {
+	return p.key != nil && p.fixed != nil && p.fixed.column.order == p.key
+}
 
 // merges reports whether the walk consists of several that SQLite merges.
-func (p *plan) merges() bool { return p.grouped() && len(p.fixed.values) > 1 }
+func (p *indexWalk) merges() bool { return p.grouped() && len(p.fixed.values) > 1 }
 
 // maxMerge is how many walks SQLite merges in one statement.
 const maxMerge = 500
 
 // merged writes the query for several values of a grouped column: SQLite merges their walks.
-func (p *plan) merged(what string, order *ordering, after *docstore.Position) *statement {
+func (p *indexWalk) merged(what string, order *ordering, after *docstore.Position) *statement {
 	bounds := &statement{}
 	tenant := bounds.arg(p.tenant)
 	low, high, after := p.bounds(order, after)
@@ -137,7 +139,9 @@ func (p *plan) merged(what string, order *ordering, after *docstore.Position) *s
 
 // bounds leaves one condition at each end of the walk: the range's bound, or the position if that is further. Given
 // both, SQLite might start at the bound and step over all rows up to the position.
-func (p *plan) bounds(order *ordering, after *docstore.Position) (low, high *docstore.Value, rest *docstore.Position) {
+func (p *indexWalk) bounds(
+	order *ordering, after *docstore.Position,
+) (low, high *docstore.Value, rest *docstore.Position) {
 	low, high = p.low, p.high
 	if after == nil {
 		return low, high, nil

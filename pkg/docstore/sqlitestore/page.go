@@ -26,8 +26,8 @@ const (
 )
 
 // find returns the rows of the page, and the total if finding the rows has shown it; otherwise −1.
-func (q *queries) find(ctx context.Context, a *inquiry) ([]docstore.Row, int64, error) {
-	if a.straight == nil && a.ids == nil {
+func (q *queries) find(ctx context.Context, a *plannedQuery) ([]docstore.Row, int64, error) {
+	if a.byIndexAlone == nil && a.ids == nil {
 		var err error
 		if a, err = q.simplified(ctx, a); err != nil {
 			return nil, -1, err
@@ -39,8 +39,8 @@ func (q *queries) find(ctx context.Context, a *inquiry) ([]docstore.Row, int64, 
 	case a.ids != nil:
 		rows, err := q.named(ctx, a)
 		return rows, -1, err
-	case a.straight != nil:
-		if q.answers != nil && a.far() {
+	case a.byIndexAlone != nil:
+		if q.results != nil && a.far() {
 			var err error
 			if a, err = q.fromMark(ctx, a); err != nil {
 				return nil, -1, err
@@ -49,7 +49,7 @@ func (q *queries) find(ctx context.Context, a *inquiry) ([]docstore.Row, int64, 
 		rows, err := q.read(ctx, a)
 		return rows, -1, err
 	}
-	found, err := q.answer(ctx, a.table, a.tenant, a.text(), func() (answer, error) { return q.search(ctx, a) })
+	found, err := q.result(ctx, a.table, a.tenant, a.text(), func() (result, error) { return q.search(ctx, a) })
 	if err != nil {
 		return nil, -1, err
 	}
@@ -58,37 +58,37 @@ func (q *queries) find(ctx context.Context, a *inquiry) ([]docstore.Row, int64, 
 }
 
 // search finds the rows of a page in the ways 2 to 4, and the total as find does.
-func (q *queries) search(ctx context.Context, a *inquiry) (answer, error) {
+func (q *queries) search(ctx context.Context, a *plannedQuery) (result, error) {
 	if a.walk.grouped() {
-		if found, err := q.ofGroup(ctx, a); !errors.Is(err, errFar) {
+		if found, err := q.ofGroup(ctx, a); !errors.Is(err, errTooMany) {
 			return found, err
 		}
 	}
 	all, err := q.total(ctx, a.table.def, a.tenant)
 	if err != nil {
-		return answer{}, err
+		return result{}, err
 	}
 	cost, err := q.cost(ctx, a.table, a.tenant, &a.filter, all)
 	if err != nil {
-		return answer{}, err
+		return result{}, err
 	}
 	if cost > cheap && a.Offset <= glance {
 		rids, err := q.sift(ctx, a, glance+2*(a.Offset+a.Limit))
-		if !errors.Is(err, errFar) {
-			return answer{rids, docstore.Total{N: -1}}, err
+		if !errors.Is(err, errTooMany) {
+			return result{rids, docstore.Total{N: -1}}, err
 		}
 	}
 	selected, err := q.set(ctx, a.table, a.tenant, &a.filter, math.MaxInt64)
 	if err != nil {
-		return answer{}, err
+		return result{}, err
 	}
 	rids, err := q.arrange(ctx, a, selected, all)
-	return answer{rids, docstore.Total{N: selected.size}}, err
+	return result{rids, docstore.Total{N: selected.size}}, err
 }
 
 // arrange finds a page of a set in the cheapest way: by sorting the set, by a walk along all rows, or by reading the
 // spans of the order first.
-func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all int64) ([]int64, error) {
+func (q *queries) arrange(ctx context.Context, a *plannedQuery, selected *set, all int64) ([]int64, error) {
 	if selected.size == 0 {
 		return nil, nil
 	}
@@ -102,11 +102,11 @@ func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all in
 		budget = math.MaxInt64
 	}
 	var rids []int64
-	err := errFar
+	err := errTooMany
 	if walking < budget {
 		rids, err = q.walk(ctx, a.walk, a, selected, budget)
 	}
-	if errors.Is(err, errFar) {
+	if errors.Is(err, errTooMany) {
 		if spanned && selected.size > maxSorted {
 			rids, err = q.bySpans(ctx, a, selected)
 		} else {
@@ -117,7 +117,7 @@ func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all in
 }
 
 // named reads bare rows by id and puts them in order.
-func (q *queries) named(ctx context.Context, a *inquiry) ([]docstore.Row, error) {
+func (q *queries) named(ctx context.Context, a *plannedQuery) ([]docstore.Row, error) {
 	columns, row := shape(&a.Find, a.order)
 	var rows []docstore.Row
 	err := q.byID(ctx, a.table, a.tenant, distinct(a.ids), columns, func(c Columns) error {
@@ -132,10 +132,10 @@ func (q *queries) named(ctx context.Context, a *inquiry) ([]docstore.Row, error)
 }
 
 // read reads a page with one SQL statement.
-func (q *queries) read(ctx context.Context, a *inquiry) ([]docstore.Row, error) {
+func (q *queries) read(ctx context.Context, a *plannedQuery) ([]docstore.Row, error) {
 	columns, row := shape(&a.Find, a.order)
 	rows := make([]docstore.Row, 0, min(a.Limit, 64)) // a limit may be much greater than the number of rows
-	for _, p := range a.straight {
+	for _, p := range a.byIndexAlone {
 		if len(rows) == a.Limit {
 			break
 		}
@@ -162,7 +162,7 @@ func (q *queries) read(ctx context.Context, a *inquiry) ([]docstore.Row, error) 
 
 // merged returns row ids by several walks. Each walk reads a row before it is known which come first, so the walks read
 // only the index.
-func (q *queries) merged(ctx context.Context, a *inquiry, p *plan, limit int64) (rids []int64, _ error) {
+func (q *queries) merged(ctx context.Context, a *plannedQuery, p *indexWalk, limit int64) (rids []int64, _ error) {
 	s := p.statement("rid", a.order, a.After)
 	s.limit(limit, int64(a.Offset))
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
@@ -172,8 +172,8 @@ func (q *queries) merged(ctx context.Context, a *inquiry, p *plan, limit int64) 
 	return rids, err
 }
 
-// errFar means that a way to find a page costs too much. It never leaves this package.
-var errFar = errors.New("sqlitestore: too many rows tested")
+// errTooMany means that a way to find a page costs too much. It never leaves this package.
+var errTooMany = errors.New("sqlitestore: too many rows tested")
 
 // pager collects the rows of a page from the rows that it is given.
 type pager struct {
@@ -192,15 +192,15 @@ func (p *pager) add(rid int64) error {
 	return nil
 }
 
-// sift walks until the page is full and tests each row. It returns errFar if it would have to read more than budget
+// sift walks until the page is full and tests each row. It returns errTooMany if it would have to read more than budget
 // rows.
-func (q *queries) sift(ctx context.Context, a *inquiry, budget int) ([]int64, error) {
+func (q *queries) sift(ctx context.Context, a *plannedQuery, budget int) ([]int64, error) {
 	p, page := a.walk, pager{find: &a.Find}
 	row := p.table.candidate()
 	s := p.statement("rid, id"+p.needs.fields, a.order, a.After)
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		if budget--; budget < 0 {
-			return errFar
+			return errTooMany
 		}
 		if p.needs.fill(&row, c); p.rest.matches(&row) {
 			return page.add(c.Int(0))
@@ -210,8 +210,8 @@ func (q *queries) sift(ctx context.Context, a *inquiry, budget int) ([]int64, er
 	return page.rids, ignore(err, errEnough)
 }
 
-// ofGroup tests all rows of a group, for the page and the total. It returns errFar if there are more than maxGroup.
-func (q *queries) ofGroup(ctx context.Context, a *inquiry) (answer, error) {
+// ofGroup tests all rows of a group, for the page and the total. It returns errTooMany if there are more than maxGroup.
+func (q *queries) ofGroup(ctx context.Context, a *plannedQuery) (result, error) {
 	p, page, position := a.walk, pager{find: &a.Find}, found{}
 	if a.After != nil {
 		position = found{id: a.After.ID, sort: a.After.Values}
@@ -221,7 +221,7 @@ func (q *queries) ofGroup(ctx context.Context, a *inquiry) (answer, error) {
 	s.limit(maxGroup+1, 0)
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		if seen++; seen > maxGroup {
-			return errFar
+			return errTooMany
 		}
 		if p.needs.fill(&row, c); !p.rest.matches(&row) {
 			return nil
@@ -233,17 +233,19 @@ func (q *queries) ofGroup(ctx context.Context, a *inquiry) (answer, error) {
 		}
 		return nil
 	})
-	return answer{page.rids, docstore.Total{N: total}}, err
+	return result{page.rids, docstore.Total{N: total}}, err
 }
 
-// walk goes along the index and takes the rows of a page that are in a set. It returns errFar if it would have to read
-// more than budget rows.
-func (q *queries) walk(ctx context.Context, p *plan, a *inquiry, selected *set, budget int64) ([]int64, error) {
+// walk goes along the index and takes the rows of a page that are in a set. It returns errTooMany if it
+// would have to read more than budget rows.
+func (q *queries) walk(
+	ctx context.Context, p *indexWalk, a *plannedQuery, selected *set, budget int64,
+) ([]int64, error) {
 	page := pager{find: &a.Find}
 	s := p.statement("rid", a.order, a.After)
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		if budget--; budget < 0 {
-			return errFar
+			return errTooMany
 		}
 		if rid := c.Int(0); selected.has(rid) {
 			return page.add(rid)
@@ -261,7 +263,7 @@ type found struct {
 }
 
 // sorted puts rows in order and returns those of the page.
-func (q *queries) sorted(ctx context.Context, a *inquiry, all []int64) ([]int64, error) {
+func (q *queries) sorted(ctx context.Context, a *plannedQuery, all []int64) ([]int64, error) {
 	rows := make([]found, 0, len(all))
 	position := found{}
 	if a.After != nil {
@@ -285,7 +287,7 @@ func (q *queries) sorted(ctx context.Context, a *inquiry, all []int64) ([]int64,
 }
 
 // documents reads the documents of a page.
-func (q *queries) documents(ctx context.Context, a *inquiry, rids []int64) ([]docstore.Row, error) {
+func (q *queries) documents(ctx context.Context, a *plannedQuery, rids []int64) ([]docstore.Row, error) {
 	columns, read := shape(&a.Find, a.order)
 	rows := make([]docstore.Row, len(rids))
 	place := make(map[int64]int, len(rids))

@@ -56,13 +56,13 @@ func TestBySpans(t *testing.T) {
 				find.After.Values = append(find.After.Values, keys[after][def.Index(o.Index).Slot])
 			}
 		}
-		asked, err := e.inquire(def, "t", find)
+		planned, err := e.planQuery(def, "t", find)
 		require.NoError(t, err)
 		require.NoError(t, e.snapshot(ctx, func(conn Conn) error {
 			q := &queries{engine: e, conn: conn}
-			want, err := q.sorted(ctx, asked, selected.rids())
+			want, err := q.sorted(ctx, planned, selected.rids())
 			require.NoError(t, err)
-			got, err := q.bySpans(ctx, asked, selected)
+			got, err := q.bySpans(ctx, planned, selected)
 			require.NoError(t, err)
 			require.Equal(t, append([]int64{}, want...), append([]int64{}, got...), "%+v", find)
 			return nil

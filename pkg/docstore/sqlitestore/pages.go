@@ -9,11 +9,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// pages caches the pages that lists start with, with their documents. As in answers, the number of changes that a
+// pages caches the pages that lists start with, with their documents. As in results, the number of changes that a
 // snapshot shows is part of the cache key, so a page is never out of date. A page that is cached costs one statement,
 // which reads that number, instead of one row for each document.
 type pages struct {
-	cache   *otter.Cache[question, page]
+	cache   *otter.Cache[resultKey, page]
 	largest int // bytes of a page that is cached
 }
 
@@ -27,9 +27,9 @@ type page struct {
 const fewRows = 4
 
 func newPages(bytes int64) *pages {
-	return &pages{largest: int(bytes / 8), cache: otter.Must(&otter.Options[question, page]{
+	return &pages{largest: int(bytes / 8), cache: otter.Must(&otter.Options[resultKey, page]{
 		MaximumWeight: uint64(bytes),
-		Weigher:       func(q question, p page) uint32 { return uint32(len(q.text) + p.size()) },
+		Weigher:       func(q resultKey, p page) uint32 { return uint32(len(q.text) + p.size()) },
 		Executor:      func(task func()) { task() }, // starts no goroutines that would outlive the engine
 	})}
 }
@@ -44,23 +44,23 @@ func (p page) size() int {
 	return size
 }
 
-// cached reports whether the result of an inquiry is worth its place in the cache: whether it is likely to be asked for
+// cached reports whether the result of a query is worth its place in the cache: whether it is likely to be asked for
 // again and costs more than reading the number of changes.
-func (a *inquiry) cached() bool { return !a.Bare && a.After == nil && a.Limit > fewRows }
+func (a *plannedQuery) cached() bool { return !a.Bare && a.After == nil && a.Limit > fewRows }
 
 // page returns a page of the last committed state: the cached one, or the result of find. exactTo is part of the cache
 // key, because it decides the total; −1 stands for a page without a total.
-func (e *Engine) page(ctx context.Context, a *inquiry, exactTo int64,
+func (e *Engine) page(ctx context.Context, a *plannedQuery, exactTo int64,
 	find func(*queries) (page, error)) (found page, err error) {
 	text := string(binary.AppendVarint([]byte(a.text()), exactTo))
 	err = e.read(ctx, func(conn Conn) error {
-		q := &queries{engine: e, conn: conn, answers: e.answers}
+		q := &queries{engine: e, conn: conn, results: e.results}
 		changes, err := q.changes(ctx, a.table, a.tenant)
 		if err != nil {
 			return err
 		}
 		scope, known := scope{a.table.def.Name, a.tenant}, false
-		if found, known = e.pages.cache.GetIfPresent(question{scope, changes, text}); known {
+		if found, known = e.pages.cache.GetIfPresent(resultKey{scope, changes, text}); known {
 			return nil
 		}
 		return inSnapshot(ctx, conn, func() error {
@@ -68,7 +68,7 @@ func (e *Engine) page(ctx context.Context, a *inquiry, exactTo int64,
 				return err
 			}
 			if found, err = find(q); err == nil && found.size() <= e.pages.largest {
-				e.pages.cache.Set(question{scope, changes, text}, found)
+				e.pages.cache.Set(resultKey{scope, changes, text}, found)
 			}
 			return err
 		})

@@ -15,7 +15,7 @@ const (
 )
 
 // bySpans finds a page of a set by the spans of the order: it sorts or walks only the spans that the page lies in.
-func (q *queries) bySpans(ctx context.Context, a *inquiry, selected *set) ([]int64, error) {
+func (q *queries) bySpans(ctx context.Context, a *plannedQuery, selected *set) ([]int64, error) {
 	near, err := q.nearSpans(ctx, a, selected)
 	if err != nil || len(near.rids) == 0 {
 		return nil, err
@@ -44,7 +44,7 @@ type spansOfPage struct {
 }
 
 // nearSpans finds the spans that a page of a set lies in.
-func (q *queries) nearSpans(ctx context.Context, a *inquiry, selected *set) (*spansOfPage, error) {
+func (q *queries) nearSpans(ctx context.Context, a *plannedQuery, selected *set) (*spansOfPage, error) {
 	key, desc := a.walk.key, a.order.desc[0]
 	low, high := a.walk.low, a.walk.high
 	var began *docstore.Value // the span that the position is in; some of its rows are before the position

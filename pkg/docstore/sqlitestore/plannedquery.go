@@ -7,8 +7,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// inquiry is a query with everything that follows from it before the file is read.
-type inquiry struct {
+// plannedQuery is a query with everything that follows from it before the file is read.
+type plannedQuery struct {
 	docstore.Find
 	def    *docstore.Def
 	tenant string
@@ -16,15 +16,15 @@ type inquiry struct {
 	filter node
 	guided node // the filter with those Known parts that are about the index that orders the rows
 	order  *ordering
-	walk   *plan
-	// straight are walks that find the rows by SQL alone, one after the other; nil if rows must be tested or sorted
-	straight []*plan
-	ids      []string // the ids of a filter by id alone, if rows are bare
-	simple   bool     // see simplified
+	walk   *indexWalk
+	// byIndexAlone are walks that find the rows by SQL alone, one after the other; nil if rows must be tested or sorted
+	byIndexAlone []*indexWalk
+	ids          []string // the ids of a filter by id alone, if rows are bare
+	simple       bool     // see simplified
 }
 
-// inquire makes the inquiry of a query. It reads nothing from the file.
-func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (*inquiry, error) {
+// planQuery reads nothing from the file.
+func (e *Engine) planQuery(def *docstore.Def, tenant string, find docstore.Find) (*plannedQuery, error) {
 	t, err := e.table(def)
 	if err != nil {
 		return nil, err
@@ -41,43 +41,43 @@ func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (
 	if err != nil {
 		return nil, err
 	}
-	asked := &inquiry{Find: find, def: def, tenant: tenant, table: t, order: order}
-	asked.plan(filter, guided)
-	return asked, nil
+	planned := &plannedQuery{Find: find, def: def, tenant: tenant, table: t, order: order}
+	planned.plan(filter, guided)
+	return planned, nil
 }
 
 // plan sets the filter and what follows from it.
-func (a *inquiry) plan(filter, guided node) {
+func (a *plannedQuery) plan(filter, guided node) {
 	a.filter, a.guided = filter, guided
-	a.walk = walk(a.table, a.tenant, &guided, a.order)
-	a.straight, a.ids = nil, nil
+	a.walk = planWalk(a.table, a.tenant, &guided, a.order)
+	a.byIndexAlone, a.ids = nil, nil
 	switch {
 	case a.walk.rest == nil:
-		a.straight = []*plan{a.walk}
+		a.byIndexAlone = []*indexWalk{a.walk}
 	case !a.Bare || a.After != nil:
 	case filter.op == isIn && filter.column == &a.table.id:
 		a.ids = a.Find.Filter.IDs
 	case filter.isLeaf() && !filter.column.many:
-		a.straight = []*plan{{table: a.table, tenant: a.tenant, index: filter.column.index, fixed: &filter}}
+		a.byIndexAlone = []*indexWalk{{table: a.table, tenant: a.tenant, index: filter.column.index, fixed: &filter}}
 	case filter.op == isOr && a.Offset == 0:
-		a.straight = a.ranges()
+		a.byIndexAlone = a.ranges()
 	}
 }
 
 // ranges plans one walk for each part of an "or" if all parts are disjoint ranges of the index that orders the rows.
-func (a *inquiry) ranges() []*plan {
+func (a *plannedQuery) ranges() []*indexWalk {
 	if len(a.order.keys) != 1 || a.order.desc[0] {
 		return nil
 	}
 	key := a.order.keys[0]
-	walks := make([]*plan, len(a.filter.sub))
+	walks := make([]*indexWalk, len(a.filter.sub))
 	for i := range a.filter.sub {
 		if part := &a.filter.sub[i]; part.op != isBetween || part.column != key || part.low == nil || part.high == nil {
 			return nil
 		}
-		walks[i] = walk(a.table, a.tenant, &a.filter.sub[i], a.order)
+		walks[i] = planWalk(a.table, a.tenant, &a.filter.sub[i], a.order)
 	}
-	slices.SortFunc(walks, func(x, y *plan) int { return key.compare(*x.low, *y.low) })
+	slices.SortFunc(walks, func(x, y *indexWalk) int { return key.compare(*x.low, *y.low) })
 	for i := 1; i < len(walks); i++ {
 		if key.compare(*walks[i-1].high, *walks[i].low) > 0 {
 			return nil
@@ -89,17 +89,17 @@ func (a *inquiry) ranges() []*plan {
 // simplified removes parts of a query's filter that, in this snapshot, select nothing or exclude nothing, such as parts
 // about records whose Due time has come, which are settled after a short while. Counters and indexes often serve the
 // rest of the filter.
-func (q *queries) simplified(ctx context.Context, asked *inquiry) (*inquiry, error) {
-	if asked.simple {
-		return asked, nil
+func (q *queries) simplified(ctx context.Context, planned *plannedQuery) (*plannedQuery, error) {
+	if planned.simple {
+		return planned, nil
 	}
-	simple := *asked
+	simple := *planned
 	simple.simple = true
-	filter, changed, err := q.simplify(ctx, asked.table, asked.tenant, &asked.filter)
+	filter, changed, err := q.simplify(ctx, planned.table, planned.tenant, &planned.filter)
 	if err != nil || !changed {
 		return &simple, err
 	}
-	guided, _, err := q.simplify(ctx, asked.table, asked.tenant, &asked.guided)
+	guided, _, err := q.simplify(ctx, planned.table, planned.tenant, &planned.guided)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 type queries struct {
 	engine  *Engine
 	conn    Conn
-	answers *answers          // nil in a transaction
+	results *results          // nil in a transaction
 	counts  map[counter]int64 // changes of the running transaction to the counters
 }
 
@@ -23,7 +23,7 @@ func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids 
 		read = e.read // one statement needs no transaction
 	}
 	err = read(ctx, func(conn Conn) error {
-		rows, err = (&queries{engine: e, conn: conn, answers: e.answers}).Get(ctx, def, tenant, ids)
+		rows, err = (&queries{engine: e, conn: conn, results: e.results}).Get(ctx, def, tenant, ids)
 		return err
 	})
 	return rows, err
@@ -32,23 +32,23 @@ func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids 
 // Find reads a query's rows from the last committed state.
 func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row,
 	err error) {
-	asked, err := e.inquire(def, tenant, q)
+	planned, err := e.planQuery(def, tenant, q)
 	if err != nil {
 		return nil, err
 	}
-	if asked.cached() {
-		found, err := e.page(ctx, asked, -1, func(q *queries) (page, error) {
-			rows, _, err := q.find(ctx, asked)
+	if planned.cached() {
+		found, err := e.page(ctx, planned, -1, func(q *queries) (page, error) {
+			rows, _, err := q.find(ctx, planned)
 			return page{rows: rows}, err
 		})
 		return found.rows, err
 	}
 	read := e.snapshot
-	if len(asked.straight) == 1 && !asked.far() || 0 < len(asked.ids) && len(asked.ids) <= maxIDs {
+	if len(planned.byIndexAlone) == 1 && !planned.far() || 0 < len(planned.ids) && len(planned.ids) <= maxIDs {
 		read = e.read
 	}
 	err = read(ctx, func(conn Conn) error {
-		rows, _, err = (&queries{engine: e, conn: conn, answers: e.answers}).find(ctx, asked)
+		rows, _, err = (&queries{engine: e, conn: conn, results: e.results}).find(ctx, planned)
 		return err
 	})
 	return rows, err
@@ -57,19 +57,19 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 // Page reads a query's rows and its total from the last committed state.
 func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
 	exactTo int64) (rows []docstore.Row, total docstore.Total, err error) {
-	asked, err := e.inquire(def, tenant, q)
+	planned, err := e.planQuery(def, tenant, q)
 	if err != nil {
 		return nil, docstore.Total{}, err
 	}
-	if asked.cached() {
-		found, err := e.page(ctx, asked, exactTo, func(q *queries) (page, error) {
-			rows, total, err := q.page(ctx, asked, exactTo)
+	if planned.cached() {
+		found, err := e.page(ctx, planned, exactTo, func(q *queries) (page, error) {
+			rows, total, err := q.page(ctx, planned, exactTo)
 			return page{rows, total}, err
 		})
 		return found.rows, found.total, err
 	}
 	err = e.snapshot(ctx, func(conn Conn) error {
-		rows, total, err = (&queries{engine: e, conn: conn, answers: e.answers}).page(ctx, asked, exactTo)
+		rows, total, err = (&queries{engine: e, conn: conn, results: e.results}).page(ctx, planned, exactTo)
 		return err
 	})
 	return rows, total, err
@@ -79,7 +79,7 @@ func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q d
 func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
 	exactTo int64) (total docstore.Total, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
-		total, err = (&queries{engine: e, conn: conn, answers: e.answers}).Count(ctx, def, tenant, filter, exactTo)
+		total, err = (&queries{engine: e, conn: conn, results: e.results}).Count(ctx, def, tenant, filter, exactTo)
 		return err
 	})
 	return total, err
@@ -120,32 +120,34 @@ func row(c Columns) docstore.Row {
 
 func (q *queries) Find(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find) ([]docstore.Row,
 	error) {
-	asked, err := q.engine.inquire(def, tenant, find)
+	planned, err := q.engine.planQuery(def, tenant, find)
 	if err != nil {
 		return nil, err
 	}
-	rows, _, err := q.find(ctx, asked)
+	rows, _, err := q.find(ctx, planned)
 	return rows, err
 }
 
 func (q *queries) Page(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find,
 	exactTo int64) ([]docstore.Row, docstore.Total, error) {
-	asked, err := q.engine.inquire(def, tenant, find)
+	planned, err := q.engine.planQuery(def, tenant, find)
 	if err != nil {
 		return nil, docstore.Total{}, err
 	}
-	return q.page(ctx, asked, exactTo)
+	return q.page(ctx, planned, exactTo)
 }
 
-func (q *queries) page(ctx context.Context, asked *inquiry, exactTo int64) ([]docstore.Row, docstore.Total, error) {
-	asked, err := q.simplified(ctx, asked)
+func (q *queries) page(
+	ctx context.Context, planned *plannedQuery, exactTo int64,
+) ([]docstore.Row, docstore.Total, error) {
+	planned, err := q.simplified(ctx, planned)
 	if err != nil {
 		return nil, docstore.Total{}, err
 	}
-	rows, total, err := q.find(ctx, asked)
+	rows, total, err := q.find(ctx, planned)
 	if err != nil || total >= 0 {
 		return rows, docstore.UpTo(exactTo, total), err
 	}
-	counted, err := q.count(ctx, asked.table, asked.tenant, &asked.filter, exactTo)
+	counted, err := q.count(ctx, planned.table, planned.tenant, &planned.filter, exactTo)
 	return rows, counted, err
 }

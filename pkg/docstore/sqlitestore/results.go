@@ -10,57 +10,57 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// answers caches the results of searches until the data change. Each transaction that changes documents of a tenant's
+// results caches the results of searches until the data change. Each transaction that changes documents of a tenant's
 // collection increments a number in the file (counters.changes). The number that a snapshot shows is part of the cache
 // key, so no result is ever out of date; the cache drops old ones when it is full.
-type answers struct {
-	cache *otter.Cache[question, answer]
+type results struct {
+	cache *otter.Cache[resultKey, result]
 }
 
-// question is a search, or a count, of a tenant's documents in one state of the file.
-type question struct {
+// resultKey is a search, or a count, of a tenant's documents in one state of the file.
+type resultKey struct {
 	scope
 	changes int64
 	text    string
 }
 
-// answer is the rows of a page, and the total.
-type answer struct {
+// result is the rows of a page, and the total.
+type result struct {
 	rids  []int64
 	total docstore.Total
 }
 
-const maxAnswers = 2 << 20 // bytes
+const maxResults = 2 << 20 // bytes
 
-func newAnswers() *answers {
-	return &answers{otter.Must(&otter.Options[question, answer]{
-		MaximumWeight: maxAnswers,
-		Weigher: func(q question, a answer) uint32 {
+func newResults() *results {
+	return &results{otter.Must(&otter.Options[resultKey, result]{
+		MaximumWeight: maxResults,
+		Weigher: func(key resultKey, r result) uint32 {
 			const rest = 200 // estimated size of an entry without rows and text
-			return uint32(rest + len(q.text) + 8*len(a.rids))
+			return uint32(rest + len(key.text) + 8*len(r.rids))
 		},
 		Executor: func(task func()) { task() }, // starts no goroutines that would outlive the engine
 	})}
 }
 
-// answer returns the cached answer to a question about this state of the file, or the result of find. In a transaction
-// it always calls find, because the transaction's own changes have no number yet.
-func (q *queries) answer(ctx context.Context, t *table, tenant, text string,
-	find func() (answer, error)) (answer, error) {
-	if q.answers == nil {
+// result returns the cached result for this state of the file, or that of find. In a transaction it always calls find,
+// because the transaction's own changes have no number yet.
+func (q *queries) result(ctx context.Context, t *table, tenant, text string,
+	find func() (result, error)) (result, error) {
+	if q.results == nil {
 		return find()
 	}
 	changes, err := q.changes(ctx, t, tenant)
 	if err != nil {
-		return answer{}, err
+		return result{}, err
 	}
-	asked := question{scope{t.def.Name, tenant}, changes, text}
-	if known, ok := q.answers.cache.GetIfPresent(asked); ok {
+	key := resultKey{scope{t.def.Name, tenant}, changes, text}
+	if known, ok := q.results.cache.GetIfPresent(key); ok {
 		return known, nil
 	}
 	found, err := find()
 	if err == nil {
-		q.answers.cache.Set(asked, found)
+		q.results.cache.Set(key, found)
 	}
 	return found, err
 }
@@ -71,7 +71,7 @@ func (q *queries) changes(ctx context.Context, t *table, tenant string) (int64, 
 }
 
 // text is the cache key of a page. Different pages have different keys.
-func (a *inquiry) text() string {
+func (a *plannedQuery) text() string {
 	b := a.order.text(a.filter.text([]byte("page")))
 	b = binary.AppendUvarint(b, uint64(a.Offset))
 	b = binary.AppendUvarint(b, uint64(a.Limit))

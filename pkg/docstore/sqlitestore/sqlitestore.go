@@ -47,7 +47,7 @@ type Engine struct {
 	tables  map[string]*table // by collection; only Prepare writes it
 	writer  *writer
 	readers *readers
-	answers *answers
+	results *results
 	pages   *pages
 	closing sync.Once
 	closed  error
@@ -72,7 +72,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, errors.Join(err, conn.Close()))
 	}
 	e := &Engine{driver: opts.Driver, path: opts.Path, log: opts.Log, tables: map[string]*table{},
-		answers: newAnswers(), pages: newPages(eighth)}
+		results: newResults(), pages: newPages(eighth)}
 	e.readers = newReaders(func(ctx context.Context) (Conn, error) {
 		return connect(ctx, opts.Driver, opts.Path, reading+cacheSize(3*eighth/maxReaders))
 	})

@@ -41,7 +41,7 @@ func New(d Deps) *Functions {
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{functions.Def(), codes.Def(), logs.Def(), runs.Def(), feeds.Def()}
+	return []*docstore.Def{functions.Def(), codes.Def(), logs.Def(), runs.Def(), progresses.Def()}
 }
 
 // Doc is a function as read or written, without its code.

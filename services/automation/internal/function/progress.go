@@ -14,11 +14,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// feed is what a function has had of the stream of events; its id is the function's. So an event makes one run,
+// progress is how far a function has come in the stream of events; its id is the function's. So an event makes one run,
 // however often it is delivered, and of a function with too many waiting runs only a place in the stream is kept.
 //
 // The events after From and up to UpTo have no runs yet: the function is behind.
-type feed struct {
+type progress struct {
 	docstore.Meta
 	Stream  string     `json:"stream"`  // that the places are of
 	Handled int64      `json:"handled"` // no event before this place comes again, or makes a run
@@ -28,12 +28,12 @@ type feed struct {
 	Next    clock.Time `json:"next"` // when more events are read from the stream; zero if the function is not behind
 }
 
-var feeds = docstore.Define(docstore.Schema[feed]{
-	Name: "function_feeds", Noun: "feed", Part: true,
-	Indexes: []docstore.Index[feed]{
-		docstore.ByNumber(byNext, func(d *feed) docstore.Value { return docstore.Moment(d.Next) }),
+var progresses = docstore.Define(docstore.Schema[progress]{
+	Name: "function_feeds", Noun: "progress", Part: true,
+	Indexes: []docstore.Index[progress]{
+		docstore.ByNumber(byNext, func(d *progress) docstore.Value { return docstore.Moment(d.Next) }),
 	},
-	Due: func(d *feed) clock.Time { return d.Next },
+	Due: func(d *progress) clock.Time { return d.Next },
 })
 
 const (
@@ -45,23 +45,23 @@ const (
 	maxDone = 4096
 )
 
-// begin makes a feed of another stream one of this one.
-func (d *feed) begin(stream string) {
+// begin makes progress in another stream one in this one.
+func (d *progress) begin(stream string) {
 	if d.Stream != stream {
-		*d = feed{Meta: d.Meta, Stream: stream}
+		*d = progress{Meta: d.Meta, Stream: stream}
 	}
 }
 
-func (d *feed) isBehind() bool { return d.From < d.UpTo }
+func (d *progress) isBehind() bool { return d.From < d.UpTo }
 
 // has reports whether the event at a place has made a run, or never will.
-func (d *feed) has(place int64) bool {
+func (d *progress) has(place int64) bool {
 	return place < d.Handled || slices.Contains(d.Done, place)
 }
 
 // take selects those of the delivered events that make runs now: the first room of them that have made none. The
 // function falls behind with the others.
-func (d *feed) take(events []bus.Event, room int, now clock.Time) (selected []bus.Event) {
+func (d *progress) take(events []bus.Event, room int, now clock.Time) (selected []bus.Event) {
 	slices.SortFunc(events, func(a, b bus.Event) int { return cmp.Compare(a.Place.Number, b.Place.Number) })
 	for _, e := range events {
 		place := int64(e.Place.Number)
@@ -88,7 +88,7 @@ func (d *feed) take(events []bus.Event, room int, now clock.Time) (selected []bu
 }
 
 // prune forgets the places that need not be remembered.
-func (d *feed) prune() {
+func (d *progress) prune() {
 	d.Done = slices.DeleteFunc(d.Done, func(place int64) bool {
 		return place < d.Handled && (!d.isBehind() || place <= d.From)
 	})
@@ -96,7 +96,7 @@ func (d *feed) prune() {
 }
 
 // fill reports whether the event at a place, which was read from the stream, makes a run now.
-func (d *feed) fill(place int64) bool {
+func (d *progress) fill(place int64) bool {
 	if slices.Contains(d.Done, place) {
 		return false
 	}
@@ -105,7 +105,7 @@ func (d *feed) fill(place int64) bool {
 }
 
 // read goes on to a place after events were read from the stream.
-func (d *feed) read(upTo int64, now clock.Time) {
+func (d *progress) read(upTo int64, now clock.Time) {
 	d.From = upTo
 	if d.Next = now; !d.isBehind() {
 		d.UpTo, d.Next = d.From, clock.Time{}
@@ -185,7 +185,7 @@ func (s *Functions) addRuns(ctx context.Context, f *Function, events []bus.Event
 // tryAddRuns stores the runs of events. With look, those that are there already stay.
 func (s *Functions) tryAddRuns(ctx context.Context, f *Function, events []bus.Event, look bool) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		d, err := loadFeed(ctx, tx, f.ID)
+		d, err := loadProgress(ctx, tx, f.ID)
 		if err != nil {
 			return err
 		}
@@ -203,33 +203,33 @@ func (s *Functions) tryAddRuns(ctx context.Context, f *Function, events []bus.Ev
 				return err
 			}
 		}
-		return storeFeed(ctx, tx, d)
+		return storeProgress(ctx, tx, d)
 	})
 }
 
-func loadFeed(ctx context.Context, tx *docstore.Tx, id string) (*feed, error) {
-	d, err := feeds.Load(ctx, tx, id)
+func loadProgress(ctx context.Context, tx *docstore.Tx, id string) (*progress, error) {
+	d, err := progresses.Load(ctx, tx, id)
 	if apperr.IsNotFound(err) {
-		return &feed{Meta: docstore.Meta{ID: id}}, nil
+		return &progress{Meta: docstore.Meta{ID: id}}, nil
 	}
 	return d, err
 }
 
-func storeFeed(ctx context.Context, tx *docstore.Tx, d *feed) (err error) {
+func storeProgress(ctx context.Context, tx *docstore.Tx, d *progress) (err error) {
 	if d.Version == 0 {
-		_, err = feeds.Insert(ctx, tx, d)
+		_, err = progresses.Insert(ctx, tx, d)
 	} else {
-		_, err = feeds.Replace(ctx, tx, d)
+		_, err = progresses.Replace(ctx, tx, d)
 	}
 	return err
 }
 
 func deleteFeed(ctx context.Context, tx *docstore.Tx, id string) error {
-	d, err := feeds.Load(ctx, tx, id)
+	d, err := progresses.Load(ctx, tx, id)
 	if err != nil {
 		return apperr.Ignore(err, apperr.NotFound)
 	}
-	_, err = feeds.Delete(ctx, tx, d)
+	_, err = progresses.Delete(ctx, tx, d)
 	return err
 }
 
@@ -253,7 +253,7 @@ func (r *Runner) catchUp(ctx context.Context) error {
 
 // fill makes runs of the next events that a function is behind with.
 func (s *Functions) fill(ctx context.Context, id string) error {
-	doc, err := feeds.Find(ctx, s.Store, id)
+	doc, err := progresses.Find(ctx, s.Store, id)
 	if err != nil {
 		return apperr.Ignore(err, apperr.NotFound)
 	}
@@ -309,9 +309,9 @@ func (s *Functions) runnable(ctx context.Context, f *Function, events []bus.Even
 
 // advance stores the runs of events that were read from the stream up to a place, unless another replica has done so.
 // Without a place it drops what the function is behind with.
-func (s *Functions) advance(ctx context.Context, before *feed, events []bus.Event, upTo *uint64) error {
+func (s *Functions) advance(ctx context.Context, before *progress, events []bus.Event, upTo *uint64) error {
 	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		d, err := feeds.Load(ctx, tx, before.ID)
+		d, err := progresses.Load(ctx, tx, before.ID)
 		if err != nil || d.Stream != before.Stream || d.From != before.From || !d.isBehind() {
 			return err
 		}
@@ -328,7 +328,7 @@ func (s *Functions) advance(ctx context.Context, before *feed, events []bus.Even
 			}
 		}
 		d.read(place, tx.Now)
-		_, err = feeds.Replace(ctx, tx, d)
+		_, err = progresses.Replace(ctx, tx, d)
 		return err
 	})
 	return apperr.Ignore(err, apperr.NotFound)

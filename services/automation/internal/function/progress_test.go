@@ -34,7 +34,7 @@ func TestEachEventMakesOneRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const all = 60
 		made := map[uint64]int{}
-		d := &feed{}
+		d := &progress{}
 		d.begin("s")
 		acknowledged := map[uint64]bool{}
 		handled := func() uint64 {
@@ -86,7 +86,7 @@ func TestEachEventMakesOneRun(t *testing.T) {
 // A stream that is made anew counts from 1 again.
 func TestAnotherStream(t *testing.T) {
 	t.Parallel()
-	d := &feed{Stream: "before", Handled: 900, Done: []int64{901}, From: 910, UpTo: 950}
+	d := &progress{Stream: "before", Handled: 900, Done: []int64{901}, From: 910, UpTo: 950}
 	d.begin("s")
 	require.Len(t, d.take([]bus.Event{event(1, 1)}, 1, clock.Time{}), 1)
 }
@@ -167,7 +167,7 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 		}
 	}
 	for {
-		behind, err := feeds.Due(ctx, s.Store, 10)
+		behind, err := progresses.Due(ctx, s.Store, 10)
 		require.NoError(t, err)
 		for _, ref := range behind {
 			require.NoError(t, s.fill(ctx, ref.ID))

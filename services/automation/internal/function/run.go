@@ -36,7 +36,7 @@ type Runner struct {
 	Slots int // runs at a time; one tenant gets at most half of them
 
 	due     due.Turns[triggeredRun]
-	behind  due.Turns[feed]
+	behind  due.Turns[progress]
 	calls   *due.Calls
 	rounds  map[string]int // when each function with due runs last got its turn
 	round   int
@@ -47,7 +47,7 @@ type Runner struct {
 // count, and its run is due at once.
 func (r *Runner) Run(ctx context.Context) (int, error) {
 	r.due = due.Turns[triggeredRun]{Of: runs, By: byNext, Group: 1, Others: 16}
-	r.behind = due.Turns[feed]{Of: feeds, By: byNext, Group: 1, Others: 16}
+	r.behind = due.Turns[progress]{Of: progresses, By: byNext, Group: 1, Others: 16}
 	r.rounds = map[string]int{}
 	room := due.Room{Most: r.Slots, OfTenant: max(1, r.Slots/2)}
 	r.calls = due.NewCalls(room, room)

@@ -83,7 +83,7 @@ func TestDepth(t *testing.T) {
 // Later versions must be able to read the stored forms.
 func TestStoredForms(t *testing.T) {
 	t.Parallel()
-	at, err := json.Marshal(feed{Stream: "s", Handled: 3, Done: []int64{4}, From: 5, UpTo: 6})
+	at, err := json.Marshal(progress{Stream: "s", Handled: 3, Done: []int64{4}, From: 5, UpTo: 6})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"stream":"s",
 		"handled":3,"done":[4],"from":5,"up_to":6,"next":null}`, string(at))

@@ -27,7 +27,7 @@ const (
 
 // DueJobs lists up to limit jobs that are due, and some of other tenants if one tenant has most of them.
 func (s *Jobs) DueJobs(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
-	if err := s.attend(ctx); err != nil {
+	if err := s.noteFiring(ctx); err != nil {
 		return nil, err
 	}
 	groups, err := s.dueJobs.List(ctx, store, limit)
@@ -49,7 +49,7 @@ func (s *Jobs) FireAll(ctx context.Context, ids []string) error {
 	if err := s.fires.WaitN(ctx, len(ids)); err != nil {
 		return err
 	}
-	if err := s.attend(ctx); err != nil {
+	if err := s.noteFiring(ctx); err != nil {
 		return err
 	}
 	runIDs, err := s.Store.NewIDs(ctx, len(ids))
@@ -74,7 +74,7 @@ func (s *Jobs) fire(ctx context.Context, ids, runIDs []string) error {
 			if runIDs != nil {
 				runID = runIDs[i]
 			}
-			if err := j.fire(ctx, tx, runID, s.presence.since()); err != nil {
+			if err := j.fire(ctx, tx, runID, s.watchCopy.since()); err != nil {
 				return err
 			}
 		}

@@ -40,7 +40,7 @@ type Jobs struct {
 	dueJobs   due.Turns[Job]
 	dueRuns   due.Turns[run]
 
-	presence      presence
+	watchCopy     watchCopy
 	fires, starts *rate.Limiter
 	attempts      *prometheus.CounterVec
 }

@@ -22,27 +22,27 @@ var watches = docstore.Define(docstore.Schema[watch]{Name: "job_watches", Noun: 
 
 const (
 	watchID = "fire"
-	// attendEvery is how often a replica looks at the watch and, unless another has done so, prolongs it. It is less
+	// noteEvery is how often a replica looks at the watch and, unless another has done so, prolongs it. It is less
 	// than misfireAfter, so that a replica that dies leaves no gap for those that live.
-	attendEvery = 20 * time.Second
+	noteEvery = 20 * time.Second
 )
 
-// presence is a replica's copy of the watch.
-type presence struct {
+// watchCopy is a replica's copy of the watch.
+type watchCopy struct {
 	mu    sync.Mutex
 	watch watch
 	next  clock.Time
 }
 
-func (p *presence) since() clock.Time {
+func (p *watchCopy) since() clock.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.watch.Since
 }
 
-// attend notes that a replica fires jobs now. After a gap of more than misfireAfter the watch begins anew.
-func (s *Jobs) attend(ctx context.Context) error {
-	p := &s.presence
+// noteFiring notes that a replica fires jobs now. After a gap of more than misfireAfter the watch begins anew.
+func (s *Jobs) noteFiring(ctx context.Context) error {
+	p := &s.watchCopy
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := s.Store.Now()
@@ -61,12 +61,12 @@ func (s *Jobs) attend(ctx context.Context) error {
 		}
 		p.watch = *w
 	}
-	if now.Sub(p.watch.Until) >= attendEvery/2 {
+	if now.Sub(p.watch.Until) >= noteEvery/2 {
 		if p.watch, err = s.prolong(ctx); err != nil {
 			return err
 		}
 	}
-	p.next = now.Add(attendEvery)
+	p.next = now.Add(noteEvery)
 	return nil
 }
 

@@ -33,7 +33,7 @@ func TestLateIsNotMissed(t *testing.T) {
 			const step = 30 * time.Second
 			for passed := time.Duration(0); passed < 70*time.Minute; passed += step {
 				if row.present {
-					require.NoError(t, s.attend(ctx))
+					require.NoError(t, s.noteFiring(ctx))
 				}
 				clk.Advance(step)
 			}

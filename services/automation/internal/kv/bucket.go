@@ -237,7 +237,7 @@ func (s *KV) DeleteBucket(ctx context.Context, name string, force bool) (docstor
 	}
 	// If a step fails, the task goes on with the deletion.
 	for range maxSteps {
-		if left, err := s.purge(docstore.Aside(ctx), deleted.ID); err != nil || !left {
+		if left, err := s.purge(docstore.OutsideTheAnswer(ctx), deleted.ID); err != nil || !left {
 			break
 		}
 	}

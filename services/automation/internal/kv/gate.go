@@ -11,9 +11,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// gate is one of the documents of a bucket on which transactions depend that write its objects. Each depends on one
-// gate, and a transaction that changes the bucket writes all of them: so a writer of objects meets every change of the
-// bucket, but hardly ever another writer of objects.
+// gate is one of a bucket's lock documents. A transaction that writes an object touches one of them, and one that
+// changes the bucket writes all: so a writer of objects conflicts with every change of the bucket, but hardly ever with
+// another writer of objects.
 //
 // Under load there is always a gate that somebody writes, and a change of the bucket would never come to its turn. So
 // it first writes the head, which is gate 0, alone. Writers of objects that meet it, or read it, take turns with the
@@ -81,7 +81,7 @@ func (s *KV) yield(ctx context.Context, name string) error {
 	if err != nil || docstore.IsDryRun(ctx) {
 		return apperr.Ignore(err, apperr.NotFound)
 	}
-	err = docstore.Do(docstore.Aside(ctx), s.store, func(tx *docstore.Tx) error {
+	err = docstore.Do(docstore.OutsideTheAnswer(ctx), s.store, func(tx *docstore.Tx) error {
 		g, err := gates.Load(ctx, tx, gateID(doc.ID, head))
 		if err != nil {
 			return err

@@ -191,9 +191,9 @@ func (w *Writer) lost(ctx context.Context) (*place, error) {
 // write writes until ctx ends or the work is another replica's.
 func (w *Writer) write(ctx context.Context, at place) error {
 	defer w.release(ctx)
-	turn := w.feed.Turn()
+	resets := w.feed.Resets()
 	for w.group.Owns(w.work) {
-		if w.feed.Turn() != turn {
+		if w.feed.Resets() != resets {
 			return errLost // take finds the place again
 		}
 		changed := w.feed.Changed("")

@@ -281,7 +281,7 @@ func (e *Engine) start(ctx context.Context, ref docstore.Ref) {
 
 // newWorker makes this replica the owner of a subscription and loads its state; nil if it is not active.
 func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, error) {
-	turn := e.feed.Turn()
+	resets := e.feed.Resets()
 	_, epoch, err := e.feed.End()
 	if err != nil {
 		return nil, err
@@ -312,7 +312,7 @@ func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, erro
 	}
 	w := &worker{
 		Engine: e, sub: sub, revision: revision, types: sub.EventTypes,
-		generation: p.Generation, epoch: epoch, turn: turn, saved: p.Place,
+		generation: p.Generation, epoch: epoch, resets: resets, saved: p.Place,
 		lanes: map[string]*lane{}, open: map[string]*item{}, waiting: map[string]*item{}, retries: map[string]*item{},
 		deleted: map[string]bool{}, results: make(chan tried, maxAtOnce),
 		log: e.logger.With("tenant", ref.Tenant, "subscription", ref.ID),

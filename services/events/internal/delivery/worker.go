@@ -73,7 +73,7 @@ type worker struct {
 
 	generation int64
 	epoch      string
-	turn       int    // of the feed
+	resets     int    // of the feed
 	read       uint64 // the place up to which all events were read
 	saved      uint64 // the place in the store
 
@@ -195,7 +195,7 @@ func (w *worker) mustSave() bool {
 // takeIn reads events from the feed as long as there is room. It reports whether the stream could not be read.
 func (w *worker) takeIn(ctx context.Context) (problem bool) {
 	for limit := w.room(); limit > 0 && !w.outdated; limit = w.room() {
-		if w.outdated = w.feed.Turn() != w.turn; w.outdated {
+		if w.outdated = w.feed.Resets() != w.resets; w.outdated {
 			return false
 		}
 		before := w.read

@@ -34,7 +34,7 @@ type Feed struct {
 
 	mu     sync.Mutex
 	epoch  string   // identifies the stream; "" before Run has found it
-	turn   int      // grows when the stream is another one, or has lost its newest events
+	resets int      // how often the stream was another one, or had lost its newest events
 	recent []*Event // the newest events, oldest first
 	bytes  int
 	first  uint64 // recent has every event whose place is at least this
@@ -139,7 +139,7 @@ func (f *Feed) resume(info *jetstream.StreamInfo, holds bool) (from uint64) {
 	f.keeps = info.Config.MaxAge
 	if !holds || f.epoch != epoch || state.FirstSeq > f.last+1 || state.LastSeq < f.last {
 		f.epoch, f.recent, f.bytes = epoch, nil, 0
-		f.turn++
+		f.resets++
 		f.first, f.last = state.LastSeq+1, state.LastSeq
 		f.past, f.since = map[string]uint64{}, f.last
 		f.old.clear()
@@ -155,7 +155,7 @@ func (f *Feed) add(place uint64, subject string, payload []byte) {
 	if place > f.last+1 { // events were dropped before they came here
 		f.recent, f.bytes, f.first = nil, 0, place
 		f.past, f.since = map[string]uint64{}, place-1
-		f.turn++
+		f.resets++
 		f.wake("")
 	}
 	f.last = place
@@ -260,7 +260,7 @@ func (f *Feed) Read(ctx context.Context, tenant string, after uint64, limit int)
 		events, next = f.remembered(tenant, after, limit)
 		return events, next, nil
 	}
-	upTo, turn := f.first-1, f.turn
+	upTo, resets := f.first-1, f.resets
 	f.mu.Unlock()
 	if known := f.old.find(tenant, after); known != nil {
 		events, next = known.from(after, limit)
@@ -276,7 +276,7 @@ func (f *Feed) Read(ctx context.Context, tenant string, after uint64, limit int)
 	}
 	read := &chunk{tenant, after, next, events}
 	f.mu.Lock()
-	if f.turn == turn && limit >= fewEvents {
+	if f.resets == resets && limit >= fewEvents {
 		f.old.add(read)
 	}
 	f.mu.Unlock()

@@ -81,10 +81,10 @@ func (f *Feed) Back(ctx context.Context, m Mark) (uint64, error) {
 	return min(m.Place, before), err
 }
 
-// Turn is a number that grows when the stream is another one than before, or has lost its newest events: a reader must
-// then find its place again.
-func (f *Feed) Turn() int {
+// Resets is how often the stream was another one than before, or had lost its newest events: a reader must then find
+// its place again.
+func (f *Feed) Resets() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.turn
+	return f.resets
 }

@@ -117,9 +117,9 @@ func (f *Feed) part(ctx context.Context, epoch string, after uint64, limit int) 
 // apperr.InvalidState if events are no longer kept, or Unavailable.
 func (f *Feed) Follow(ctx context.Context, after uint64, types Types,
 	fn func(cursor string, events []*Event) error) error {
-	tenant, turn := request.Tenant(ctx), f.Turn()
+	tenant, resets := request.Tenant(ctx), f.Resets()
 	for ctx.Err() == nil {
-		if f.Turn() != turn {
+		if f.Resets() != resets {
 			return apperr.New(apperr.InvalidState, "the stream has lost events; begin again where you were")
 		}
 		changed := f.Changed(tenant)

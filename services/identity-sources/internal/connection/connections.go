@@ -119,7 +119,7 @@ func (s *Connections) ensureNative(ctx context.Context) error {
 	if !ok {
 		return errors.New("the catalogue has no native database")
 	}
-	ctx = docstore.Aside(request.System(ctx, request.Tenant(ctx)))
+	ctx = docstore.OutsideTheAnswer(request.System(ctx, request.Tenant(ctx)))
 	_, err = s.insert(ctx, Draft{ConfigFields: Fields{}}, Enabled, p)
 	return apperr.Ignore(err, apperr.AlreadyExists) // another request was first
 }

@@ -210,7 +210,7 @@ func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, 
 
 // Expect returns apperr.NotFound, or VersionMismatch if the request's If-Match asks for another version.
 func Expect(ctx context.Context, s *docstore.Store, id string) error {
-	return docstore.Do(docstore.Aside(ctx), s, func(tx *docstore.Tx) error {
+	return docstore.Do(docstore.OutsideTheAnswer(ctx), s, func(tx *docstore.Tx) error {
 		_, err := connections.Load(ctx, tx, id)
 		return err
 	})

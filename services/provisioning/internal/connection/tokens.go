@@ -177,7 +177,7 @@ func (s *Connections) used(ctx context.Context, t *token) {
 	if !t.TimeLastUsed.IsZero() && now.Millis()-t.TimeLastUsed.Millis() < usedEvery {
 		return
 	}
-	_ = docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+	_ = docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
 		found, err := tokens.LoadMany(ctx, tx, []string{t.ID})
 		if err != nil || len(found) == 0 {
 			return err

@@ -26,7 +26,7 @@ const claimTakes = 10 * time.Second
 
 // claimTree makes the tree of a new connection, or takes one that nobody owns.
 func (s *Connections) claimTree(ctx context.Context, c *Connection) (questions.Tree, error) {
-	aside := docstore.Aside(ctx)
+	aside := docstore.OutsideTheAnswer(ctx)
 	if err := docstore.Do(aside, s.Store, func(tx *docstore.Tx) error {
 		_, err := claims.Insert(ctx, tx, &claim{docstore.Meta{ID: c.ID}, c.ObjectCode, tx.Now.Add(claimTakes)})
 		return err

@@ -95,7 +95,7 @@ func (g *Gate) end(
 	ctx context.Context, connectionID, action string, do func(*docstore.Tx, *Request) error,
 ) (n int, err error) {
 	for {
-		some, err := docstore.Write(docstore.Aside(ctx), g.Store, func(tx *docstore.Tx) (int, error) {
+		some, err := docstore.Write(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) (int, error) {
 			held, err := requests.LoadWhere(ctx, tx, docstore.Eq(byConnection, docstore.Text(connectionID)), "", atOnce)
 			if err != nil {
 				return 0, err
@@ -114,7 +114,7 @@ func (g *Gate) end(
 			break
 		}
 	}
-	return n, docstore.Do(docstore.Aside(ctx), g.Store, func(tx *docstore.Tx) error {
+	return n, docstore.Do(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) error {
 		if err := counts.DeleteWhere(ctx, tx, docstore.ID(connectionID), nil); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (g *Gate) carryOut(ctx context.Context, r *Request) (reason string, err err
 	default:
 		reason = "it was refused"
 	}
-	return reason, docstore.Do(docstore.Aside(ctx), g.Store, func(tx *docstore.Tx) error {
+	return reason, docstore.Do(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) error {
 		return requests.DeleteWhere(ctx, tx, docstore.ID(r.ID), nil)
 	})
 }

@@ -101,7 +101,7 @@ func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, al
 	if err != nil {
 		return err
 	}
-	held, err := docstore.Write(docstore.Aside(docstore.InTurn(ctx, "gate "+c.ID)), g.Store,
+	held, err := docstore.Write(docstore.OutsideTheAnswer(docstore.InTurn(ctx, "gate "+c.ID)), g.Store,
 		func(tx *docstore.Tx) (bool, error) {
 			free, err := take(ctx, tx, c, always)
 			if err != nil || free {
@@ -214,7 +214,8 @@ func (g *Gate) Release(ctx context.Context, connectionID string) {
 	if isApproved(ctx) {
 		return
 	}
-	_ = docstore.Do(docstore.Aside(docstore.InTurn(ctx, "gate "+connectionID)), g.Store, func(tx *docstore.Tx) error {
+	ctx = docstore.OutsideTheAnswer(docstore.InTurn(ctx, "gate "+connectionID))
+	_ = docstore.Do(ctx, g.Store, func(tx *docstore.Tx) error {
 		found, err := counts.LoadMany(ctx, tx, []string{connectionID})
 		if err != nil || len(found) == 0 {
 			return err

@@ -143,7 +143,7 @@ func (s *Groups) intend(ctx context.Context, j job) error {
 		ExternalID: j.link.ExternalID, Gone: j.link.Gone, Event: j.link.Event, Add: j.add, Remove: j.remove,
 		RequestID: asked.ID, Actor: asked.Actor, PayloadOrigin: asked.PayloadOrigin,
 	}
-	return told(docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+	return told(docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
 		one := i
 		one.TimeDue = tx.Now.Add(changeTakes)
 		if id := j.link.ExternalID; id != nil && *id != "" {
@@ -168,7 +168,7 @@ func (s *Groups) fulfil(
 	if err != nil {
 		return nil, err
 	}
-	return docstore.Write(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) (*directory.Group, error) {
+	return docstore.Write(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) (*directory.Group, error) {
 		found, err := intents.LoadMany(ctx, tx, []string{id})
 		if err != nil {
 			return nil, err
@@ -270,7 +270,7 @@ func (s *Groups) changeMembers(
 	if len(done.Unknown) > 0 {
 		return nil, unknownMembers(done.Unknown)
 	}
-	return docstore.Write(docstore.Aside(directory.InMembersTurn(ctx, nodeID)), s.Store,
+	return docstore.Write(docstore.OutsideTheAnswer(directory.InMembersTurn(ctx, nodeID)), s.Store,
 		func(tx *docstore.Tx) (*directory.Group, error) {
 			return directory.PutMembers(ctx, tx, connectionID, nodeID, done.Memberships, done.Ended)
 		})
@@ -295,7 +295,7 @@ func (s *Groups) tryOut(ctx context.Context, j job) (*directory.Group, error) {
 }
 
 func (s *Groups) drop(ctx context.Context, id string) error {
-	return docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
 		return intents.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 	})
 }

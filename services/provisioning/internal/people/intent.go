@@ -117,7 +117,7 @@ func (s *Users) intend(ctx context.Context, j job) error {
 	if j.replaces != nil {
 		i.Replaces = j.replaces.ID
 	}
-	err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+	err := docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
 		one := i
 		one.TimeDue = tx.Now.Add(changeTakes)
 		if i.Replaces != "" {
@@ -143,7 +143,7 @@ func (s *Users) fulfil(
 	if err != nil {
 		return nil, err
 	}
-	return docstore.Write(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) (*directory.User, error) {
+	return docstore.Write(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) (*directory.User, error) {
 		if stored {
 			found, err := intents.LoadMany(ctx, tx, []string{id})
 			if err != nil {
@@ -190,7 +190,7 @@ func (s *Users) drop(ctx context.Context, j job) error {
 	if !j.stored {
 		return nil
 	}
-	return docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
 		return intents.DeleteWhere(ctx, tx, docstore.ID(j.change.ID), nil)
 	})
 }

@@ -208,7 +208,7 @@ func (p *Provider) family(ctx context.Context, id string) (*family, error) {
 // rotate uses a refresh token of a generation: its successor becomes the present one. It returns nil if the token has
 // been reused.
 func (p *Provider) rotate(ctx context.Context, id string, generation int64, rotates bool) (*family, error) {
-	return docstore.Write(docstore.Aside(ctx), p.Store, func(tx *docstore.Tx) (*family, error) {
+	return docstore.Write(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) (*family, error) {
 		f, err := families.Load(ctx, tx, id)
 		if isNotFound(err) {
 			return nil, errGrant
@@ -274,7 +274,7 @@ func (p *Provider) endReused(ctx context.Context, r TokenRequest, id string) err
 
 // endFamily ends a family.
 func (p *Provider) endFamily(ctx context.Context, id string) error {
-	return forget(docstore.Aside(ctx), p.Store, families, []string{id})
+	return forget(docstore.OutsideTheAnswer(ctx), p.Store, families, []string{id})
 }
 
 // EndSession ends, in the transaction that ends a session, all that depends on it: its codes that were not used yet

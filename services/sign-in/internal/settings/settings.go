@@ -116,7 +116,7 @@ func (s *Service) Get(ctx context.Context) (Doc, error) {
 	if err != nil {
 		return Doc{}, err
 	}
-	aside := docstore.Aside(request.System(ctx, request.Tenant(ctx)))
+	aside := docstore.OutsideTheAnswer(request.System(ctx, request.Tenant(ctx)))
 	doc, err = docstore.Write(aside, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		return all.Collection.Insert(aside, tx, &Settings{Meta: docstore.Meta{ID: id}, Profile: initial()})
 	})

@@ -94,7 +94,7 @@ func (i *intent) tell(ctx context.Context, tx *docstore.Tx, u *User) error {
 
 // dropIntent deletes an intent whose change was not made.
 func (s *Users) dropIntent(ctx context.Context, id string) error {
-	return docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
 		return intents.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 	})
 }

@@ -94,7 +94,7 @@ func handOver[R any](
 	ctx context.Context, s *Users, i intent, check func(*docstore.Tx) error,
 	ask func(context.Context) (R, error), settled func(questions.Memberships) R,
 ) (none R, _ error) {
-	if err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+	if err := docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
 		if err := check(tx); err != nil {
 			return err
 		}
