@@ -39,7 +39,7 @@ func (f *Format) UnmarshalText(text []byte) error {
 
 // NewLogger returns a logger that writes to w. Lines that are logged with a context carry the request's id, tenant
 // and operation and the ids of its trace and span, as far as the context has them. Credentials in URLs are masked in
-// messages, texts and errors, because drivers repeat the URLs that they were given.
+// messages, texts and errors, because drivers repeat the URLs that they were given. In JSON, durations are seconds.
 func NewLogger(w io.Writer, level slog.Level, format Format) *slog.Logger {
 	switch {
 	case format == Text:
@@ -47,7 +47,14 @@ func NewLogger(w io.Writer, level slog.Level, format Format) *slog.Logger {
 	case format == Auto && isTerminal(w):
 		return slog.New(WithContext(forPeople(w, options(level))))
 	}
-	return slog.New(WithContext(slog.NewJSONHandler(w, options(level))))
+	inJSON := options(level)
+	inJSON.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindDuration {
+			return slog.Float64(a.Key, a.Value.Duration().Seconds())
+		}
+		return maskURLs(groups, a)
+	}
+	return slog.New(WithContext(slog.NewJSONHandler(w, inJSON)))
 }
 
 func options(level slog.Level) *slog.HandlerOptions {

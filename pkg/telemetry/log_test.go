@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
@@ -107,6 +108,12 @@ func TestLevelAndFormat(t *testing.T) {
 	require.Empty(t, out.String())
 	log.Warn("yes")
 	require.Contains(t, out.String(), "level=WARN msg=yes")
+
+	for format, line := range map[Format]string{Text: "took=4ms", JSON: `"took":0.004}`} {
+		out.Reset()
+		NewLogger(&out, slog.LevelInfo, format).Info("done", "took", 4*time.Millisecond)
+		require.Contains(t, out.String(), line, format)
+	}
 
 	var f Format
 	require.NoError(t, f.UnmarshalText([]byte("text")))

@@ -30,7 +30,7 @@ const logsIntro = `# Log lines
 
 Programs write short lines to standard error where it is a terminal, and a JSON object a line elsewhere; ` +
 	"`IDP_LOG_FORMAT` (`json`, `text`) sets one form for both, `IDP_LOG_LEVEL=debug`" + ` tells every request.
-No line has a body, a header, a query string or a credential.
+No line has a body, a header, a query string or a credential. In JSON, durations are seconds.
 
 ## Members of many lines
 
