@@ -3,9 +3,8 @@ package function
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -45,39 +44,21 @@ func (s *Functions) Revisions(ctx context.Context, id string, p docstore.Paging)
 	all := slices.SortedFunc(slices.Values(f.Revisions), func(a, b Revision) int {
 		return inOrder(a.Revision, b.Revision)
 	})
-	left := all[min(q.Offset, len(all)):]
+	left, list := all[min(q.Offset, len(all)):], []string{"revisions", id, p.Sort}
 	if q.After != "" {
-		last, err := readRevisionToken(q.After, id, p.Sort)
+		text, err := docstore.ReadPageToken(ctx, q.After, list...)
 		if err != nil {
 			return RevisionPage{}, err
+		}
+		last, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return RevisionPage{}, apperr.Invalid("page_token", "is not a page token of this list")
 		}
 		left = slices.DeleteFunc(slices.Clone(all), func(r Revision) bool { return inOrder(r.Revision, last) <= 0 })
 	}
 	page := RevisionPage{Items: left[:min(q.Limit, len(left))], Total: len(all)}
 	if len(page.Items) < len(left) {
-		page.Next = writeRevisionToken(id, p.Sort, page.Items[len(page.Items)-1].Revision)
+		page.Next = docstore.PageToken(ctx, strconv.FormatInt(page.Items[len(page.Items)-1].Revision, 10), list...)
 	}
 	return page, nil
-}
-
-// A token names the function, the last revision of its page, and the order.
-const revisionToken = "%s %d %s"
-
-func writeRevisionToken(id, sort string, last int64) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, revisionToken, id, last, sort))
-}
-
-func readRevisionToken(token, id, sort string) (last int64, err error) {
-	text, err := base64.RawURLEncoding.DecodeString(token)
-	var of, order string
-	if err == nil {
-		_, err = fmt.Sscanf(string(text), revisionToken, &of, &last, &order)
-	}
-	if err != nil {
-		return 0, apperr.Invalid("page_token", "is not a page token of this list")
-	}
-	if of != id || order != sort {
-		return 0, apperr.Invalid("page_token", "was made for another list, filter or sort")
-	}
-	return last, nil
 }
