@@ -53,7 +53,8 @@ func TestFeed(t *testing.T) {
 	require.Empty(t, c.Get("/v1/events?types=user.*").Object()["items"])
 
 	for query, location := range map[string]string{
-		"after=x": "query.after", "types=a": "query.types", "limit=0": "query.limit", "limit=1001": "query.limit",
+		"after=x": "query.after", "types=a": "query.types", "types=user.*,user.crated": "query.types",
+		"limit=0": "query.limit", "limit=1001": "query.limit",
 	} {
 		c.Get("/v1/events?"+query).Problem(http.StatusBadRequest, "invalid_parameters", location)
 	}

@@ -1,11 +1,13 @@
 package feed
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/condition"
+	"github.com/idplatform/idplatform/services/events/internal/catalogue"
 )
 
 // Event is an event of the stream. All readers share it and must not change it.
@@ -71,6 +73,12 @@ func ValidType(pattern string) bool {
 	}
 	entity, action, ok := strings.Cut(pattern, ".")
 	return ok && isWord(entity) && isWord(action)
+}
+
+// Exists reports whether a pattern selects a type of the catalogue.
+func Exists(pattern string) bool {
+	types := Types{pattern}
+	return slices.ContainsFunc(catalogue.All(), func(t catalogue.Type) bool { return types.Match(t.Type) })
 }
 
 // isWord reports whether s is * or a lower-case word, as in the types of events.

@@ -40,7 +40,7 @@ func (a *api) registerEvents(s *rest.Server) {
 
 type listEventsInput struct {
 	After       string `query:"after" maxLength:"64" doc:"The next of an earlier page, now, or a time (RFC 3339, or a date): the events that the stream took then or later"`
-	Types       string `query:"types" maxLength:"4096" doc:"Types or patterns, joined by commas" example:"user.*,node.moved"`
+	Types       string `query:"types" maxLength:"4096" doc:"Types or patterns, joined by commas; each selects a type of GET /v1/event-types" example:"user.*,node.moved"`
 	Limit       int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	Accept      string `header:"Accept" hidden:"true"`
 	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"Instead of after, in an event stream"`
@@ -52,6 +52,10 @@ func (a *api) listEvents(ctx context.Context, in *listEventsInput) (rest.OrEvent
 	for _, pattern := range types {
 		if !feed.ValidType(pattern) {
 			return answer, apperr.Invalid("types", "must be types or patterns, joined by commas")
+		}
+		if !feed.Exists(pattern) {
+			return answer, apperr.Invalid("types", "has one that selects no type of events that the platform has; "+
+				"GET /v1/event-types lists them")
 		}
 	}
 	streams := request.WantsEvents(in.Accept)

@@ -14,7 +14,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/webhook"
 	"github.com/idplatform/idplatform/pkg/weburl"
-	"github.com/idplatform/idplatform/services/events/internal/catalogue"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
@@ -48,7 +47,7 @@ func (p *Profile) check(faults *apperr.Faults, before *Profile) {
 		case !feed.ValidType(pattern):
 			faults.Add(location, "must be a type such as user.created, or a pattern such as user.* or *")
 		case before != nil && slices.Contains(before.EventTypes, pattern): // it was right when it was given
-		case !exists(pattern):
+		case !feed.Exists(pattern):
 			faults.Add(location, "selects no type of events that the platform has; GET /v1/event-types lists them")
 		}
 	}
@@ -59,12 +58,6 @@ func (p *Profile) check(faults *apperr.Faults, before *Profile) {
 	}
 	p.Delivery.check(faults.Within("delivery"), before)
 	faults.Switch("status", &p.Status, "1")
-}
-
-// exists reports whether the platform has a type of events that a pattern selects.
-func exists(pattern string) bool {
-	types := feed.Types{pattern}
-	return slices.ContainsFunc(catalogue.All(), func(t catalogue.Type) bool { return types.Match(t.Type) })
 }
 
 func (d *Delivery) check(faults *apperr.Faults, before *Profile) {
