@@ -6,7 +6,7 @@ SHELL := /bin/bash -o pipefail
 MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES := $(addsuffix /...,$(MODULES))
 # Modules outside the workspace, because they have dependencies that no program needs: other drivers, servers for tests.
-APART    := pkg/docstore/mongostore/mongotest deploy/apitest deploy/k8s console/web/bundle sdk/go/internal/generate
+APART    := pkg/docstore/mongostore/mongotest tools/apitest deploy/k8s console/web/bundle sdk/go/internal/generate
 
 export CGO_ENABLED ?= 0
 
@@ -40,20 +40,20 @@ run-services: services ## Start NATS, every service and the gateway as processes
 
 services: build ## Build every program, nats-server and run-services
 	@go build -C deploy/standalone $(PROGRAM) -o $(CURDIR)/bin/nats-server github.com/nats-io/nats-server/v2
-	@go build -o bin/tools/ ./deploy/standalone/run-services
+	@go build -o bin/tools/ ./tools/run-services
 
 CHANGED = $(shell git diff --name-only --diff-filter=d main -- '*.go'; git ls-files -o --exclude-standard '*.go')
 
 check: ## Check in seconds what changed since main: form, vet, imports between parts, tests of its packages
 	@unformatted=$$(printf '%s\n' $(CHANGED) | xargs -r gofmt -l); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
-	go test -count=1 -run '^Test(Imports|Lines|Sizes)$$' ./deploy/standalone/architecture
+	go test -count=1 -run '^Test(Imports|Lines|Sizes)$$' ./tools/architecture
 	@packages=$$(go list -find -f '{{.Dir}}' $(PACKAGES) | grep -xF "$$(printf '%s\n' $(CHANGED) | xargs -r -n1 dirname | \
 		sort -u | sed 's,^,$(CURDIR)/,')"); [ -z "$$packages" ] || { go vet $$packages && go test $$packages; }
 
 TOOL := bin/tools/gotestsum
 
-$(TOOL): deploy/tools/go.mod $(wildcard deploy/tools/*/*.go)
-	@GOWORK=off go build -C deploy/tools -o $(CURDIR)/bin/tools/ tool
+$(TOOL): tools/lint/go.mod $(wildcard tools/lint/*/*.go)
+	@GOWORK=off go build -C tools/lint -o $(CURDIR)/bin/tools/ tool
 
 # A test that fails runs again, alone, up to twice. What fails and then passes is told as FLAKY: a fault to mend. vet is
 # make lint's.
@@ -137,13 +137,13 @@ lint: $(TOOL) ## Check formatting, vet, staticcheck, licences, known faults of i
 	@bin/tools/licences $(PACKAGES)
 	@if curl -sfI --max-time 10 -o /dev/null https://vuln.go.dev/index/modules.json.gz; then bin/tools/govulncheck $(PACKAGES); \
 	else echo "govulncheck did not run: vuln.go.dev does not answer"; fi
-	go test -count=1 -run '^Test(Imports|Lines|Sizes)$$' ./deploy/standalone/architecture
+	go test -count=1 -run '^Test(Imports|Lines|Sizes)$$' ./tools/architecture
 
 hostile: build ## Send hostile requests to every operation of a running platform (HOSTILE=100000; SEED=n makes the same again)
-	@go run ./deploy/standalone/hostile -program bin/idp-standalone -requests $${HOSTILE:-100000} $${SEED:+-seed $$SEED}
+	@go run ./tools/hostile -program bin/idp-standalone -requests $${HOSTILE:-100000} $${SEED:+-seed $$SEED}
 
 load: build ## Load a platform with reads, checks and writes, and draw bin/load/*.svg (LOAD="-duration 10m -rate 500"; -help lists all)
-	@go run ./deploy/standalone/load -program bin/idp-standalone -svg bin/load $(LOAD)
+	@go run ./tools/load -program bin/idp-standalone -svg bin/load $(LOAD)
 
 isolated: ## Build every module alone, without the workspace, and the command line for other systems
 	@for module in $(MODULES) $(APART) console/browsertest; do \
@@ -155,7 +155,7 @@ download: ## Download the modules that building and testing need; fails if a mod
 	@go list -deps -test $(PACKAGES) >/dev/null
 	@for module in $(MODULES) $(APART) console/browsertest; do \
 		(cd $$module && GOWORK=off go list -deps -test ./... >/dev/null) || exit 1; done
-	@GOWORK=off go list -C deploy/tools -deps tool >/dev/null
+	@GOWORK=off go list -C tools/lint -deps tool >/dev/null
 
 tidy: ## Tidy every module
 	@for module in $(MODULES); do echo "$$module"; (cd $$module && GOWORK=off go mod tidy) || exit 1; done
@@ -217,7 +217,7 @@ console-operations: ## Rewrite the console's list of operations that want a rece
 sdk-typescript: openapi $(NODE_MODULES) ## Rewrite sdk/typescript from the OpenAPI document
 	@npm run --silent --prefix sdk/typescript generate
 
-TOUR = go run ./deploy/standalone/tour -program bin/idp-standalone
+TOUR = go run ./tools/tour -program bin/idp-standalone
 TOURS = $$(grep -l '^```console tour' README.md cli/README.md services/*/README.md)
 
 tour: build ## Play the tours of all READMEs against a fresh platform, or a running one (IDP=its address)
@@ -229,9 +229,9 @@ tour-services: services ## Play them against fresh processes
 
 # The engine and its network are this target's own: it needs root and the packages docker.io, iptables and busybox-static.
 compose-test: services ## Build and run docker-compose.yml in a Docker engine of its own: play the tours, kill each process under writes; needs root
-	@go build -o bin/tools/ ./deploy/standalone/composetest ./deploy/standalone/tour
+	@go build -o bin/tools/ ./tools/composetest ./tools/tour
 	@cd pkg/docstore/mongostore/mongotest && GOWORK=off go build -o $(CURDIR)/bin/tools/ ./cmd/mongod
-	@GOWORK=off go build -C deploy/tools/compose -o $(CURDIR)/bin/tools/docker-compose github.com/docker/compose/v2/cmd
+	@GOWORK=off go build -C tools/lint/compose -o $(CURDIR)/bin/tools/docker-compose github.com/docker/compose/v2/cmd
 	@bin/tools/composetest -- bin/tools/tour -program bin/idp-standalone $(TOURS)
 
 clean: ## Remove what build made

@@ -13,7 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/service"
 
-	"github.com/idplatform/idplatform/deploy/standalone/internal/drive"
+	"github.com/idplatform/idplatform/pkg/testkit/drive"
 )
 
 // leaveOut makes the platform of this process run without a service.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
-	"github.com/idplatform/idplatform/deploy/apitest/testdata/client/api"
+	"github.com/idplatform/idplatform/tools/apitest/testdata/client/api"
 )
 
 func main() {

@@ -31,7 +31,7 @@ func startPlatform(t *testing.T) platform {
 	t.Helper()
 	program, folder := filepath.Join(t.TempDir(), "idp-standalone"), t.TempDir()
 	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = "../standalone"
+	build.Dir = "../../deploy/standalone"
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 

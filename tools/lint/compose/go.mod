@@ -1,4 +1,4 @@
-module github.com/idplatform/idplatform/deploy/tools/compose
+module github.com/idplatform/idplatform/tools/lint/compose
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module github.com/idplatform/idplatform/deploy/apitest
+module github.com/idplatform/idplatform/tools/apitest
 
 go 1.26.0
 

@@ -55,13 +55,13 @@ func settingsForTest(t testing.TB) settings {
 	t.Helper()
 	require.NoError(t, build())
 	s := defaults()
-	s.BasePort, s.DataDir, s.Programs, s.NATSConfig = 0, t.TempDir(), programsDir, "../../nats/nats.conf"
+	s.BasePort, s.DataDir, s.Programs, s.NATSConfig = 0, t.TempDir(), programsDir, "../../deploy/nats/nats.conf"
 	return s
 }
 
 func TestEveryServiceRuns(t *testing.T) {
 	t.Parallel()
-	commands, err := filepath.Glob("../../../services/*/cmd/idp-*")
+	commands, err := filepath.Glob("../../services/*/cmd/idp-*")
 	require.NoError(t, err)
 	var names []string
 	for _, command := range commands {

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/deploy/standalone/internal/drive"
 	"github.com/idplatform/idplatform/gateway"
+	"github.com/idplatform/idplatform/pkg/testkit/drive"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 

@@ -38,20 +38,23 @@ var technology = []string{
 
 // layers enforce the section "Where things live" of README.md, for present and future services.
 var layers = []layer{
-	{part: below("pkg/"), forbid: []string{module + "services", module + "gateway", module + "deploy"},
-		why: "pkg is below the services and knows nothing about their records"},
+	{part: below("pkg/"), forbid: []string{
+		module + "services", module + "gateway", module + "deploy", module + "tools",
+	}, why: "pkg is below the services and knows nothing about their records"},
 	{part: below("gateway/"), forbid: []string{
-		module + "services", module + "console", module + "deploy", module + "pkg/docstore",
+		module + "services", module + "console", module + "deploy", module + "tools", module + "pkg/docstore",
 	}, why: "the gateway routes paths and knows no service and no store"},
 	{part: below("console/"), forbid: []string{
-		module + "services", module + "gateway", module + "deploy", module + "pkg/docstore", module + "pkg/bus",
+		module + "services", module + "gateway", module + "deploy", module + "tools", module + "pkg/docstore",
+		module + "pkg/bus",
 	}, why: "the console has no store, and calls the API as every client does"},
 	{part: func(file string) bool { return below("sdk/")(file) || below("cli/")(file) }, forbid: []string{
 		module + "pkg", module + "services", module + "gateway", module + "console", module + "deploy",
+		module + "tools",
 	}, why: "the SDK and the command line are clients: all they know is the public API"},
 	{part: below("sdk/"), forbid: []string{module + "cli"}, why: "the SDK is below the command line"},
 	{
-		part: below("services/"), forbid: []string{module + "gateway", module + "deploy"},
+		part: below("services/"), forbid: []string{module + "gateway", module + "deploy", module + "tools"},
 		why: "services are below the gateway and deploy",
 	},
 	{part: below("services/"), forbid: []string{module + "services"}, except: ownOrQuestions,
@@ -61,6 +64,7 @@ var layers = []layer{
 			!strings.Contains(file, "/internal/httpapi/") && !isTest(file)
 	}, forbid: technology, except: ofTheStream,
 		why: "the domain uses no HTTP, database or NATS: those belong in httpapi, docstore, bus and outbox"},
+	{part: below("deploy/"), forbid: []string{module + "tools"}, why: "tools run and check what is deployed"},
 	{part: func(file string) bool { return !isTest(file) }, why: "the package is only for tests", forbid: []string{
 		"testing", "github.com/stretchr/testify", module + "pkg/testkit", module + "pkg/docstore/docstoretest",
 		module + "console/issuertest", module + "services/permissions/internal/enginetest",
@@ -75,7 +79,7 @@ func below(folder string) func(string) bool {
 func isTest(file string) bool {
 	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testkit/") ||
 		strings.Contains(file, "/docstoretest/") || strings.Contains(file, "/mongotest/") ||
-		strings.Contains(file, "/enginetest/") || strings.Contains(file, "/drive/")
+		strings.Contains(file, "/enginetest/")
 }
 
 // ofTheStream reports whether a file of the events service reads the stream itself, or answers NATS servers.
@@ -110,7 +114,7 @@ func fault(file, path string) string {
 // eachSource calls see with every Go file of all modules, so that a new service is checked without a change here.
 func eachSource(t *testing.T, see func(file string, text []byte)) {
 	t.Helper()
-	root, seen := "../../..", 0
+	root, seen := "../..", 0
 	require.NoError(t, filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -200,9 +204,9 @@ func TestLines(t *testing.T) {
 // TestDecisions shows that the index of the decisions has each page, with its title.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
-	index, err := os.ReadFile("../../adr/README.md")
+	index, err := os.ReadFile("../../deploy/adr/README.md")
 	require.NoError(t, err)
-	pages, err := filepath.Glob("../../adr/0*.md")
+	pages, err := filepath.Glob("../../deploy/adr/0*.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
 	for _, page := range pages {
@@ -219,7 +223,7 @@ func TestDecisions(t *testing.T) {
 // figures to FIGURES.md.
 func TestReadmes(t *testing.T) {
 	t.Parallel()
-	readmes, err := filepath.Glob("../../../services/*/README.md")
+	readmes, err := filepath.Glob("../../services/*/README.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, readmes)
 	questions := questionsOf(t)
@@ -251,7 +255,7 @@ var declaredQuestion = regexp.MustCompile(`Service: "([a-z-]+)", Name: "([a-z-]+
 // questionsOf are the names of the questions that each service answers.
 func questionsOf(t *testing.T) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob("../../../services/questions/*.go")
+	files, err := filepath.Glob("../../services/questions/*.go")
 	require.NoError(t, err)
 	questions := map[string][]string{}
 	for _, file := range files {

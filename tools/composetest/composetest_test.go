@@ -20,9 +20,9 @@ import (
 // The example of settings, filled in, has all that the compose file demands.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	example, err := os.ReadFile("../../../" + exampleFile)
+	example, err := os.ReadFile("../../" + exampleFile)
 	require.NoError(t, err)
-	file, err := os.ReadFile("../../../" + composeFile)
+	file, err := os.ReadFile("../../" + composeFile)
 	require.NoError(t, err)
 	filled := fill(string(example))
 	require.NotContains(t, filled, "put-")

@@ -1,10 +1,10 @@
-module github.com/idplatform/idplatform/deploy/tools
+module github.com/idplatform/idplatform/tools/lint
 
 go 1.26.0
 
 tool (
-	github.com/idplatform/idplatform/deploy/tools/licences
-	github.com/idplatform/idplatform/deploy/tools/testreport
+	github.com/idplatform/idplatform/tools/lint/licences
+	github.com/idplatform/idplatform/tools/lint/testreport
 	golang.org/x/vuln/cmd/govulncheck
 	gotest.tools/gotestsum
 	honnef.co/go/tools/cmd/staticcheck

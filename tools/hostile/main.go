@@ -22,7 +22,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/idplatform/idplatform/deploy/standalone/internal/launch"
+	"github.com/idplatform/idplatform/tools/internal/launch"
 )
 
 func main() {

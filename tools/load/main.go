@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/idplatform/idplatform/deploy/standalone/internal/launch"
+	"github.com/idplatform/idplatform/tools/internal/launch"
 )
 
 // settings are the flags.
