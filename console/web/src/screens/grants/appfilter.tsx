@@ -1,11 +1,12 @@
 import {listApplications} from '@idplatform/sdk';
 import {call} from '../../lib/api';
 import {useLoad} from '../../lib/load';
+import {tellName} from '../../lib/names';
 import {href} from '../../lib/router';
 import {may} from '../../lib/session';
 import {Blank} from '../../ui/basics';
 import type {Filter} from '../../ui/list';
-import {findApps, nameOf, tellName} from './sources';
+import {findApps, nameOf} from './sources';
 import {t} from './text';
 
 /** useAppFilter is the chip that chooses an application: one of the newest, or one that is found by its name. */

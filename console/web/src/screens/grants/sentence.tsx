@@ -32,7 +32,7 @@ function What({rule}: {rule: Told}) {
   const app = <span class="app">{nameOf('application', rule.application_id) || '…'}</span>;
   if (rule.type === 'app') return app;
   if (rule.type === 'res_set') {
-    const name = rule.code || (rule.resource_set_id ? nameOf('set', rule.resource_set_id) : '…');
+    const name = rule.code || (rule.resource_set_id ? nameOf('resource_set', rule.resource_set_id) : '…');
     return <>{fill(t('whatSet'), {code: <code>{name}</code>, app})}</>;
   }
   if (rule.type === 'res' && (rule.resource_match_all_resources === '1' || !rule.code))

@@ -13,6 +13,7 @@ import {
 } from '@idplatform/sdk';
 import {signal, type Signal} from '@preact/signals';
 import {call} from '../../lib/api';
+import {isKnown, nameOf as recordName, tellName, together, type Find} from '../../lib/names';
 import {place} from '../../lib/router';
 import {may} from '../../lib/session';
 import type {IconName} from '../../ui/icon';
@@ -45,90 +46,28 @@ export function whoText(w: {identity_type: string; identity_id: string}): string
   return `${w.identity_type}:${w.identity_id}`;
 }
 
-const names = new Map<string, Signal<string>>();
+/** single finds the names of kinds whose lists take no ids, so that each is a call. */
+const single: Record<string, Find> = {
+  node: (id) => call(getTreeNode({path: {id}})).then((n) => n.name),
+  group: (id) =>
+    call(listAuthUnits({query: {identity_type: 'group', identity_id: id}})).then(
+      (page) => page.items[0]?.identity_name ?? '',
+    ),
+};
 
 /**
- * together finds records by their ids: those that one rendering asks for by one call for each 200. What cannot be read
- * is undefined.
- */
-function together<T extends {id: string}>(list: (query: {ids: string}) => Promise<T[]>) {
-  const most = 200; // the services take so many
-  const wanted = new Set<string>();
-  let answer: Promise<Map<string, T>>;
-  const ask = async () => {
-    const ids = [...wanted];
-    wanted.clear();
-    const parts: Promise<T[]>[] = [];
-    for (let i = 0; i < ids.length; i += most)
-      parts.push(list({ids: ids.slice(i, i + most).join(',')}).catch(() => []));
-    return new Map((await Promise.all(parts)).flat().map((found) => [found.id, found]));
-  };
-  return (id: string): Promise<T | undefined> => {
-    if (!wanted.size) answer = Promise.resolve().then(ask);
-    wanted.add(id);
-    return answer.then((found) => found.get(id));
-  };
-}
-
-const whole = {page_size: 200, count: 'false'} as const;
-const findUser = together((ids) => call(listUsers({query: {...ids, ...whole}})).then((page) => page.items ?? []));
-const findApp = together((ids) => call(listApplications({query: {...ids, ...whole}})).then((page) => page.items ?? []));
-const findSet = together((ids) => call(listResourceSets({query: {...ids, ...whole}})).then((page) => page.items ?? []));
-const findUnit = together((ids) => call(listAuthUnits({query: {...ids, ...whole}})).then((page) => page.items ?? []));
-const findTree = together(() => call(listCoreObjects()).then((all) => all ?? []));
-
-async function fetchName(kind: string, id: string): Promise<string> {
-  switch (kind) {
-    case 'user':
-      return findUser(id).then((u) => u?.display_name || u?.username || '');
-    case 'node':
-      return call(getTreeNode({path: {id}})).then((n) => n.name);
-    case 'application':
-      return findApp(id).then((a) => a?.name ?? '');
-    case 'set':
-      return findSet(id).then((s) => s?.name || s?.code || '');
-    case 'core_object':
-      return findTree(id).then((o) => o?.name ?? '');
-    case 'group':
-      return call(listAuthUnits({query: {identity_type: 'group', identity_id: id}})).then(
-        (page) => page.items[0]?.identity_name ?? '',
-      );
-    default:
-      return '';
-  }
-}
-
-/** oneByOne are the kinds whose lists take no ids, so that each name would be a call. */
-const oneByOne = ['node', 'group'];
-
-/**
- * nameOf is the name of a record, which is asked for once; until then, or if it cannot be read, the one that is given
- * with it, or its id. Of kinds that would be asked for one by one, the given name is enough.
+ * nameOf is the name of an identity, or of another record; until it is there, or if it cannot be read, the one that is
+ * given with it, or its id. Of kinds that would be asked for one by one, the given name is enough.
  */
 export function nameOf(kind: string, id: string, given = ''): string {
   if (kind === 'everyone') return t('everyone');
-  if (!id) return '';
-  const key = `${place.value.tenant} ${kind} ${id}`;
-  let name = names.get(key);
-  if (!name && given && oneByOne.includes(kind)) return given;
-  if (!name) {
-    const fresh = (name = signal(''));
-    names.set(key, fresh);
-    void fetchName(kind, id).then(
-      (n) => {
-        fresh.value = n;
-      },
-      () => undefined,
-    );
-  }
-  return name.value || given || id;
+  if (given && single[kind] && !isKnown(kind, id)) return given;
+  return recordName(kind, id, single[kind]) || given || id;
 }
 
-/** tellName keeps a name that a search has answered. */
-export function tellName(kind: string, id: string, name: string): void {
-  names.set(`${place.value.tenant} ${kind} ${id}`, signal(name));
-}
-
+const findUnit = together('permissions:read', (ids) =>
+  call(listAuthUnits({query: {ids, page_size: 200, count: 'false'}})).then((page) => page.items),
+);
 const units = new Map<string, Signal<AuthUnit | undefined>>();
 
 export function unitOf(id: string): AuthUnit | undefined {

@@ -1,0 +1,127 @@
+// The names of records by their ids.
+import {
+  listApplications,
+  listAuthUnits,
+  listCoreObjects,
+  listResources,
+  listResourceSets,
+  listUsers,
+} from '@idplatform/sdk';
+import {signal, type Signal} from '@preact/signals';
+import {call} from './api';
+import {changes} from './load';
+import {place} from './router';
+import {may} from './session';
+
+/**
+ * together finds records by their ids: those that are asked for at one moment by one call for each 200. What cannot be
+ * read is undefined.
+ */
+export function together<T extends {id: string}>(scope: string, list: (ids: string) => Promise<T[] | null>) {
+  const most = 200; // the services take so many
+  const wanted = new Set<string>();
+  let answer: Promise<Map<string, T>>;
+  const ask = async () => {
+    const ids = [...wanted];
+    wanted.clear();
+    const parts: Promise<T[] | null>[] = [];
+    for (let i = 0; may(scope) && i < ids.length; i += most)
+      parts.push(list(ids.slice(i, i + most).join(',')).catch(() => null));
+    return new Map((await Promise.all(parts)).flatMap((part) => part ?? []).map((found) => [found.id, found]));
+  };
+  return (id: string): Promise<T | undefined> => {
+    if (!wanted.size) answer = Promise.resolve().then(ask);
+    wanted.add(id);
+    return answer.then((found) => found.get(id));
+  };
+}
+
+export type Find = (id: string) => Promise<string>;
+
+function named<T extends {id: string}>(
+  scope: string,
+  list: (ids: string) => Promise<T[] | null>,
+  name: (found: T) => string,
+): Find {
+  const find = together(scope, list);
+  return async (id) => {
+    const found = await find(id);
+    return found ? name(found) : '';
+  };
+}
+
+const whole = {page_size: 200, count: 'false'} as const;
+const items = <T>(sent: Promise<{data?: {items: T[] | null}}>) => call(sent).then((page) => page.items);
+
+/** finders are by kind, for those whose lists take ids. */
+const finders: Record<string, Find> = {
+  user: named(
+    'users:read',
+    (ids) => items(listUsers({query: {ids, ...whole}})),
+    (u) => u.display_name || u.username,
+  ),
+  application: named(
+    'applications:read',
+    (ids) => items(listApplications({query: {ids, ...whole}})),
+    (a) => a.name,
+  ),
+  auth_unit: named(
+    'permissions:read',
+    (ids) => items(listAuthUnits({query: {ids, ...whole}})),
+    (u) => u.identity_name,
+  ),
+  resource: named(
+    'permissions:read',
+    (ids) => items(listResources({query: {ids, ...whole}})),
+    (r) => r.name || r.code,
+  ),
+  resource_set: named(
+    'permissions:read',
+    (ids) => items(listResourceSets({query: {ids, ...whole}})),
+    (s) => s.name || s.code,
+  ),
+  core_object: named(
+    'organization:read',
+    () => call(listCoreObjects()),
+    (o) => o.name,
+  ),
+};
+
+interface Known {
+  name: Signal<string>;
+  age: number;
+}
+
+const names = new Map<string, Known>();
+const keyOf = (kind: string, id: string) => `${place.value.tenant} ${kind} ${id}`;
+
+let age = 0; // grows with every change that this page makes: a name may be another one then
+changes.subscribe(() => age++);
+
+/**
+ * nameOf is the name of a record, which is asked for once; '' until it is there, and if there is none. Whoever shows
+ * many names asks for all of them at one moment.
+ */
+export function nameOf(kind: string, id: string, find: Find | undefined = finders[kind]): string {
+  if (!id || !find) return '';
+  const key = keyOf(kind, id);
+  const known = names.get(key) ?? {name: signal(''), age: -1};
+  if (known.age !== age) {
+    known.age = age;
+    names.set(key, known);
+    void find(id).then(
+      (name) => {
+        known.name.value = name;
+      },
+      () => undefined,
+    );
+  }
+  return known.name.value;
+}
+
+export const isKnown = (kind: string, id: string) => names.has(keyOf(kind, id));
+
+/** tellName keeps a name that a search has answered. */
+export function tellName(kind: string, id: string, name: string): void {
+  names.set(keyOf(kind, id), {name: signal(name), age});
+}
