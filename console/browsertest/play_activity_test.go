@@ -1,9 +1,12 @@
 package browsertest
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -31,8 +34,8 @@ func TestAudit(t *testing.T) {
 		b.call(b.t, b.tenant, "PATCH", "/v1/users/"+id, map[string]string{"display_name": "Olga"})
 		b.recorded(id, 2)
 		b.open("audit")
-		b.see("user.updated")
-		b.click("user.updated")
+		b.see("User updated")
+		b.click("User updated")
 		b.see("display_name", "client:"+clientID)
 		b.click("Undo…")
 		b.see("Undo this change?", "will be written back")
@@ -59,7 +62,33 @@ func TestAuditBegins(t *testing.T) {
 	b.recorded(id, 1)
 	mend()
 	close(hold)
-	b.see("user.created", "1 entry")
+	b.see("User created", "1 entry")
+	b.clean()
+}
+
+// TestAuditWords: every kind of record and everything that happens to one has a word in Chinese, and no two are alike.
+func TestAuditWords(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "audit-words")
+	b.open("start")
+	eval[bool](b, `(localStorage.setItem('idp.lang', 'zh'), true)`)
+	b.open("audit")
+	for _, filter := range []string{"种类", "操作"} {
+		b.waitFor(fmt.Sprintf("labelled(%q)", filter))
+		b.click(filter)
+		b.waitFor("document.querySelector('[popover]:popover-open datalist option')")
+		words := eval[[]string](b, `[...document.querySelectorAll('[popover]:popover-open datalist option')]
+			.map((o) => o.value)`)
+		require.Greater(t, len(words), 30)
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(words))), len(words), "two are alike: %v", words)
+		for _, word := range words {
+			require.Regexp(t, `\p{Han}`, word)
+		}
+		b.press(kb.Escape)
+	}
+	b.click("种类")
+	b.press("用户\r")
+	b.waitFor("new URLSearchParams(location.search).get('entity') === 'user'")
 	b.clean()
 }
 

@@ -33,12 +33,16 @@ export function locale(): string {
   return lang.value === 'zh' ? 'zh-Hans-CN' : 'en-GB';
 }
 
+/** Word is a word of the API; one whose type is a list of words must have a text for each. */
+type Word<T, P extends string, W extends string> = string extends W ? W : `${P}${W}` extends keyof T ? W : never;
+
 /**
  * texts returns the lookup of a part of the console: const t = texts({save: ['Save', '保存']}); t('save').
- * {name} in a text is replaced by a value; a text with {one, other} is chosen by the value n.
+ * {name} in a text is replaced by a value; a text with {one, other} is chosen by the value n. t.word('by_', cause) is the
+ * text of a word that the API answers; a word without one, of a newer server, stays as it is.
  */
 export function texts<T extends Texts>(entries: T) {
-  return (key: keyof T & string, values: Values = {}): string => {
+  const t = (key: keyof T & string, values: Values = {}): string => {
     const entry = entries[key]![lang.value === 'zh' ? 1 : 0];
     let text: string;
     if (typeof entry === 'string') text = entry;
@@ -50,6 +54,9 @@ export function texts<T extends Texts>(entries: T) {
     });
     return lang.value === 'pseudo' ? pseudo(text) : text;
   };
+  t.word = <P extends string, W extends string>(prefix: P, word: W & Word<T, P, W>): string =>
+    Object.hasOwn(entries, prefix + word) ? t(prefix + word) : word;
+  return t;
 }
 
 const accents: Record<string, string> = {

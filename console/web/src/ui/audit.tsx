@@ -6,12 +6,12 @@ import {ago, dateTime} from '../lib/format';
 import {texts} from '../lib/i18n';
 import {useLoad} from '../lib/load';
 import {Blank, Failed, Late} from './basics';
+import {actionWord} from './kinds';
+import {Actor, originWords} from './origin';
 
 const t = texts({
   none: ['Nothing recorded yet', '还没有记录'],
   noneText: ['Changes of this record appear here within seconds.', '此记录的更改会在几秒内显示在这里。'],
-  by: ['by {actor}', '操作者 {actor}'],
-  from: ['from {origin}', '来自 {origin}'],
   denied: ['refused', '被拒绝'],
   before: ['Before', '之前'],
   after: ['After', '之后'],
@@ -54,16 +54,16 @@ export function AuditItem({entry: e}: {entry: AuditEntry}) {
     <li class={e.outcome === 'denied' ? 'denied' : ''}>
       <div class="stack" style={{gap: '4px'}}>
         <div class="row wrap">
-          <strong>{e.action}</strong>
+          <strong>{actionWord(e.action)}</strong>
           {e.outcome === 'denied' && <span class="tag">{t('denied')}</span>}
           <span class="faint num" title={dateTime(e.time)}>
             {ago(e.time)}
           </span>
         </div>
-        <div class="faint clip">
-          <span class="mono">{e.actor}</span>
-          {e.origin && <> · {t('from', {origin: e.origin})}</>}
-          {e.count > 1 && <> · {t('times', {n: e.count})}</>}
+        <div class="row wrap faint">
+          <Actor actor={e.actor} />
+          {e.origin && <span>{originWords(e.origin)}</span>}
+          {e.count > 1 && <span>{t('times', {n: e.count})}</span>}
         </div>
         <Changes changes={e.changes} />
       </div>

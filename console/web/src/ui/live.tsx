@@ -73,7 +73,13 @@ export function Connection({state, paused, retry}: {state: StreamState; paused?:
   );
 }
 
-/** TextChip is a filter that is typed; its value is a parameter of the URL. */
+/** Choice is a value of a filter, and what people read for it. */
+export interface Choice {
+  value: string;
+  label: string;
+}
+
+/** TextChip is a filter that is typed; its value is a parameter of the URL. What a choice reads stands for its value. */
 export function TextChip({
   name,
   label,
@@ -83,9 +89,10 @@ export function TextChip({
   name: string;
   label: string;
   hint?: string;
-  options?: string[];
+  options?: (string | Choice)[];
 }) {
   const value = param(name);
+  const choices = options?.map((o) => (typeof o === 'string' ? {value: o, label: o} : o));
   return (
     <span class={value ? 'chip on' : 'chip'}>
       <Popup
@@ -96,18 +103,25 @@ export function TextChip({
             {label}
             {value && (
               <>
-                : <strong class="clip">{value}</strong>
+                : <strong class="clip">{labelOf(value, choices)}</strong>
               </>
             )}
             {!value && <Icon name="down" size={12} />}
           </button>
         )}
       >
-        {(close) => <TextForm name={name} label={label} hint={hint} options={options} close={close} />}
+        {(close) => <TextForm name={name} label={label} hint={hint} choices={choices} close={close} />}
       </Popup>
       {value && <Remove label={label} clear={() => void setQuery({[name]: null}, {replace: true})} />}
     </span>
   );
+}
+
+/** labelOf is what people read for a value, and valueOf the way back; what is no choice stays as it is. */
+export const labelOf = (value: string, choices?: Choice[]) => choices?.find((c) => c.value === value)?.label ?? value;
+
+export function valueOf(text: string, choices?: Choice[]): string {
+  return choices?.find((c) => c.label.toLowerCase() === text.toLowerCase())?.value ?? text;
 }
 
 function Remove({label, clear}: {label: string; clear: () => void}) {
@@ -122,16 +136,16 @@ function TextForm({
   name,
   label,
   hint,
-  options,
+  choices,
   close,
 }: {
   name: string;
   label: string;
   hint?: string;
-  options?: string[];
+  choices?: Choice[];
   close: () => void;
 }) {
-  const text = useSignal(param(name));
+  const text = useSignal(labelOf(param(name), choices));
   const id = useId();
   return (
     <form
@@ -139,14 +153,14 @@ function TextForm({
       onSubmit={(e) => {
         e.preventDefault();
         close();
-        void setQuery({[name]: text.value.trim()}, {replace: true});
+        void setQuery({[name]: valueOf(text.value.trim(), choices)}, {replace: true});
       }}
     >
       <input
         class="input"
         aria-label={label}
         placeholder={hint}
-        list={options && id}
+        list={choices && id}
         value={text.value}
         autocomplete="off"
         spellcheck={false}
@@ -154,10 +168,10 @@ function TextForm({
           text.value = e.currentTarget.value;
         }}
       />
-      {options && (
+      {choices && (
         <datalist id={id}>
-          {options.map((o) => (
-            <option key={o} value={o} />
+          {choices.map((c) => (
+            <option key={c.value} value={c.label} />
           ))}
         </datalist>
       )}

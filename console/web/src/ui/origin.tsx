@@ -1,11 +1,16 @@
 // What entries and events tell: who did something, when, to which record, and where that is shown.
 import {href} from '../lib/router';
 import {session} from '../lib/session';
-import {locale, texts} from '../lib/i18n';
+import {lang, locale, texts} from '../lib/i18n';
 import {screens} from '../screens';
 import {Copy} from './basics';
 
-const t = texts({you: ['you', '您'], system: ['the platform', '平台'], nobody: ['not signed in', '未登录']});
+const t = texts({
+  you: ['you', '您'],
+  system: ['the platform', '平台'],
+  nobody: ['not signed in', '未登录'],
+  console: ['Console: {screen}', '控制台：{screen}'],
+});
 
 /** Actor is who made a change: client:…, user:…, an issuer's subject, or the platform. */
 export function Actor({actor, copy}: {actor: string; copy?: boolean}) {
@@ -60,6 +65,13 @@ export function nameOf(record: unknown): string {
     if (typeof r[key] === 'string' && r[key]) return r[key];
   }
   return '';
+}
+
+/** originWords names the screen of the console that a change came from; another origin is as it was sent. */
+export function originWords(origin: string): string {
+  const name = /^console\/(.+)$/.exec(origin)?.[1];
+  const screen = screens.find((s) => s.name === name);
+  return screen ? t('console', {screen: screen.title[lang.value === 'zh' ? 'zh' : 'en']}) : origin;
 }
 
 /** clock is a time of day with seconds; another day is named. */

@@ -4,15 +4,16 @@ import {useEffect, useMemo} from 'preact/hooks';
 import {exportAuditLogs, getAuditLog, listEventTypes, type AuditEntry} from '@idplatform/sdk';
 import {call, asProblem} from '../../lib/api';
 import {saveFile} from '../../lib/csv';
-import {dateTime} from '../../lib/format';
+import {compare, dateTime} from '../../lib/format';
 import {useLate, useLoad} from '../../lib/load';
 import {href, param, setQuery} from '../../lib/router';
 import {Blank, Button, Failed, Status, problemTitle} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
+import {actionWord, kindWord, whatWords} from '../../ui/kinds';
 import type {Column} from '../../ui/list';
-import {ChoiceChip, Connection, TextChip, TimeChip} from '../../ui/live';
+import {ChoiceChip, Connection, TextChip, TimeChip, type Choice} from '../../ui/live';
 import {LiveTable} from '../../ui/live-table';
-import {Actor, clock, nameOf} from '../../ui/origin';
+import {Actor, clock, nameOf, originWords} from '../../ui/origin';
 import {PanelLoad} from '../../ui/record';
 import {Log, type Filters} from './log';
 import {EntryPanel} from './panel';
@@ -37,6 +38,12 @@ function entryName(e: AuditEntry): string {
   return nameOf(Object.fromEntries((e.changes ?? []).map((c) => [c.member, c.after ?? c.before])));
 }
 
+/** choices are the words of the API, by what people read. */
+function choices(values: string[], word: (value: string) => string): Choice[] {
+  const all = [...new Set(values)].map((value) => ({value, label: word(value)}));
+  return all.sort((a, b) => compare(a.label, b.label));
+}
+
 /** members that a change has changed; a record that comes or goes changes all of them. */
 function members(e: AuditEntry): string[] {
   return ['created', 'deleted'].includes(e.action) ? [] : (e.changes ?? []).map((c) => c.member);
@@ -55,18 +62,7 @@ export function Outcome({entry: e}: {entry: AuditEntry}) {
 
 function columns(): Column<AuditEntry>[] {
   return [
-    {
-      key: 'what',
-      header: t('what'),
-      width: '26%',
-      cell: (e) => (
-        <span class="row">
-          <span class="mono clip">
-            {e.entity}.{e.action}
-          </span>
-        </span>
-      ),
-    },
+    {key: 'what', header: t('what'), cell: (e) => <span class="clip">{whatWords(e)}</span>},
     {
       key: 'record',
       header: t('record'),
@@ -87,13 +83,7 @@ function columns(): Column<AuditEntry>[] {
       cell: (e) => <span class="muted">{e.outcome === 'denied' ? e.reason : members(e).join(', ')}</span>,
     },
     {key: 'actor', header: t('actor'), priority: 2, cell: (e) => <Actor actor={e.actor} />},
-    {
-      key: 'from',
-      header: t('origin'),
-      priority: 3,
-      width: '116px',
-      cell: (e) => <span class="mono muted">{e.outcome === 'denied' ? e.address : e.origin}</span>,
-    },
+    {key: 'from', header: t('origin'), priority: 3, width: '156px', cell: (e) => <From entry={e} />},
     {key: 'outcome', header: t('outcome'), priority: 2, width: '92px', cell: (e) => <Outcome entry={e} />},
     {
       key: 'time',
@@ -106,6 +96,16 @@ function columns(): Column<AuditEntry>[] {
       ),
     },
   ];
+}
+
+function From({entry: e}: {entry: AuditEntry}) {
+  if (e.outcome === 'denied') return <span class="mono muted">{e.address}</span>;
+  const words = originWords(e.origin);
+  return (
+    <span class={words === e.origin ? 'mono muted' : 'muted'} title={e.origin}>
+      {words}
+    </span>
+  );
 }
 
 export default function Audit() {
@@ -121,12 +121,12 @@ export default function Audit() {
   const filtered = names.some((n) => param(n));
   const clear = () => void setQuery(Object.fromEntries(names.map((n) => [n, null])), {replace: true});
   const types = useLoad('types', (signal) => call(listEventTypes({signal}))).state.value.value ?? [];
-  const entities = [...new Set(types.map((x) => x.type.split('.')[0]!))].sort();
-  const actions = [
-    ...new Set(
-      types.filter((x) => !query.entity || x.type.startsWith(query.entity + '.')).map((x) => x.type.split('.')[1]!),
-    ),
-  ].sort();
+  const parts = types.filter(({type}) => type !== 'access.denied').map(({type}) => type.split('.') as [string, string]);
+  const entities = choices(['access', ...parts.map(([entity]) => entity)], kindWord);
+  const actions = choices(
+    parts.filter(([entity]) => !query.entity || entity === query.entity).map(([, action]) => action),
+    actionWord,
+  );
   const total = log.total.value;
   const found = rows.find((r) => r.id === open);
   return (

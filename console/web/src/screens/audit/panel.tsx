@@ -8,6 +8,7 @@ import {href, hrefQuery} from '../../lib/router';
 import {AuditTab, Changes} from '../../ui/audit';
 import {Button, Failed, Id, JsonView, Late, Status, type Tone} from '../../ui/basics';
 import {Dialog, toast} from '../../ui/dialog';
+import {whatWords} from '../../ui/kinds';
 import {Actor, recordHref} from '../../ui/origin';
 import {Facts, Panel} from '../../ui/record';
 import {t as ui} from '../../ui/text';
@@ -21,7 +22,7 @@ export function EntryPanel({entry: e}: {entry: AuditEntry}) {
   return (
     <>
       <Panel
-        title={`${e.entity}.${e.action}`}
+        title={whatWords(e)}
         subtitle={
           <span class="row">
             <Outcome entry={e} />

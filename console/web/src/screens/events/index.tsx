@@ -32,7 +32,7 @@ function columns(): Column<Row>[] {
     (r: Row) =>
       isGap(r) ? null : f(r);
   return [
-    {key: 'type', header: t('what'), width: '26%', cell: of((e) => <span class="mono">{typeOf(e)}</span>)},
+    {key: 'type', header: t('what'), cell: of((e) => <span class="mono">{typeOf(e)}</span>)},
     {
       key: 'record',
       header: t('record'),
