@@ -3,6 +3,7 @@ package browsertest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -63,6 +64,45 @@ func TestAuditBegins(t *testing.T) {
 	mend()
 	close(hold)
 	b.see("User created", "1 entry")
+	b.clean()
+}
+
+// TestAuditNames: each row names its record, by one call for each kind of records, whatever they are.
+func TestAuditNames(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "audit-names")
+	var people []string
+	for n, name := range []string{"Olga", "Pavel", "Quan"} {
+		id := b.call(t, b.tenant, "POST", "/v1/users", map[string]string{"username": strconv.Itoa(n)})["id"].(string)
+		b.call(t, b.tenant, "PATCH", "/v1/users/"+id, map[string]string{"display_name": name})
+		b.call(t, b.tenant, "PATCH", "/v1/users/"+id, map[string]string{"employee_number": name + "-1"})
+		people = append(people, id)
+	}
+	app := b.call(t, b.tenant, "POST", "/v1/applications", map[string]any{"name": "Books"})["id"].(string)
+	b.call(t, b.tenant, "PATCH", "/v1/applications/"+app, map[string]any{"descr": "Accounts"})
+	b.call(t, b.tenant, "DELETE", "/v1/users/"+people[2], nil)
+	for _, id := range people[:2] {
+		b.recorded(id, 3)
+	}
+	b.recorded(people[2], 4)
+	b.recorded(app, 2)
+	b.proxy.forget()
+	b.open("audit")
+	b.see("User updated", "Application updated")
+	b.waitFor(`[...document.querySelectorAll('.list td:nth-child(2)')].every((td) => !/^[0-9]{5,}$/.test(td.innerText))`)
+	row := func(what, name string) string {
+		return eval[string](b, fmt.Sprintf(`String([...document.querySelectorAll('.list tr')].filter((tr) =>
+			tr.cells[0].innerText === %q && tr.cells[1].innerText === %q).length)`, what, name))
+	}
+	require.Equal(t, "2", row("User updated", "Olga"))
+	require.Equal(t, "2", row("User updated", "Quan"), "who is gone is called as when it went")
+	require.Equal(t, "1", row("Application updated", "Books"))
+	b.rest()
+	require.Len(t, b.proxy.sent("GET /v1/users"), 1)
+	require.Len(t, b.proxy.sent("GET /v1/applications"), 1)
+	require.Len(t, b.proxy.sent("GET /*"), 5, "the page, its stream, the types of events, and two kinds of names")
+	b.click("Pavel")
+	b.waitFor(fmt.Sprintf("location.pathname.endsWith('/users') && location.search === '?open=%s'", people[1]))
 	b.clean()
 }
 

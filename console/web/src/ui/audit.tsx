@@ -5,9 +5,10 @@ import {call} from '../lib/api';
 import {ago, dateTime} from '../lib/format';
 import {texts} from '../lib/i18n';
 import {useLoad} from '../lib/load';
+import {nameOf} from '../lib/names';
 import {Blank, Failed, Late} from './basics';
 import {actionWord} from './kinds';
-import {Actor, originWords} from './origin';
+import {Actor, originWords, userOf} from './origin';
 
 const t = texts({
   none: ['Nothing recorded yet', '还没有记录'],
@@ -61,7 +62,7 @@ export function AuditItem({entry: e}: {entry: AuditEntry}) {
           </span>
         </div>
         <div class="row wrap faint">
-          <Actor actor={e.actor} />
+          <Actor actor={e.actor} name={nameOf('user', userOf(e.actor))} />
           {e.origin && <span>{originWords(e.origin)}</span>}
           {e.count > 1 && <span>{t('times', {n: e.count})}</span>}
         </div>

@@ -12,8 +12,11 @@ const t = texts({
   console: ['Console: {screen}', '控制台：{screen}'],
 });
 
-/** Actor is who made a change: client:…, user:…, an issuer's subject, or the platform. */
-export function Actor({actor, copy}: {actor: string; copy?: boolean}) {
+/** userOf is the id of the person who made a change; '' if it was none. */
+export const userOf = (actor: string) => /^user:(.+)$/.exec(actor)?.[1] ?? '';
+
+/** Actor is who made a change: client:…, user:… (by the name, if it is given), an issuer's subject, or the platform. */
+export function Actor({actor, name, copy}: {actor: string; name?: string; copy?: boolean}) {
   const mine = !!session.value.actor && actor === session.value.actor;
   if (actor === 'system' || actor === '') return <span class="faint">{t(actor ? 'system' : 'nobody')}</span>;
   if (mine && !copy)
@@ -22,13 +25,13 @@ export function Actor({actor, copy}: {actor: string; copy?: boolean}) {
         {t('you')}
       </span>
     );
-  const user = /^user:(.+)$/.exec(actor)?.[1];
+  const user = userOf(actor);
   const link = user && recordHref('user', user);
   return (
     <span class="row" title={actor}>
       {link ? (
-        <a class="mono clip" href={link}>
-          {actor}
+        <a class={name ? 'clip' : 'mono clip'} href={link}>
+          {name || actor}
         </a>
       ) : (
         <span class="mono clip">{actor}</span>

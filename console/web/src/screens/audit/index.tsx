@@ -5,7 +5,7 @@ import {exportAuditLogs, getAuditLog, listEventTypes, type AuditEntry} from '@id
 import {call, asProblem} from '../../lib/api';
 import {saveFile} from '../../lib/csv';
 import {compare, dateTime} from '../../lib/format';
-import {useLate, useLoad} from '../../lib/load';
+import {changes, useLate, useLoad} from '../../lib/load';
 import {href, param, setQuery} from '../../lib/router';
 import {Blank, Button, Failed, Status, problemTitle} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
@@ -13,9 +13,10 @@ import {actionWord, kindWord, whatWords} from '../../ui/kinds';
 import type {Column} from '../../ui/list';
 import {ChoiceChip, Connection, TextChip, TimeChip, type Choice} from '../../ui/live';
 import {LiveTable} from '../../ui/live-table';
-import {Actor, clock, nameOf, originWords} from '../../ui/origin';
+import {Actor, clock, originWords, recordHref} from '../../ui/origin';
 import {PanelLoad} from '../../ui/record';
 import {Log, type Filters} from './log';
+import {aboutOf, askNames, personOf, tellsAll, toldBy, type Told} from './names';
 import {EntryPanel} from './panel';
 import {t} from './text';
 
@@ -33,11 +34,6 @@ function filters(): Filters {
   };
 }
 
-/** entryName is what people call the record of an entry, as far as the entry tells. */
-function entryName(e: AuditEntry): string {
-  return nameOf(Object.fromEntries((e.changes ?? []).map((c) => [c.member, c.after ?? c.before])));
-}
-
 /** choices are the words of the API, by what people read. */
 function choices(values: string[], word: (value: string) => string): Choice[] {
   const all = [...new Set(values)].map((value) => ({value, label: word(value)}));
@@ -46,7 +42,7 @@ function choices(values: string[], word: (value: string) => string): Choice[] {
 
 /** members that a change has changed; a record that comes or goes changes all of them. */
 function members(e: AuditEntry): string[] {
-  return ['created', 'deleted'].includes(e.action) ? [] : (e.changes ?? []).map((c) => c.member);
+  return tellsAll(e) ? [] : (e.changes ?? []).map((c) => c.member);
 }
 
 export function Outcome({entry: e}: {entry: AuditEntry}) {
@@ -60,29 +56,36 @@ export function Outcome({entry: e}: {entry: AuditEntry}) {
   );
 }
 
-function columns(): Column<AuditEntry>[] {
+/** Named is the name of an entry's record, and leads to it; its id if nobody knows a name. */
+export function Named({entry: e, told}: {entry: AuditEntry; told: Told}) {
+  const {entity, id, name, more} = aboutOf(e, told);
+  if (!name) return <span class="mono num clip">{id}</span>;
+  const link = e.action !== 'deleted' && recordHref(entity, id);
+  return (
+    <span class="row">
+      {link ? (
+        <a class="clip" href={link}>
+          {name}
+        </a>
+      ) : (
+        <span class="clip">{name}</span>
+      )}
+      {more && <span class="faint clip">{more}</span>}
+    </span>
+  );
+}
+
+function columns(told: Told): Column<AuditEntry>[] {
   return [
     {key: 'what', header: t('what'), cell: (e) => <span class="clip">{whatWords(e)}</span>},
-    {
-      key: 'record',
-      header: t('record'),
-      cell: (e) => {
-        const name = entryName(e);
-        return (
-          <span class="row">
-            {name && <span class="clip">{name}</span>}
-            {!name && <span class="mono num clip">{e.record}</span>}
-          </span>
-        );
-      },
-    },
+    {key: 'record', header: t('record'), cell: (e) => <Named entry={e} told={told} />},
     {
       key: 'changed',
       header: t('changed'),
       priority: 3,
       cell: (e) => <span class="muted">{e.outcome === 'denied' ? e.reason : members(e).join(', ')}</span>,
     },
-    {key: 'actor', header: t('actor'), priority: 2, cell: (e) => <Actor actor={e.actor} />},
+    {key: 'actor', header: t('actor'), priority: 2, cell: (e) => <Actor actor={e.actor} name={personOf(e)} />},
     {key: 'from', header: t('origin'), priority: 3, width: '156px', cell: (e) => <From entry={e} />},
     {key: 'outcome', header: t('outcome'), priority: 2, width: '92px', cell: (e) => <Outcome entry={e} />},
     {
@@ -117,6 +120,8 @@ export default function Audit() {
   const rows = log.rows.value,
     error = log.error.value,
     busy = log.busy.value;
+  const told = useMemo(() => toldBy(rows), [rows]);
+  useMemo(() => askNames(rows, told), [rows, changes.value]);
   const late = useLate(busy && rows.length === 0);
   const filtered = names.some((n) => param(n));
   const clear = () => void setQuery(Object.fromEntries(names.map((n) => [n, null])), {replace: true});
@@ -180,7 +185,7 @@ export default function Audit() {
         )}
         <LiveTable<AuditEntry>
           label={t('audit')}
-          columns={columns()}
+          columns={columns(told)}
           rows={rows}
           rowId={(e) => e.id}
           total={total}
@@ -225,10 +230,10 @@ export default function Audit() {
       </section>
       {open &&
         (found ? (
-          <EntryPanel key={open} entry={found} />
+          <EntryPanel key={open} entry={found} told={told} />
         ) : (
           <PanelLoad key={open} id={open} load={(signal) => call(getAuditLog({path: {id: open}, signal}))}>
-            {(entry) => <EntryPanel entry={entry} />}
+            {(entry) => <EntryPanel entry={entry} told={told} />}
           </PanelLoad>
         ))}
     </>

@@ -12,11 +12,12 @@ import {whatWords} from '../../ui/kinds';
 import {Actor, recordHref} from '../../ui/origin';
 import {Facts, Panel} from '../../ui/record';
 import {t as ui} from '../../ui/text';
-import {Outcome} from './index';
+import {Named, Outcome} from './index';
+import {aboutOf, personOf, type Told} from './names';
 import {t} from './text';
 import {carryOut, plan, undoable, type Fate, type Plan} from './undo';
 
-export function EntryPanel({entry: e}: {entry: AuditEntry}) {
+export function EntryPanel({entry: e, told}: {entry: AuditEntry; told: Told}) {
   const undoing = useSignal(false);
   const target = undoable(e);
   return (
@@ -42,7 +43,7 @@ export function EntryPanel({entry: e}: {entry: AuditEntry}) {
           )
         }
         tabs={[
-          {name: 'change', label: t('change'), content: () => <Change entry={e} />},
+          {name: 'change', label: t('change'), content: () => <Change entry={e} told={told} />},
           ...(e.record
             ? [{name: 'history', label: t('history'), content: () => <AuditTab entity={e.entity} record={e.record} />}]
             : []),
@@ -61,7 +62,7 @@ export function EntryPanel({entry: e}: {entry: AuditEntry}) {
   );
 }
 
-function Change({entry: e}: {entry: AuditEntry}) {
+function Change({entry: e, told}: {entry: AuditEntry; told: Told}) {
   const link = recordHref(e.entity, e.record),
     denied = e.outcome === 'denied';
   return (
@@ -120,8 +121,9 @@ function Change({entry: e}: {entry: AuditEntry}) {
         <Facts
           facts={[
             [t('time'), <span class="num">{dateTime(e.time)}</span>],
+            [t('record'), aboutOf(e, told).name && <Named entry={e} told={told} />],
             [t('recordId'), e.record ? <Id>{e.record}</Id> : ''],
-            [t('actor'), <Actor actor={e.actor} copy />],
+            [t('actor'), <Actor actor={e.actor} name={personOf(e)} copy />],
             [t('requestOrigin'), e.origin ? <span class="mono">{e.origin}</span> : ''],
             [t('request'), e.request_id ? <Id>{e.request_id}</Id> : ''],
             [t('address'), e.address ? <span class="mono">{e.address}</span> : ''],

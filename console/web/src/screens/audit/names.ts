@@ -1,0 +1,64 @@
+// What people call the records of entries.
+import type {AuditEntry} from '@idplatform/sdk';
+import {nameOf} from '../../lib/names';
+import {nameOf as nameIn, userOf} from '../../ui/origin';
+
+/** values are the members that an entry tells, as they are after it, or were before a record went. */
+const values = (e: AuditEntry): Record<string, unknown> =>
+  Object.fromEntries((e.changes ?? []).map((c) => [c.member, c.after ?? c.before]));
+
+/** tellsAll: a record that comes or goes changes all of its members. */
+export const tellsAll = (e: AuditEntry) => ['created', 'deleted'].includes(e.action);
+
+const keyOf = (e: AuditEntry) => `${e.entity} ${e.record}`;
+
+/** Told are the names that the entries of a page tell, by record. */
+export type Told = Map<string, string>;
+
+/** toldBy collects the names; of entries in which all members are, the newest is first, and counts. */
+export function toldBy(entries: AuditEntry[]): Told {
+  const told: Told = new Map();
+  for (const e of entries) {
+    const name = tellsAll(e) && nameIn(values(e));
+    if (name && !told.has(keyOf(e))) told.set(keyOf(e), name);
+  }
+  return told;
+}
+
+/** About is whom or what an entry is about: its record, or whom the record belongs to. */
+export interface About {
+  entity: string;
+  id: string;
+  name: string; // '' if nobody knows it
+  more?: string; // beside the name
+}
+
+/** aboutOf names the record of an entry: as it was called then, as it is called now, or by whom it belongs to. */
+export function aboutOf(e: AuditEntry, told: Told): About {
+  const is = values(e),
+    own = {entity: e.entity, id: e.record};
+  if (tellsAll(e) && nameIn(is)) return {...own, name: nameIn(is)};
+  const name = nameOf(e.entity, e.record) || told.get(keyOf(e)) || nameIn(is);
+  if (name) return {...own, name};
+  const [entity, id] = ownerOf(is);
+  const owner = nameOf(entity, id);
+  return owner ? {entity, id, name: owner, more: text(is.node_name)} : {...own, name: ''};
+}
+
+const text = (value: unknown) => (typeof value === 'string' ? value : '');
+
+function ownerOf(is: Record<string, unknown>): [entity: string, id: string] {
+  const user = text(is.user_id);
+  return user ? ['user', user] : ['application', text(is.app_id) || text(is.application_id)];
+}
+
+/** personOf is the name of the person who made a change. */
+export const personOf = (e: AuditEntry) => nameOf('user', userOf(e.actor));
+
+/** askNames asks for the names of all entries, so that rows that come into sight later make no calls. */
+export function askNames(entries: AuditEntry[], told: Told): void {
+  for (const e of entries) {
+    aboutOf(e, told);
+    personOf(e);
+  }
+}
