@@ -5,7 +5,7 @@ import {asProblem, call, type ApiError} from '../../lib/api';
 import {useLoad} from '../../lib/load';
 import {param} from '../../lib/router';
 import {Button} from '../../ui/basics';
-import {Field, FormDialog, faultOf, SelectField, TextField} from '../../ui/record';
+import {Field, FormDialog, faultOf, SelectField, TextField, wordsIn} from '../../ui/record';
 import {Impact} from '../../ui/impact';
 import {CelField} from './cel';
 import {Pick} from './pick';
@@ -61,7 +61,7 @@ export function Grant({
     description: description.value,
     valid_from: moment(from.value),
     valid_to: moment(to.value),
-    ...(type.value === 'app' ? {} : {actions: all ? ['*'] : actions.value.split(/[\s,，、]+/).filter(Boolean)}),
+    ...(type.value === 'app' ? {} : {actions: all ? ['*'] : wordsIn(actions.value)}),
     ...(type.value === 'app'
       ? {}
       : type.value === 'res' && !code.value

@@ -29,6 +29,7 @@ import {
   type FieldSpec,
   TextField,
   SelectField,
+  wordsIn,
 } from '../../ui/record';
 import {t as ui} from '../../ui/text';
 import {NoApps, useAppFilter} from './appfilter';
@@ -42,7 +43,7 @@ const kinds = () => (['data', 'api', 'ui'] as const).map((value) => ({value, lab
 const columns = (): Column<Resource>[] => [
   {key: 'code', header: t('code'), cell: (r) => <span class="mono">{r.code}</span>},
   {key: 'name', header: t('name'), cell: (r) => r.name, priority: 2},
-  {key: 'type', header: t('kind'), cell: (r) => <Tag>{r.type}</Tag>, width: '90px'},
+  {key: 'type', header: t('kind'), cell: (r) => <Tag>{t.word('type_', r.type)}</Tag>, width: '120px'},
   {
     key: 'actions',
     header: t('actions'),
@@ -158,7 +159,7 @@ function ResourcePanel({answer, again}: {answer: Answer<Resource>; again: () => 
       subtitle={
         <span class="row">
           <span class="mono clip">{r.code}</span>
-          <Tag>{r.type}</Tag>
+          <Tag>{t.word('type_', r.type)}</Tag>
         </span>
       }
       actions={
@@ -217,7 +218,7 @@ function NewResource({app, close}: {app: string; close: (made?: Resource) => voi
   };
   const send = (key: string) => {
     const {uri, actions, ...rest} = body.value;
-    const codes = actions.split(/[\s,，、]+/).filter(Boolean);
+    const codes = wordsIn(actions);
     return call(
       createResource({
         headers: {'Idempotency-Key': key},

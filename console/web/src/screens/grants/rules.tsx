@@ -134,7 +134,7 @@ const fields = (rule: AuthRule): FieldSpec<AuthRule>[] => [
   },
   ...(rule.type === 'app'
     ? []
-    : [{field: 'actions' as const, label: t('actions'), kind: 'json' as const, help: t('actionsJson'), wide: true}]),
+    : [{field: 'actions' as const, label: t('actions'), kind: 'list' as const, help: t('actionsCodes'), wide: true}]),
   {field: 'description', label: t('description'), wide: true},
 ];
 

@@ -179,7 +179,7 @@ function Members({set, again}: {set: ResourceSet; again: () => void}) {
               .map((r) => ({
                 value: `${r.type}:${r.code}`,
                 label: r.name || r.code,
-                about: `${r.type} ${r.code}`,
+                about: `${t.word('type_', r.type)} ${r.code}`,
                 icon: 'box' as const,
               }))
           }
@@ -199,7 +199,7 @@ function Members({set, again}: {set: ResourceSet; again: () => void}) {
               <li key={m.id} class="row spread">
                 <span class="row">
                   <code class="clip">{m.resource_code}</code>
-                  <Tag>{m.resource_type}</Tag>
+                  <Tag>{t.word('type_', m.resource_type)}</Tag>
                   <span class="muted">{m.actions.includes('*') ? t('allActions') : m.actions.join(t('comma'))}</span>
                 </span>
                 <Button

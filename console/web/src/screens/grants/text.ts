@@ -61,7 +61,7 @@ export const t = texts({
     '规则说明谁可以做什么：个人、节点及其下所有人、组或应用。拒绝优先于任何授权。',
   ],
   actions: ['Actions', '操作'],
-  actionsJson: ['Codes; ["*"] means all', '操作编码；["*"] 表示全部'],
+  actionsCodes: ['Codes, joined by commas; * means all', '操作编码，以逗号分隔；* 表示全部'],
   actionsHelp: ['Codes, joined by commas; empty: all', '操作编码，以逗号分隔；留空表示全部'],
   actionsOf: ['It knows {list}; empty: all', '可用：{list}；留空表示全部'],
   actionsRecord: ['Each with code and description; empty: any action', '每项含 code 和 description；留空表示任意操作'],

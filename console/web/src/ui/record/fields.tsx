@@ -5,14 +5,16 @@ import {useId, useRef} from 'preact/hooks';
 import {jsonText, notJson, parseJson} from '../../lib/notjson';
 import {same} from '../../lib/patch';
 import {Icon} from '../icon';
+import {labelOf, valueOf, type Choice} from '../live';
 import type {Draft} from './draft';
 
 export interface FieldSpec<T> {
   field: keyof T & string;
   label: string;
-  kind?: 'text' | 'email' | 'tel' | 'number' | 'textarea' | 'select' | 'switch' | 'json' | 'fixed';
-  options?: {value: string; label: string}[];
+  kind?: 'text' | 'email' | 'tel' | 'number' | 'textarea' | 'select' | 'switch' | 'list' | 'json' | 'fixed';
+  options?: Choice[]; // of a select; of a text, what is shown for some values
   help?: string;
+  placeholder?: string; // of a text
   wide?: boolean;
   show?: (value: unknown) => ComponentChildren; // of a fixed field
 }
@@ -217,6 +219,8 @@ function Input<T>({
           onInput={(e) => set(e.currentTarget.value === '' ? '' : Number(e.currentTarget.value))}
         />
       );
+    case 'list':
+      return <ListInput value={value as string[]} set={set} readOnly={readOnly} props={props} />;
     case 'json':
       return <JsonInput value={value} set={set} readOnly={readOnly} props={props} />;
     case 'textarea':
@@ -236,13 +240,47 @@ function Input<T>({
           type={(spec.kind ?? 'text') as 'text'}
           {...props}
           readOnly={readOnly}
+          placeholder={spec.placeholder}
           autocomplete="off"
           spellcheck={false}
-          value={String(value ?? '')}
-          onInput={(e) => set(e.currentTarget.value)}
+          value={labelOf(String(value ?? ''), spec.options)}
+          onInput={(e) => set(valueOf(e.currentTarget.value, spec.options))}
         />
       );
   }
+}
+
+/** wordsIn are the words of a list that is typed, with commas or spaces between them. */
+export const wordsIn = (text: string) => text.split(/[\s,，、]+/).filter(Boolean);
+
+/** ListInput keeps what is typed, until the list is changed from outside. */
+function ListInput({
+  value,
+  set,
+  readOnly,
+  props,
+}: {
+  value: string[];
+  set: (v: string[]) => void;
+  readOnly?: boolean;
+  props: InputProps;
+}) {
+  const text = useSignal(value.join(', '));
+  if (!same(wordsIn(text.value), value)) text.value = value.join(', ');
+  return (
+    <input
+      class="input"
+      {...props}
+      readOnly={readOnly}
+      autocomplete="off"
+      spellcheck={false}
+      value={text.value}
+      onInput={(e) => {
+        text.value = e.currentTarget.value;
+        set(wordsIn(text.value));
+      }}
+    />
+  );
 }
 
 /** JsonInput keeps what is typed: while it is not JSON, the value is NotJson, which cannot be sent. */
