@@ -16,11 +16,11 @@ import {SchemaForm, defaults, missing, type Schema} from '../../ui/schemaform';
 import {Frame} from './frame';
 import {Methods} from './methods';
 import {ConnectionPanel} from './panel';
-import {State, nameOf, picture, scope} from './shared';
+import {State, nameOf, picture, providerName, scope} from './shared';
 import {Templates} from './templates';
 import {t} from './text';
 
-const kind = (type: string) => t(type as 'social');
+const kind = (type: string) => t.word('', type);
 
 // The screen has three parts, each with a list of its own; the first segment of the path says which.
 const parts: Record<string, () => JSX.Element> = {methods: Methods, templates: Templates};
@@ -124,9 +124,9 @@ function Create({code}: {code: string}) {
             {value?.map((p) => (
               <li key={p.provider_code}>
                 <button type="button" class="tile" onClick={() => void setQuery({create: p.provider_code})}>
-                  <Avatar large name={p.name} src={picture(p.logo)} />
+                  <Avatar large name={providerName(p)} src={picture(p.logo)} />
                   <span class="grow">
-                    <strong>{p.name}</strong>
+                    <strong>{providerName(p)}</strong>
                     <span class="faint">{kind(p.type)}</span>
                   </span>
                 </button>
@@ -142,7 +142,7 @@ function Create({code}: {code: string}) {
 function Form({provider, close}: {provider: Provider; close: () => void}) {
   const schema = provider.config_schema as Schema;
   const fields = useSignal<Fields>(defaults(schema));
-  const name = useSignal(provider.name);
+  const name = useSignal(providerName(provider));
   const send = (key: string) =>
     call(
       createConnection({
@@ -158,7 +158,7 @@ function Form({provider, close}: {provider: Provider; close: () => void}) {
   return (
     <FormDialog
       wide
-      title={t('createFrom', {name: provider.name})}
+      title={t('createFrom', {name: providerName(provider)})}
       yes={t('createDo')}
       disabled={missing(schema, fields.value).length > 0}
       submit={send}

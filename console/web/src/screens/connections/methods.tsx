@@ -47,7 +47,7 @@ import {Uses, refusal} from './uses';
 const types = ['password', 'sms', 'mail', 'otp', 'webauthn', 'social', 'enterprise'] as const;
 type Type = (typeof types)[number];
 
-export const methodType = (type: Type) => t(`method_${type}`);
+export const methodType = (type: Type) => t.word('method_', type);
 
 /** allMethods reads every page: templates name methods by their codes. */
 export function allMethods(query: {status?: '1'; type?: Type} = {}, signal?: AbortSignal): Promise<AuthMethod[]> {

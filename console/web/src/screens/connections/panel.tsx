@@ -24,7 +24,7 @@ import {SchemaForm, type Schema} from '../../ui/schemaform';
 import {carryOut} from '../../ui/undo';
 import {partHref} from './frame';
 import {allMethods} from './methods';
-import {State, nameOf, picture, scope} from './shared';
+import {State, nameOf, picture, providerName, scope} from './shared';
 import {t} from './text';
 import {Uses, refusal} from './uses';
 
@@ -130,7 +130,10 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
       labels={{display_name: t('connectionName'), config_fields: t('settings')}}
       overview={() => (
         <>
-          <FormFields draft={draft} fields={[{field: 'display_name', label: t('connectionName'), wide: true}]} />
+          <FormFields
+            draft={draft}
+            fields={[{field: 'display_name', label: t('connectionName'), placeholder: providerName(c), wide: true}]}
+          />
           {Object.keys(schema.properties ?? {}).length > 0 && (
             <section class="section">
               <h3>{t('settings')}</h3>
@@ -180,7 +183,7 @@ const routeOf = (s: Schema): string[] => (s as {'x-route'?: string[]})['x-route'
 function facts(c: Connection, provider: Provider | undefined): Parameters<typeof Facts>[0]['facts'] {
   const docs = provider?.documentation;
   return [
-    [t('provider'), c.name],
+    [t('provider'), providerName(c)],
     [
       t('docs'),
       docs && (
@@ -262,7 +265,7 @@ function Test({id, on, toggle, unsaved}: {id: string; on: boolean; toggle: () =>
           {r.steps.map((s, i) => (
             <li key={i} class="card">
               <div class="row spread">
-                <Status tone={s.ok ? 'good' : 'bad'}>{s.name}</Status>
+                <Status tone={s.ok ? 'good' : 'bad'}>{t.word('step_', s.name)}</Status>
                 <span class="faint num">{t('ms', {n: s.duration_ms})}</span>
               </div>
               {s.message && (

@@ -1,10 +1,16 @@
 import type {Connection} from '@idplatform/sdk';
 import {Status} from '../../ui/basics';
-import {t} from './text';
+import {providers, t} from './text';
 
 export const scope = 'identity-sources:write';
 
-export const nameOf = (c: Connection) => c.display_name || c.name;
+/** providerName is what people call a provider; of one that is not known here, the name that it brings. */
+export function providerName({provider_code: code, name}: {provider_code: string; name: string}): string {
+  const word = providers.word('', code);
+  return word === code ? name : word;
+}
+
+export const nameOf = (c: Connection) => c.display_name || providerName(c);
 
 export const picture = (logo: string) => (logo.startsWith('data:image/') ? logo : undefined);
 
