@@ -7,9 +7,11 @@ import {changed, useLoad} from '../../lib/load';
 import {param, setQuery} from '../../lib/router';
 import {Avatar, Button, Failed, Late} from '../../ui/basics';
 import {Dialog, toast} from '../../ui/dialog';
+import {valueOf} from '../../ui/live';
 import {Faults, Field, TextField} from '../../ui/record';
 import {t as ui} from '../../ui/text';
 import {undone} from '../../ui/undo';
+import {roles} from './columns';
 import {t} from './text';
 
 const batch = 1000; // what one call takes
@@ -34,7 +36,7 @@ export function AddMembers({node, close}: {node: TreeNode; close: () => void}) {
           .map((user_id) => ({
             node_id: node.id,
             user_id,
-            ...(role.value ? {role: role.value} : {}),
+            ...(role.value ? {role: valueOf(role.value, roles())} : {}),
             ...(title.value ? {title: title.value} : {}),
           }));
         ids.push(...(await call(addTreeUsers({body: {items}}))).items.map((m) => m.id));
@@ -88,7 +90,7 @@ export function AddMembers({node, close}: {node: TreeNode; close: () => void}) {
         <TextField
           label={t('role')}
           help={t('roleHelp')}
-          placeholder="member"
+          placeholder={t('member')}
           value={role.value}
           set={(v) => {
             role.value = v;

@@ -7,6 +7,7 @@ import {may} from '../../lib/session';
 import {Avatar, Button, Tag} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
 import type {Column} from '../../ui/list';
+import type {Choice} from '../../ui/live';
 import {change} from './change';
 import {EditText} from './edit';
 import {t} from './text';
@@ -16,6 +17,9 @@ export interface Member {
   m: TreeNodeUser;
   user: User | undefined;
 }
+
+/** roles are those that the platform knows; a tenant has others, too. */
+export const roles = (): Choice[] => (['leader', 'member'] as const).map((value) => ({value, label: t(value)}));
 
 export function nameOf({m, user}: Member): string {
   return user ? user.display_name || user.username : m.user_id;
@@ -49,7 +53,7 @@ export function columns(node: TreeNode, below: boolean): Column<Member>[] {
         <EditText
           value={m.role}
           label={t('role')}
-          options={['member', 'leader']}
+          options={roles()}
           locked={m.dynamic}
           save={(role) => change(m, {role})}
         />

@@ -4,6 +4,7 @@ import {useEffect, useId, useRef} from 'preact/hooks';
 import {asProblem} from '../../lib/api';
 import {may} from '../../lib/session';
 import {Icon} from '../../ui/icon';
+import {labelOf, valueOf, type Choice} from '../../ui/live';
 import {t} from './text';
 
 export function EditText({
@@ -16,7 +17,7 @@ export function EditText({
   value: string;
   label: string;
   save: (value: string) => Promise<void>;
-  options?: string[];
+  options?: Choice[];
   locked?: boolean;
 }) {
   const editing = useSignal(false),
@@ -29,13 +30,14 @@ export function EditText({
   useEffect(() => {
     if (editing.value) input.current?.select();
   }, [editing.value]);
-  if (locked || !may('organization:write')) return <span class="clip">{value}</span>;
+  const shown = labelOf(value, options);
+  if (locked || !may('organization:write')) return <span class="clip">{shown}</span>;
   const end = () => {
     editing.value = false;
     requestAnimationFrame(() => button.current?.focus());
   };
   const send = async () => {
-    const next = draft.value.trim();
+    const next = valueOf(draft.value.trim(), options);
     if (next === value) return end();
     busy.value = true;
     try {
@@ -55,14 +57,14 @@ export function EditText({
         ref={button}
         type="button"
         class="members-edit"
-        aria-label={`${label}: ${value || t('none')}. ${t('change')}`}
+        aria-label={`${label}: ${shown || t('none')}. ${t('change')}`}
         onClick={() => {
-          draft.value = value;
+          draft.value = shown;
           fault.value = '';
           editing.value = true;
         }}
       >
-        <span class="clip">{value || <span class="faint">{t('none')}</span>}</span>
+        <span class="clip">{shown || <span class="faint">{t('none')}</span>}</span>
         <Icon name="edit" size={12} />
       </button>
     );
@@ -90,7 +92,7 @@ export function EditText({
           if (e.isComposing) return;
           if (e.key === 'Enter') void send();
           else if (e.key === 'Escape') {
-            draft.value = value;
+            draft.value = shown;
             fault.value = '';
             end();
           } else return;
@@ -101,7 +103,7 @@ export function EditText({
       {options && (
         <datalist id={list}>
           {options.map((o) => (
-            <option key={o} value={o} />
+            <option key={o.value} value={o.label} />
           ))}
         </datalist>
       )}

@@ -10,7 +10,7 @@ import {List, type Query} from '../../ui/list';
 import {Crumbs} from '../tree/panel';
 import {AddMembers} from './add';
 import {remove, usersOf} from './change';
-import {columns, nameOf, type Member} from './columns';
+import {columns, nameOf, roles, type Member} from './columns';
 import {MemberPanel} from './panel';
 import {t} from './text';
 
@@ -81,16 +81,7 @@ export function MembersOf({node, above}: {node: TreeNode; above: TreeNode[]}) {
           columns={columns(node, below)}
           load={(q, token, signal) => load(node.id, below, q, token, signal)}
           search={t('search')}
-          filters={[
-            {
-              param: 'role',
-              label: t('role'),
-              options: [
-                {value: 'leader', label: t('leader')},
-                {value: 'member', label: t('member')},
-              ],
-            },
-          ]}
+          filters={[{param: 'role', label: t('role'), options: roles()}]}
           empty={{
             icon: 'users',
             title: t('emptyTitle'),

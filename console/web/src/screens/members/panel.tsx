@@ -6,9 +6,11 @@ import {changes, useLoad} from '../../lib/load';
 import {href, setQuery} from '../../lib/router';
 import {may} from '../../lib/session';
 import {Avatar, Blank, Button, Failed, Id, Late, Tag} from '../../ui/basics';
+import {labelOf} from '../../ui/live';
 import {Facts, FormFields, PanelLoad, RecordPanel, labelsOf, useDraft, type FieldSpec} from '../../ui/record';
 import {t as ui} from '../../ui/text';
 import {remove} from './change';
+import {roles} from './columns';
 import {t} from './text';
 
 export function MemberPanel({id}: {id: string}) {
@@ -20,7 +22,7 @@ export function MemberPanel({id}: {id: string}) {
 }
 
 const fields = (): FieldSpec<Membership>[] => [
-  {field: 'role', label: t('role'), help: t('roleHelp')},
+  {field: 'role', label: t('role'), options: roles(), help: t('roleHelp')},
   {field: 'title', label: t('title')},
   {
     field: 'is_primary',
@@ -115,7 +117,9 @@ export function OfUser({id, current}: {id: string; current?: string}) {
                 </a>
                 <span class="faint clip">{m.node_path.slice(0, -1).join(' / ') || m.object_code}</span>
               </div>
-              <span class="clip muted">{[m.title, m.role !== 'member' && m.role].filter(Boolean).join(' · ')}</span>
+              <span class="clip muted">
+                {[m.title, m.role !== 'member' && labelOf(m.role, roles())].filter(Boolean).join(' · ')}
+              </span>
               {m.is_primary === '1' && <Tag accent>{t('isPrimary')}</Tag>}
               {m.dynamic && <Tag>{t('dynamic')}</Tag>}
             </li>
