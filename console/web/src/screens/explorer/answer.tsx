@@ -128,7 +128,7 @@ function said(q: Question, d: Decision): ComponentChildren {
   const why = reason.find((r) => r === d.reason);
   return (
     <>
-      {fill(t(app ? 'saidNoApp' : 'saidNo'), parts)} {why && fill(t(`reason_${why}`), parts)}
+      {fill(t(app ? 'saidNoApp' : 'saidNo'), parts)} {why && fill(t.word('reason_', why), parts)}
     </>
   );
 }

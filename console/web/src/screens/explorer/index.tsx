@@ -108,7 +108,7 @@ function Ask({mode, q}: {mode: string; q: Question}) {
         (r): Choice => ({
           value: `${r.type}:${r.code}`,
           label: r.code,
-          about: r.name || t(`type_${r.type}`),
+          about: r.name || t.word('type_', r.type),
           icon: 'box',
         }),
       );

@@ -52,7 +52,7 @@ export function Miss({q, d, miss, again}: {q: Question; d: Decision; miss: MissO
   return (
     <section class="explorer-miss" aria-label={t('miss')}>
       <span class="caps">{t(miss.kind === 'deny' ? 'missDenyTitle' : 'miss')}</span>
-      <p class="lead">{fill(t(`miss_${miss.kind}`), {who, to})}</p>
+      <p class="lead">{fill(t.word('miss_', miss.kind), {who, to})}</p>
       {miss.kind === 'membership' && miss.rule_id && (
         <p class="muted">
           <RuleOf id={miss.rule_id} party={miss.identity} />

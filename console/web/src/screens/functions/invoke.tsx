@@ -23,7 +23,7 @@ const tones: Record<Outcome, Tone> = {
 };
 
 export function OutcomeStatus({outcome}: {outcome: Outcome}) {
-  return <Status tone={tones[outcome]}>{t(outcome)}</Status>;
+  return <Status tone={tones[outcome] ?? 'off'}>{t.word('', outcome)}</Status>;
 }
 
 /** Call is what somebody has typed and got, kept while the panel is open. */
@@ -165,7 +165,7 @@ export function Lines({lines}: {lines: FunctionInvocation['logs']}) {
     <div class="log" role="log" aria-live="off" aria-label={t('logs')} tabIndex={0}>
       {lines.map((l, i) => (
         <div key={i} class={`log-line fn ${l.level}`}>
-          <span class="log-level">{l.level}</span>
+          <span class="log-level">{t.word('level_', l.level)}</span>
           <span class="log-text">{l.text}</span>
         </div>
       ))}

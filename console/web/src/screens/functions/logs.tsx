@@ -73,7 +73,7 @@ function Entry({l, show}: {l: FunctionLog; show: (place: Place) => void}) {
     <li>
       <div class="row wrap">
         <OutcomeStatus outcome={l.outcome} />
-        <Tag>{t(`by_${l.cause}`)}</Tag>
+        <Tag>{t.word('by_', l.cause)}</Tag>
         {l.attempt > 1 && <span class="muted num">{t('attempt', {n: l.attempt})}</span>}
         <span class="muted num">{took(l.duration_ms)}</span>
         <span class="faint num">{t('ofRevision', {n: l.revision})}</span>

@@ -21,7 +21,7 @@ const tones: Record<NonNullable<Job['state']>, Tone> = {scheduled: 'good', suspe
 export function JobState({job}: {job: Job}) {
   if (job.status === '0') return <Status tone="off">{t('disabled')}</Status>;
   const state = job.state ?? 'scheduled';
-  return <Status tone={tones[state]}>{t(state)}</Status>;
+  return <Status tone={tones[state] ?? 'off'}>{t.word('', state)}</Status>;
 }
 
 /** The names of functions by id: a job has only the id of its own. */

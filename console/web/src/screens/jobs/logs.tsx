@@ -112,7 +112,7 @@ export function LogView({load, live, showRun}: LogSource) {
                   <time class="faint num" dateTime={l.time} title={dateTime(l.time)}>
                     {clock(l.time)}
                   </time>
-                  <span class="log-level">{l.level}</span>
+                  <span class="log-level">{t.word('level_', l.level)}</span>
                   <span class="log-text">
                     {showRun?.(l)}
                     {l.message}

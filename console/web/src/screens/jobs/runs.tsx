@@ -24,7 +24,7 @@ const tones: Record<State, Tone> = {
 export const states = Object.keys(tones) as State[];
 
 export function RunState({state}: {state: State}) {
-  return <Status tone={tones[state]}>{t(state)}</Status>;
+  return <Status tone={tones[state] ?? 'off'}>{t.word('', state)}</Status>;
 }
 
 export const isOver = (s: SubJob) => s.time_finished !== null;

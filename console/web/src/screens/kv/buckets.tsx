@@ -30,7 +30,7 @@ function load(query: Query, pageToken: string | undefined, signal: AbortSignal) 
 }
 
 export function BucketState({state}: {state: KvBucket['state']}) {
-  return <Status tone={state === 'active' ? 'good' : 'warn'}>{t(state)}</Status>;
+  return <Status tone={state === 'active' ? 'good' : 'warn'}>{t.word('', state)}</Status>;
 }
 
 function columns(): Column<KvBucket>[] {

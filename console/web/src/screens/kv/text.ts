@@ -26,7 +26,7 @@ export const t = texts({
   nameHelp: ['1 to 64 letters, digits or . _ -', '1 到 64 个字母、数字或 . _ -'],
   create: ['Create', '创建'],
   bucketCreated: ['The bucket {name} was created', '已创建存储桶 {name}'],
-  bucketExists: ['there is a bucket with this name', 'there is a bucket with this name'],
+  bucketExists: ['there is a bucket with this name', '已有同名的存储桶'],
   emptyBuckets: ['No buckets yet', '还没有存储桶'],
   emptyBucketsText: [
     'Applications keep settings and other small values here. A bucket appears with its first object, too.',

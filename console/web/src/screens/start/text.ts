@@ -4,7 +4,7 @@ import {words} from '../../ui/words';
 export const t = texts({
   ...words,
   title: ['Start', '开始'],
-  hello: ['Who exists, who belongs where, who may do what.', '谁存在、谁属于哪里、谁可以做什么。'],
+  hello: ['Who exists, who belongs where, who may do what.', '有哪些人，属于哪里，能做什么。'],
   lead: [
     'Five minutes with sample people show the whole way; your own file does, too.',
     '用示例人员五分钟走完全程；也可以导入您自己的文件。',

@@ -16,7 +16,7 @@ export type State = EventSubscription['state'];
 const tones: Record<State, Tone> = {active: 'good', paused: 'off', failing: 'bad', disabled: 'bad'};
 
 export function SubscriptionState({state}: {state: State}) {
-  return <Status tone={tones[state]}>{t(state)}</Status>;
+  return <Status tone={tones[state] ?? 'off'}>{t.word('', state)}</Status>;
 }
 
 function load(query: Query, pageToken: string | undefined, signal: AbortSignal) {

@@ -59,7 +59,7 @@ export const t = texts({
     '此操作无法撤销。该用户的成员关系、规则和子账户会一并删除。若以后可能需要，请先下载记录。',
   ],
   createTitle: ['New user', '新建用户'],
-  usernameHelp: ['Letters of any script, digits and . _ - @ +', '任意文字的字母、数字以及 . _ - @ +'],
+  usernameHelp: ['Letters of any script, digits and . _ - @ +', '各种文字的字母、数字以及 . _ - @ +'],
   passwordHelp: [
     'Leave it empty: the user logs in elsewhere, or gets one later.',
     '可留空：用户在别处登录，或稍后设置。',
