@@ -189,6 +189,7 @@ func TestAxe(t *testing.T) {
 				assert.LessOrEqual(t, b.moved, maxShift, "%s: the layout moves by itself: %v", look.name,
 					eval[[]string](b, "shifts.map((s) => `${s.value.toFixed(3)} ${s.what}`)"))
 				assert.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), variant.width, look.name)
+				assert.True(t, eval[bool](b, "uncovered('.panel h2')"), "%s: something is before the panel", look.name)
 				if variant.width < 400 { // a window of 1280 at 400 percent, WCAG 1.4.10
 					b.size(320, variant.height)
 					assert.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), int64(320), look.name)

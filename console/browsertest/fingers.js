@@ -66,6 +66,12 @@ window.onScreen = (e) => {
   return false;
 };
 
+/** uncovered is true when nothing but a dialog is before the middle of an element, or it is not there. */
+window.uncovered = (selector) => {
+  const e = document.querySelector(selector);
+  return !e || !!document.querySelector('dialog[open]') || e.contains(document.elementFromPoint(...middle(e)));
+};
+
 /** way is the next key towards an element; '' when it has the focus. Once Tab has been chosen, it stays. */
 window.way = (e, tab) => {
   const now = document.activeElement;
