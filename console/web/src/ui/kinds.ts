@@ -55,7 +55,7 @@ const actions = texts({
   expired: ['expired', '已过期'],
   failed: ['failed', '失败'],
   failing: ['failing', '持续失败'],
-  finished: ['finished', '已运行完毕'],
+  finished: ['finished', '已完结'],
   given: ['given', '已授予'],
   gone: ['gone at the source', '已从来源消失'],
   held: ['held', '已暂缓'],
@@ -104,4 +104,9 @@ export function whatWords({entity, action}: {entity: string; action: string}): s
   const kind = kindWord(entity),
     said = actionWord(action);
   return kind === entity || said === action ? `${kind} ${said}` : t('what', {kind, action: said});
+}
+
+/** reasonOf is why an attempt was denied, in the words of the service; '' where the action says no less. */
+export function reasonOf({action, reason}: {action: string; reason: string}): string {
+  return reason === action.replaceAll('_', ' ') ? '' : reason;
 }

@@ -9,7 +9,7 @@ import {changes, useLate, useLoad} from '../../lib/load';
 import {href, param, setQuery} from '../../lib/router';
 import {Blank, Button, Failed, Status, problemTitle} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
-import {actionWord, kindWord, whatWords} from '../../ui/kinds';
+import {actionWord, kindWord, reasonOf, whatWords} from '../../ui/kinds';
 import type {Column} from '../../ui/list';
 import {ChoiceChip, Connection, TextChip, TimeChip, type Choice} from '../../ui/live';
 import {LiveTable} from '../../ui/live-table';
@@ -83,10 +83,16 @@ function columns(told: Told): Column<AuditEntry>[] {
       key: 'changed',
       header: t('changed'),
       priority: 3,
-      cell: (e) => <span class="muted">{e.outcome === 'denied' ? e.reason : members(e).join(', ')}</span>,
+      cell: (e) => <span class="muted">{e.outcome === 'denied' ? reasonOf(e) : members(e).join(', ')}</span>,
     },
-    {key: 'actor', header: t('actor'), priority: 2, cell: (e) => <Actor actor={e.actor} name={personOf(e)} />},
-    {key: 'from', header: t('origin'), priority: 3, width: '156px', cell: (e) => <From entry={e} />},
+    {
+      key: 'actor',
+      header: t('actor'),
+      priority: 2,
+      width: '132px',
+      cell: (e) => <Actor actor={e.actor} name={personOf(e)} />,
+    },
+    {key: 'from', header: t('origin'), priority: 3, width: '140px', cell: (e) => <From entry={e} />},
     {key: 'outcome', header: t('outcome'), priority: 2, width: '92px', cell: (e) => <Outcome entry={e} />},
     {
       key: 'time',

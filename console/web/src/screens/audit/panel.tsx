@@ -8,7 +8,7 @@ import {href, hrefQuery} from '../../lib/router';
 import {AuditTab, Changes} from '../../ui/audit';
 import {Button, Failed, Id, JsonView, Late, Status, type Tone} from '../../ui/basics';
 import {Dialog, toast} from '../../ui/dialog';
-import {whatWords} from '../../ui/kinds';
+import {reasonOf, whatWords} from '../../ui/kinds';
 import {Actor, recordHref} from '../../ui/origin';
 import {Facts, Panel} from '../../ui/record';
 import {t as ui} from '../../ui/text';
@@ -89,7 +89,7 @@ function Change({entry: e, told}: {entry: AuditEntry; told: Told}) {
           <span class="grow stack">
             <span>
               <span class="title">{t('denied')}</span>
-              {e.reason && (
+              {reasonOf(e) && (
                 <>
                   {' '}
                   · <span lang="en">{e.reason}</span>
