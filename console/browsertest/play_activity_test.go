@@ -97,6 +97,7 @@ func TestAuditNames(t *testing.T) {
 	require.Equal(t, "2", row("User updated", "Olga"))
 	require.Equal(t, "2", row("User updated", "Quan"), "who is gone is called as when it went")
 	require.Equal(t, "1", row("Application updated", "Books"))
+	require.False(t, eval[bool](b, "!!labelled('Quan')"), "who is gone cannot be opened")
 	b.rest()
 	require.Len(t, b.proxy.sent("GET /v1/users"), 1)
 	require.Len(t, b.proxy.sent("GET /v1/applications"), 1)

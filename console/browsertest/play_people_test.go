@@ -75,7 +75,7 @@ func TestUsers(t *testing.T) {
 		b.click("Save")
 		b.see("Ada Lovelace was saved", "No changes")
 		b.click("Audit")
-		b.see("countess@example.org", "console/users")
+		b.see("countess@example.org", "Console: Users")
 		b.undo()
 		b.see("Undone")
 		b.click("Overview")

@@ -56,11 +56,11 @@ export function Outcome({entry: e}: {entry: AuditEntry}) {
   );
 }
 
-/** Named is the name of an entry's record, and leads to it; its id if nobody knows a name. */
+/** Named is the name of an entry's record, and leads to it unless it is gone; its id if nobody knows a name. */
 export function Named({entry: e, told}: {entry: AuditEntry; told: Told}) {
-  const {entity, id, name, more} = aboutOf(e, told);
+  const {entity, id, name, more, gone} = aboutOf(e, told);
   if (!name) return <span class="mono num clip">{id}</span>;
-  const link = e.action !== 'deleted' && recordHref(entity, id);
+  const link = !gone && recordHref(entity, id);
   return (
     <span class="row">
       {link ? (

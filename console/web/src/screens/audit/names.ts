@@ -12,15 +12,15 @@ export const tellsAll = (e: AuditEntry) => ['created', 'deleted'].includes(e.act
 
 const keyOf = (e: AuditEntry) => `${e.entity} ${e.record}`;
 
-/** Told are the names that the entries of a page tell, by record. */
-export type Told = Map<string, string>;
+/** Told is what the entries of a page tell of records: how each is called, and whether it is gone. */
+export type Told = Map<string, {name: string; gone: boolean}>;
 
 /** toldBy collects the names; of entries in which all members are, the newest is first, and counts. */
 export function toldBy(entries: AuditEntry[]): Told {
   const told: Told = new Map();
   for (const e of entries) {
     const name = tellsAll(e) && nameIn(values(e));
-    if (name && !told.has(keyOf(e))) told.set(keyOf(e), name);
+    if (name && !told.has(keyOf(e))) told.set(keyOf(e), {name, gone: e.action === 'deleted'});
   }
   return told;
 }
@@ -31,14 +31,16 @@ export interface About {
   id: string;
   name: string; // '' if nobody knows it
   more?: string; // beside the name
+  gone?: boolean; // it cannot be opened any more
 }
 
 /** aboutOf names the record of an entry: as it was called then, as it is called now, or by whom it belongs to. */
 export function aboutOf(e: AuditEntry, told: Told): About {
   const is = values(e),
-    own = {entity: e.entity, id: e.record};
+    known = told.get(keyOf(e)),
+    own = {entity: e.entity, id: e.record, gone: known?.gone};
   if (tellsAll(e) && nameIn(is)) return {...own, name: nameIn(is)};
-  const name = nameOf(e.entity, e.record) || told.get(keyOf(e)) || nameIn(is);
+  const name = nameOf(e.entity, e.record) || known?.name || nameIn(is);
   if (name) return {...own, name};
   const [entity, id] = ownerOf(is);
   const owner = nameOf(entity, id);
