@@ -121,6 +121,7 @@ var looks = []struct{ name, path, js string }{
 	{"rule", "/console/default/grants", "document.querySelector('a.open').click()"},
 	{"grant", "/console/default/grants?grant=1", "true"},
 	{"resources", "/console/default/grants/resources", ""},
+	{"resource", "/console/default/grants/resources", "document.querySelector('a.open').click()"},
 	{"explorer", "/console/default/explorer", ""},
 	{"answer", "/console/default/explorer", "document.querySelector('.screen .blank a').click()"},
 	{"events", "/console/default/events", ""},

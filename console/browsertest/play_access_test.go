@@ -63,7 +63,13 @@ func TestGrants(t *testing.T) {
 		b.fill("Actions", "read, write")
 		b.clickIn("dialog", "Create")
 		b.see("invoices is created")
+		b.click("Add an action")
+		b.fill("Action", "approve")
+		b.click("Remove write")
+		b.click("Save")
+		b.see("Saved")
 		b.clickIn(".panel", "Close")
+		b.see("read, approve")
 
 		b.click("Rules")
 		b.clickIn(".actions", "Grant")

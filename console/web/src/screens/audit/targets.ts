@@ -124,10 +124,7 @@ const targets: Record<string, Target> = {
     kind: 'resources',
     parent: 'application_id',
     get: ({id, parent}, signal) => read(getResource({path: {id}, query: {application_id: parent}, signal})),
-    write: ({key: {id, parent}, patch, headers}) => {
-      const sent = {path: {id}, query: {application_id: parent}, body: patch, headers};
-      return read(updateResource(sent as unknown as Parameters<typeof updateResource>[0]));
-    },
+    write: ({key: {id}, patch, headers}) => read(updateResource({path: {id}, body: patch, headers})),
   },
   resource_set: {
     scope: 'permissions:write',

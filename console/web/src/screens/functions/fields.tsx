@@ -63,7 +63,7 @@ export function TriggerFields({draft}: D) {
     <div class="stack">
       {triggers.length === 0 && <p class="muted">{t('noTriggers')}</p>}
       {triggers.map((x, i) => (
-        <div class="function-fields" key={i}>
+        <div class="field-line" key={i}>
           <LinesInput
             label={triggers.length > 1 ? t('triggerNumber', {n: i + 1}) : t('eventTypes')}
             help={t('eventTypesHelp')}
@@ -128,7 +128,7 @@ export function EnvFields({draft}: D) {
     <div class="stack env">
       {rows.value.length === 0 && <p class="muted">{t('noEnv')}</p>}
       {rows.value.map(([name, v], i) => (
-        <div class="function-fields" key={i}>
+        <div class="field-line" key={i}>
           <TextField
             label={t('variable')}
             error={general}

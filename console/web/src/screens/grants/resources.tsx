@@ -32,6 +32,7 @@ import {
   wordsIn,
 } from '../../ui/record';
 import {t as ui} from '../../ui/text';
+import {ActionFields} from './actions';
 import {NoApps, useAppFilter} from './appfilter';
 import {Pick} from './pick';
 import {findApps, nameOf} from './sources';
@@ -133,7 +134,6 @@ const fields = (r: Resource): FieldSpec<Resource>[] => [
   {field: 'name', label: t('name')},
   ...(r.type === 'api' ? [{field: 'uri' as const, label: t('uri')}] : []),
   {field: 'description', label: t('description'), wide: true},
-  {field: 'actions', label: t('actions'), kind: 'json', help: t('actionsRecord')},
 ];
 
 function ResourcePanel({answer, again}: {answer: Answer<Resource>; again: () => void}) {
@@ -145,9 +145,9 @@ function ResourcePanel({answer, again}: {answer: Answer<Resource>; again: () => 
     kind: 'resources',
     load: () => full(getResource({path, query})),
     save: (patch, etag) =>
-      full(
-        updateResource({path, query, body: patch, headers: {'If-Match': etag}} as Parameters<typeof updateResource>[0]),
-      ).then(() => full(getResource({path, query}))),
+      full(updateResource({path, body: patch, headers: {'If-Match': etag}})).then(() =>
+        full(getResource({path, query})),
+      ),
     saved: () => t('savedDone'),
     again,
   });
@@ -173,7 +173,7 @@ function ResourcePanel({answer, again}: {answer: Answer<Resource>; again: () => 
             text: t('deleteResourceText'),
             typed: r.code,
             record: r,
-            send: () => call(deleteResource({path, query} as Parameters<typeof deleteResource>[0])),
+            send: () => call(deleteResource({path})),
             said: t('deletedDone', {name: r.code}),
             kinds: ['resources'],
           }}
@@ -182,11 +182,15 @@ function ResourcePanel({answer, again}: {answer: Answer<Resource>; again: () => 
       record={r}
       entity="resource"
       draft={draft}
-      labels={labelsOf(fields(r))}
+      labels={{...labelsOf(fields(r)), actions: t('actions')}}
       overview={() => (
         <>
           <section class="section">
             <FormFields draft={draft} fields={fields(r)} />
+          </section>
+          <section class="section">
+            <h3>{t('actions')}</h3>
+            <ActionFields draft={draft} />
           </section>
           <section class="section">
             <Facts
