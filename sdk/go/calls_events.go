@@ -24,7 +24,7 @@ func (c *Client) ListEventTypes(ctx context.Context, options ...Option) ([]Type,
 type ListEventsParams struct {
 	// The next of an earlier page, now, or a time (RFC 3339, or a date): the events that the stream took then or later
 	After string `query:"after"`
-	// Types or patterns, joined by commas
+	// Types or patterns, joined by commas; each selects a type of GET /v1/event-types
 	Types string `query:"types"`
 	Limit int64  `query:"limit"`
 }

@@ -31085,7 +31085,7 @@ export type ListEventsData = {
          */
         after?: string;
         /**
-         * Types or patterns, joined by commas
+         * Types or patterns, joined by commas; each selects a type of GET /v1/event-types
          */
         types?: string;
         limit?: number;
