@@ -87,9 +87,7 @@ func start(
 			err = errors.Join(err, p.stop(ctx))
 		}
 	}()
-	tracer, flushTraces, err := telemetry.Tracing(ctx, telemetry.TracingConfig{
-		Endpoint: s.Tracing.Endpoint, SampleRatio: s.Tracing.SampleRatio, Service: "idp-standalone", Log: log,
-	})
+	tracer, flushTraces, err := telemetry.Tracing(ctx, s.Tracing, "idp-standalone", log)
 	if err != nil {
 		return nil, err
 	}

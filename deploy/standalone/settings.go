@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"time"
 
@@ -26,22 +25,22 @@ import (
 // settings are all settings of the platform. A setting of the gateway or of a service has the same name as in the
 // process of its own.
 type settings struct {
-	Listen         string                 `mapstructure:"listen" doc:"Address of the API"`
-	AdminListen    string                 `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: none"`
-	PublicURL      string                 `mapstructure:"public_url" doc:"The platform's address for its clients: iss of its tokens, and where links lead; empty: the address it listens on"`
-	DataDir        string                 `mapstructure:"data_dir" doc:"The folder with everything that the platform keeps"`
-	NATSListen     string                 `mapstructure:"nats_listen" doc:"Address for event subscribers; off: none; empty: 127.0.0.1:4222, or a free port if that is in use"`
-	AcceptLoss     []string               `mapstructure:"accept_loss" doc:"Stores (users, applications, organization, permissions, nats …) that were lost and without whose content the platform may start; for one start"`
-	Tenant         string                 `mapstructure:"tenant" doc:"The administrator's tenant, and that of tokens that name none"`
-	Bootstrap      applications.Bootstrap `mapstructure:"bootstrap"`
-	EncryptionKeys secret.String          `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open; empty: made at the first start and kept in the data folder"`
-	Log            service.LogConfig      `mapstructure:"log"`
-	Auth           authConfig             `mapstructure:"auth"`
-	Outbound       service.OutboundConfig `mapstructure:"outbound"`
-	Tracing        service.TracingConfig  `mapstructure:"tracing"`
-	Caches         service.Caches         `mapstructure:"caches"`
-	Answers        service.Answers        `mapstructure:"answers"`
-	StuckAfter     time.Duration          `mapstructure:"events_stuck_after" doc:"How long events may wait without the event store accepting any before /readyz answers 503; 0: without limit"`
+	Listen         string                  `mapstructure:"listen" doc:"Address of the API"`
+	AdminListen    string                  `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: none"`
+	PublicURL      string                  `mapstructure:"public_url" doc:"The platform's address for its clients: iss of its tokens, and where links lead; empty: the address it listens on"`
+	DataDir        string                  `mapstructure:"data_dir" doc:"The folder with everything that the platform keeps"`
+	NATSListen     string                  `mapstructure:"nats_listen" doc:"Address for event subscribers; off: none; empty: 127.0.0.1:4222, or a free port if that is in use"`
+	AcceptLoss     []string                `mapstructure:"accept_loss" doc:"Stores (users, applications, organization, permissions, nats …) that were lost and without whose content the platform may start; for one start"`
+	Tenant         string                  `mapstructure:"tenant" doc:"The administrator's tenant, and that of tokens that name none"`
+	Bootstrap      applications.Bootstrap  `mapstructure:"bootstrap"`
+	EncryptionKeys secret.String           `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open; empty: made at the first start and kept in the data folder"`
+	Log            telemetry.LogConfig     `mapstructure:"log"`
+	Auth           authConfig              `mapstructure:"auth"`
+	Outbound       service.OutboundConfig  `mapstructure:"outbound"`
+	Tracing        telemetry.TracingConfig `mapstructure:"tracing"`
+	Caches         service.Caches          `mapstructure:"caches"`
+	Answers        service.Answers         `mapstructure:"answers"`
+	StuckAfter     time.Duration           `mapstructure:"events_stuck_after" doc:"How long events may wait without the event store accepting any before /readyz answers 503; 0: without limit"`
 	gateway.Config `mapstructure:",squash"`
 
 	Users        users.Config        `mapstructure:"users"`
@@ -62,8 +61,8 @@ type authConfig struct {
 func defaults() settings {
 	s := settings{
 		Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", DataDir: "data", Tenant: "default",
-		Log:     service.LogConfig{Level: slog.LevelInfo, Format: telemetry.Auto},
-		Tracing: service.TracingConfig{SampleRatio: 1},
+		Log:     telemetry.DefaultLog(),
+		Tracing: telemetry.TracingConfig{SampleRatio: 1},
 		// Short, because the event store is in this process: if it accepts nothing, something is wrong here.
 		StuckAfter: 30 * time.Second,
 		Config:     gateway.DefaultConfig(),

@@ -14,7 +14,7 @@ import (
 // check looks for damage in the service's database. With rotate it first seals everything again under the first
 // encryption key. MongoDB may be in use meanwhile; a SQLite file can be used by one process at a time only.
 func check(ctx context.Context, c Config, spec Spec, rotate bool, out io.Writer) error {
-	log := telemetry.NewLogger(out, c.Log.Level, c.Log.Format).With("service", spec.Name)
+	log := c.Log.Logger(out, spec.Name)
 	keys, err := secret.ParseKeyring(c.EncryptionKeys)
 	if err != nil {
 		return err

@@ -28,31 +28,25 @@ import (
 
 // Config holds the settings that every service's process has.
 type Config struct {
-	Listen         string         `mapstructure:"listen" doc:"Address of the API"`
-	PublicURL      string         `mapstructure:"public_url" doc:"The platform's address for its clients: iss of its tokens, and where links lead"`
-	AdminListen    string         `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: none"`
-	Log            LogConfig      `mapstructure:"log"`
-	Mongo          MongoConfig    `mapstructure:"mongo"`
-	DataDir        string         `mapstructure:"data_dir" doc:"Folder of the SQLite file that is used where mongo.uri is empty"`
-	Caches         Caches         `mapstructure:"caches"`
-	Answers        Answers        `mapstructure:"answers"`
-	NATS           NATSConfig     `mapstructure:"nats"`
-	Auth           AuthConfig     `mapstructure:"auth"`
-	EncryptionKeys secret.String  `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open"`
-	GatewaySecret  secret.String  `mapstructure:"gateway_secret" doc:"The same as the gateway's: proves that X-Forwarded-For comes from it"`
-	TrustedProxies []string       `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of other proxies whose X-Forwarded-For is believed"`
-	Outbound       OutboundConfig `mapstructure:"outbound"`
-	Tracing        TracingConfig  `mapstructure:"tracing"`
-	AuditTenant    string         `mapstructure:"audit_tenant" doc:"The tenant whose audit log has the denied writes of callers without a valid credential"`
-	StuckAfter     time.Duration  `mapstructure:"events_stuck_after" doc:"How long events may wait without NATS accepting any before /readyz answers 503; 0: without limit"`
-	DrainDelay     time.Duration  `mapstructure:"drain_delay" doc:"How long /readyz answers 503 before connections are closed, so that the gateway notices"`
-	DrainTimeout   time.Duration  `mapstructure:"drain_timeout" doc:"How long requests, and after them tasks and events, may take to end at SIGTERM"`
-}
-
-// LogConfig says what is logged, and how.
-type LogConfig struct {
-	Level  slog.Level       `mapstructure:"level" doc:"debug (every request), info, warn or error"`
-	Format telemetry.Format `mapstructure:"format" doc:"json, text (logfmt), or auto: lines for people on a terminal, JSON elsewhere"`
+	Listen         string                  `mapstructure:"listen" doc:"Address of the API"`
+	PublicURL      string                  `mapstructure:"public_url" doc:"The platform's address for its clients: iss of its tokens, and where links lead"`
+	AdminListen    string                  `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: none"`
+	Log            telemetry.LogConfig     `mapstructure:"log"`
+	Mongo          MongoConfig             `mapstructure:"mongo"`
+	DataDir        string                  `mapstructure:"data_dir" doc:"Folder of the SQLite file that is used where mongo.uri is empty"`
+	Caches         Caches                  `mapstructure:"caches"`
+	Answers        Answers                 `mapstructure:"answers"`
+	NATS           NATSConfig              `mapstructure:"nats"`
+	Auth           AuthConfig              `mapstructure:"auth"`
+	EncryptionKeys secret.String           `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open"`
+	GatewaySecret  secret.String           `mapstructure:"gateway_secret" doc:"The same as the gateway's: proves that X-Forwarded-For comes from it"`
+	TrustedProxies []string                `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of other proxies whose X-Forwarded-For is believed"`
+	Outbound       OutboundConfig          `mapstructure:"outbound"`
+	Tracing        telemetry.TracingConfig `mapstructure:"tracing"`
+	AuditTenant    string                  `mapstructure:"audit_tenant" doc:"The tenant whose audit log has the denied writes of callers without a valid credential"`
+	StuckAfter     time.Duration           `mapstructure:"events_stuck_after" doc:"How long events may wait without NATS accepting any before /readyz answers 503; 0: without limit"`
+	DrainDelay     time.Duration           `mapstructure:"drain_delay" doc:"How long /readyz answers 503 before connections are closed, so that the gateway notices"`
+	DrainTimeout   time.Duration           `mapstructure:"drain_timeout" doc:"How long requests, and after them tasks and events, may take to end at SIGTERM"`
 }
 
 // MongoConfig says where MongoDB is.
@@ -91,23 +85,17 @@ type OutboundConfig struct {
 	AllowPrivate bool `mapstructure:"allow_private" doc:"Allow requests to private and loopback addresses"`
 }
 
-// TracingConfig says where spans are sent.
-type TracingConfig struct {
-	Endpoint    string  `mapstructure:"endpoint" doc:"OTLP/HTTP collector; empty: no tracing"`
-	SampleRatio float64 `mapstructure:"sample_ratio" doc:"Share of the traces that are kept, 0 to 1"`
-}
-
 // DefaultConfig returns the default settings of a service's process. It listens on port, and serves its metrics on port
 // + 1000. Each service has a port of its own, so that all can run on one machine.
 func DefaultConfig(name string, port int) Config {
 	return Config{
 		Listen: fmt.Sprintf("127.0.0.1:%d", port), AdminListen: fmt.Sprintf("127.0.0.1:%d", port+1000),
 		PublicURL: "http://127.0.0.1:8080", DataDir: "data",
-		Log:    LogConfig{Level: slog.LevelInfo, Format: telemetry.Auto},
+		Log:    telemetry.DefaultLog(),
 		Mongo:  MongoConfig{Database: "idp_" + strings.ReplaceAll(name, "-", "_")},
 		Caches: Caches{MiB: 64}, Answers: Answers{MiB: 128},
 		NATS:    NATSConfig{URL: "nats://127.0.0.1:4222", Replicas: 1, MaxAge: 7 * 24 * time.Hour},
-		Tracing: TracingConfig{SampleRatio: 1}, AuditTenant: "default",
+		Tracing: telemetry.TracingConfig{SampleRatio: 1}, AuditTenant: "default",
 		// Long, because it takes all replicas out of service at the same time; until then writes continue without NATS.
 		StuckAfter: 5 * time.Minute,
 		// A stop takes DrainDelay and at most twice DrainTimeout: less than the 30 s that Kubernetes allows.

@@ -92,11 +92,9 @@ func TakeFlag(args []string, flag string) (others []string, given bool) {
 }
 
 func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) error {
-	log := telemetry.NewLogger(out, c.Log.Level, c.Log.Format).With("service", name)
+	log := c.Log.Logger(out, name)
 	registry := telemetry.NewRegistry()
-	tracer, flushTraces, err := telemetry.Tracing(ctx, telemetry.TracingConfig{
-		Endpoint: c.Tracing.Endpoint, SampleRatio: c.Tracing.SampleRatio, Service: name, Log: log,
-	})
+	tracer, flushTraces, err := telemetry.Tracing(ctx, c.Tracing, name, log)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,20 @@ func (f *Format) UnmarshalText(text []byte) error {
 	return errors.New("must be auto, json or text")
 }
 
+// LogConfig says what is logged, and how.
+type LogConfig struct {
+	Level  slog.Level `mapstructure:"level" doc:"debug (every request), info, warn or error"`
+	Format Format     `mapstructure:"format" doc:"json, text (logfmt), or auto: lines for people on a terminal, JSON elsewhere"`
+}
+
+// DefaultLog is how programs log unless they are told otherwise.
+func DefaultLog() LogConfig { return LogConfig{Level: slog.LevelInfo, Format: Auto} }
+
+// Logger returns the logger of a service that writes to w.
+func (c LogConfig) Logger(w io.Writer, service string) *slog.Logger {
+	return NewLogger(w, c.Level, c.Format).With("service", service)
+}
+
 // NewLogger returns a logger that writes to w. Lines that are logged with a context carry the request's id, tenant
 // and operation and the ids of its trace and span, as far as the context has them. Credentials in URLs are masked in
 // messages, texts and errors, because drivers repeat the URLs that they were given. In JSON, durations are seconds.

@@ -18,20 +18,21 @@ import (
 
 // TracingConfig says where spans are sent and how many.
 type TracingConfig struct {
-	Endpoint string // the URL of the OTLP/HTTP collector, such as http://collector:4318; empty: no tracing
-	// SampleRatio is the part of all traces that is sent, 0 to 1. The trace's id decides, so that all services decide
-	// alike; a client's sampled flag cannot have more traces sent.
-	SampleRatio float64
-	Service     string // service.name
-	Log         *slog.Logger
+	Endpoint string `mapstructure:"endpoint" doc:"OTLP/HTTP collector, such as http://collector:4318; empty: no tracing"`
+	// SampleRatio: the trace's id decides, so that all services decide alike; a client's sampled flag cannot have more
+	// traces sent.
+	SampleRatio float64 `mapstructure:"sample_ratio" doc:"Share of the traces that are kept, 0 to 1"`
 }
 
-// Tracing starts sending spans. Without an endpoint it returns a nil provider: then there is nothing to trace and
-// callers should wrap nothing. The provider also becomes OpenTelemetry's global one, so a process calls Tracing once.
-// The returned function sends the remaining spans and stops, at the latest when its context ends.
+// Tracing starts sending the spans of a service (service.name). Without an endpoint it returns a nil provider: then
+// there is nothing to trace and callers should wrap nothing. The provider also becomes OpenTelemetry's global one, so a
+// process calls Tracing once. The returned function sends the remaining spans and stops, at the latest when its context
+// ends.
 //
 // Before spans leave the process they lose the texts of errors and every attribute that is not on a short list.
-func Tracing(ctx context.Context, cfg TracingConfig) (trace.TracerProvider, func(context.Context) error, error) {
+func Tracing(ctx context.Context, cfg TracingConfig, service string, log *slog.Logger) (
+	trace.TracerProvider, func(context.Context) error, error,
+) {
 	if cfg.Endpoint == "" {
 		return nil, func(context.Context) error { return nil }, nil
 	}
@@ -46,20 +47,20 @@ func Tracing(ctx context.Context, cfg TracingConfig) (trace.TracerProvider, func
 	if err != nil {
 		return nil, nil, fmt.Errorf("tracing: %w", err)
 	}
-	provider := newProvider(cfg, &cleaner{exporter})
+	provider := newProvider(cfg.SampleRatio, service, &cleaner{exporter})
 	otel.SetTracerProvider(provider)
 	// Baggage is left out: it would carry any client's text through all services.
 	otel.SetTextMapPropagator(propagation.TraceContext{})
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { cfg.Log.Warn("tracing", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("tracing", "error", err) }))
 	return provider, provider.Shutdown, nil
 }
 
-func newProvider(cfg TracingConfig, exporter sdktrace.SpanExporter) *sdktrace.TracerProvider {
-	ratio := sdktrace.TraceIDRatioBased(cfg.SampleRatio)
+func newProvider(share float64, service string, exporter sdktrace.SpanExporter) *sdktrace.TracerProvider {
+	ratio := sdktrace.TraceIDRatioBased(share)
 	return sdktrace.NewTracerProvider(
 		// The queue is bounded. If it is full, spans are dropped; requests never wait for it.
 		sdktrace.WithBatcher(exporter),
 		sdktrace.WithSampler(sdktrace.ParentBased(ratio, sdktrace.WithRemoteParentSampled(ratio))),
-		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", cfg.Service))),
+		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", service))),
 	)
 }

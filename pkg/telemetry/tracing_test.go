@@ -39,9 +39,8 @@ func TestTracingSendsToTheCollector(t *testing.T) {
 	defer collector.Close()
 
 	var logged bytes.Buffer
-	provider, shutdown, err := Tracing(t.Context(), TracingConfig{
-		Endpoint: collector.URL, SampleRatio: 1, Service: "idp-test", Log: NewLogger(&logged, slog.LevelInfo, JSON),
-	})
+	provider, shutdown, err := Tracing(t.Context(), TracingConfig{Endpoint: collector.URL, SampleRatio: 1}, "idp-test",
+		NewLogger(&logged, slog.LevelInfo, JSON))
 	require.NoError(t, err)
 	_, span := provider.Tracer("x").Start(t.Context(), "get-user")
 	span.SetAttributes(attribute.String("http.route", "/v1/users/{id}"),
@@ -64,20 +63,20 @@ func TestTracingSendsToTheCollector(t *testing.T) {
 
 func TestTracingOffOrRefused(t *testing.T) {
 	t.Parallel()
-	provider, shutdown, err := Tracing(t.Context(), TracingConfig{SampleRatio: 1})
+	provider, shutdown, err := Tracing(t.Context(), TracingConfig{SampleRatio: 1}, "idp-test", nil)
 	require.NoError(t, err)
 	require.Nil(t, provider)
 	require.NoError(t, shutdown(t.Context()))
 	for _, endpoint := range []string{"collector:4318", "ftp://collector", "http://", "://", "http://a b"} {
-		_, _, err := Tracing(t.Context(), TracingConfig{Endpoint: endpoint})
+		_, _, err := Tracing(t.Context(), TracingConfig{Endpoint: endpoint}, "idp-test", nil)
 		require.Error(t, err, endpoint)
 	}
 }
 
-func record(t *testing.T, cfg TracingConfig, run func(trace.Tracer)) tracetest.SpanStubs {
+func record(t *testing.T, share float64, run func(trace.Tracer)) tracetest.SpanStubs {
 	t.Helper()
 	exporter := tracetest.NewInMemoryExporter()
-	provider := newProvider(cfg, &cleaner{exporter})
+	provider := newProvider(share, "idp-test", &cleaner{exporter})
 	run(provider.Tracer("x"))
 	require.NoError(t, provider.ForceFlush(t.Context()))
 	spans := exporter.GetSpans()
@@ -98,7 +97,7 @@ func TestOnlyHarmlessAttributesLeave(t *testing.T) {
 		attribute.String("idp.operation", "get-user"), attribute.Int("http.response.status_code", 200),
 		attribute.String("server.address", "x"),
 	}
-	spans := record(t, TracingConfig{SampleRatio: 1}, func(tracer trace.Tracer) {
+	spans := record(t, 1, func(tracer trace.Tracer) {
 		all := append(append([]attribute.KeyValue{}, dangerous...), kept...)
 		linked := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}})
 		_, span := tracer.Start(context.Background(), "op", trace.WithAttributes(all...),
@@ -132,7 +131,7 @@ func TestSampling(t *testing.T) {
 		{1, "", 2}, {0, "", 0}, {1, high, 2}, {0, high, 0}, {0, low, 0}, {.5, low, 2}, {.5, high, 0},
 		{1, high[:53] + "00", 0}, // the sender's flag says not to sample
 	} {
-		spans := record(t, TracingConfig{SampleRatio: tt.ratio}, func(tracer trace.Tracer) {
+		spans := record(t, tt.ratio, func(tracer trace.Tracer) {
 			ctx := propagation.TraceContext{}.Extract(context.Background(),
 				propagation.MapCarrier{"traceparent": tt.parent})
 			ctx, outer := tracer.Start(ctx, "outer")

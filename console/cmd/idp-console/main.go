@@ -59,7 +59,7 @@ func start(ctx context.Context, args, environ []string, out, logs io.Writer) err
 
 // run serves until ctx ends and the running requests are answered.
 func run(ctx context.Context, s settings, logs io.Writer) error {
-	log := telemetry.NewLogger(logs, s.Log.Level, s.Log.Format).With("service", "console")
+	log := s.Log.Logger(logs, "console")
 	handler, err := s.console(log)
 	if err != nil {
 		return err

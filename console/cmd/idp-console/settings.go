@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"log/slog"
 	"net/url"
 	"time"
 
@@ -13,14 +12,14 @@ import (
 )
 
 type settings struct {
-	Listen         string        `mapstructure:"listen" doc:"Address of the console"`
-	AdminListen    string        `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: none"`
-	Gateway        string        `mapstructure:"gateway" doc:"The gateway's base URL, where calls go: http://gateway:8080"`
-	GatewaySecret  secret.String `mapstructure:"gateway_secret" doc:"The same as the gateway's: proves to it whose the client's address is"`
-	TrustedProxies []string      `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of load balancers whose X-Forwarded-* headers are trusted, where the console has a host of its own"`
-	DrainTimeout   time.Duration `mapstructure:"drain_timeout" doc:"At stop: how long running requests may take"`
-	Outbound       outSettings   `mapstructure:"outbound"`
-	Log            logSettings   `mapstructure:"log"`
+	Listen         string              `mapstructure:"listen" doc:"Address of the console"`
+	AdminListen    string              `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: none"`
+	Gateway        string              `mapstructure:"gateway" doc:"The gateway's base URL, where calls go: http://gateway:8080"`
+	GatewaySecret  secret.String       `mapstructure:"gateway_secret" doc:"The same as the gateway's: proves to it whose the client's address is"`
+	TrustedProxies []string            `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of load balancers whose X-Forwarded-* headers are trusted, where the console has a host of its own"`
+	DrainTimeout   time.Duration       `mapstructure:"drain_timeout" doc:"At stop: how long running requests may take"`
+	Outbound       outSettings         `mapstructure:"outbound"`
+	Log            telemetry.LogConfig `mapstructure:"log"`
 	console.Config `mapstructure:",squash"`
 }
 
@@ -28,15 +27,10 @@ type outSettings struct {
 	AllowPrivate bool `mapstructure:"allow_private" doc:"Allow requests to private and loopback addresses: where the issuer is there"`
 }
 
-type logSettings struct {
-	Level  slog.Level       `mapstructure:"level" doc:"debug, info, warn or error"`
-	Format telemetry.Format `mapstructure:"format" doc:"json, text (logfmt), or auto: lines for people on a terminal, JSON elsewhere"`
-}
-
 func defaults() settings {
 	return settings{
 		Listen: "127.0.0.1:8090", AdminListen: "127.0.0.1:9090", Gateway: "http://127.0.0.1:8080",
-		DrainTimeout: 20 * time.Second, Log: logSettings{Level: slog.LevelInfo, Format: telemetry.Auto},
+		DrainTimeout: 20 * time.Second, Log: telemetry.DefaultLog(),
 		Config: console.DefaultConfig(),
 	}
 }

@@ -16,11 +16,9 @@ const flushTimeout = 5 * time.Second
 
 // run serves until ctx ends and the running requests are answered.
 func run(ctx context.Context, s settings, logs io.Writer) (err error) {
-	log := telemetry.NewLogger(logs, s.Log.Level, s.Log.Format).With("service", "gateway")
+	log := s.Log.Logger(logs, "gateway")
 	registry := telemetry.NewRegistry()
-	tracer, flushTraces, err := telemetry.Tracing(ctx, telemetry.TracingConfig{
-		Endpoint: s.Tracing.Endpoint, SampleRatio: s.Tracing.SampleRatio, Service: "gateway", Log: log,
-	})
+	tracer, flushTraces, err := telemetry.Tracing(ctx, s.Tracing, "gateway", log)
 	if err != nil {
 		return err
 	}
