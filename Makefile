@@ -64,9 +64,12 @@ $(CURDIR)/$(TOOL) --format pkgname --format-hide-empty-pkg --hide-summary skippe
 	--jsonfile=$(CURDIR)/bin/test/$(1).json --packages="$(2)" -- -vet=off -timeout 20m $(3)
 endef
 
+# Tests of processes wait more than they work: twice as many packages as processors run at a time.
+AT_ONCE := -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+
 test: web $(TOOL) ## Run all tests but those of make verify; what fails runs again, and what passes then is told as FLAKY
 	@rm -rf bin/test && mkdir -p bin/test
-	@failed=0; $(call run-tests,test,$(PACKAGES)) || failed=1; \
+	@failed=0; $(call run-tests,test,$(PACKAGES),$(AT_ONCE)) || failed=1; \
 	for module in $(filter-out deploy/k8s,$(APART)); do (cd $$module && export GOWORK=off && \
 		$(call run-tests,$$(echo $$module | tr / -),./...,-parallel 8)) || failed=1; done; \
 	bin/tools/testreport bin/test/*.json || failed=1; exit $$failed
