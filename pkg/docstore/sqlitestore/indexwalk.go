@@ -7,8 +7,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// plan is a walk along an index that returns rows in the order of the query, with the conditions left to test on each
-// row.
+// indexWalk is a walk along an index that returns rows in the order of the query, with the conditions left to test on
+// each row.
 //
 // SQLite's own planner does not choose the index: without statistics it takes "status = 1" for selective, and with
 // statistics its choice changes as they age. INDEXED BY and NOT INDEXED fix the index, so that tests can check it.
@@ -26,7 +26,7 @@ type indexWalk struct {
 	low, high *docstore.Value // bounds of the key
 }
 
-// walk plans to go along an index in order.
+// planWalk plans to go along an index in order.
 func planWalk(t *table, tenant string, filter *node, order *ordering) *indexWalk {
 	p := &indexWalk{table: t, tenant: tenant, index: t.id.index, key: &t.id}
 	if len(order.keys) > 0 {

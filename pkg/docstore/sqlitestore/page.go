@@ -172,7 +172,7 @@ func (q *queries) merged(ctx context.Context, a *plannedQuery, p *indexWalk, lim
 	return rids, err
 }
 
-// errTooMany means that a way to find a page costs too much. It never leaves this package.
+// errTooMany means that a way to find a page tests too many rows: another one is tried, so no caller sees it.
 var errTooMany = errors.New("sqlitestore: too many rows tested")
 
 // pager collects the rows of a page from the rows that it is given.
@@ -236,8 +236,8 @@ func (q *queries) ofGroup(ctx context.Context, a *plannedQuery) (result, error) 
 	return result{page.rids, docstore.Total{N: total}}, err
 }
 
-// walk goes along the index and takes the rows of a page that are in a set. It returns errTooMany if it
-// would have to read more than budget rows.
+// walk goes along the index and takes the rows of a page that are in a set. It returns errTooMany if it would have to
+// read more than budget rows.
 func (q *queries) walk(
 	ctx context.Context, p *indexWalk, a *plannedQuery, selected *set, budget int64,
 ) ([]int64, error) {

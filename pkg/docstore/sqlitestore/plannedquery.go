@@ -23,7 +23,7 @@ type plannedQuery struct {
 	simple       bool     // see simplified
 }
 
-// planQuery reads nothing from the file.
+// planQuery makes all that follows from a query alone. It reads nothing from the file.
 func (e *Engine) planQuery(def *docstore.Def, tenant string, find docstore.Find) (*plannedQuery, error) {
 	t, err := e.table(def)
 	if err != nil {
