@@ -175,7 +175,7 @@ func (s *settings) deps(keys *secret.Keyring, address string, log *slog.Logger) 
 		Keys:      keys, Outbound: s.Outbound.Client(), Dialer: s.Outbound.Dialer(), Pictures: picture.NewRoom(),
 		Clock: clock.System, StuckAfter: s.StuckAfter,
 		PublicURL: cmp.Or(s.PublicURL, address), EarlierURLs: s.Auth.Issuer,
-		AuditTenant: s.Tenant,
+		AuditTenant: s.Tenant, Alone: true,
 	}
 	// The applications service makes the verifier trust the platform itself, for all services.
 	d.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(d.Outbound, log)

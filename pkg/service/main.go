@@ -157,7 +157,7 @@ func (c Config) deps(log *slog.Logger, registry *prometheus.Registry) (Deps, err
 		Log: log, Metrics: registry,
 		Requests: telemetry.NewHTTPMetrics(registry), Answers: c.Answers.Budget(registry), Keys: keys,
 		StuckAfter: c.StuckAfter, PublicURL: c.PublicURL, EarlierURLs: c.Auth.Issuer,
-		AskForEnded: c.Auth.asksForEnded(), AuditTenant: c.AuditTenant,
+		AskForEnded: c.Auth.asksForEnded(), AuditTenant: c.AuditTenant, Alone: c.Mongo.URI.IsZero(),
 	}
 	deps.Forwarded.Gateway = forwarded.NewKey(c.GatewaySecret)
 	if deps.Forwarded.Proxies, err = forwarded.ParseProxies(c.TrustedProxies); err != nil {

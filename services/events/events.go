@@ -101,7 +101,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 		return service.App{}, err
 	}
 	events := feed.New(d.Bus.JetStream(), d.Log)
-	group := share.New(d.Store, d.Log)
+	group := share.New(d.Store, d.Log, d.Alone)
 	sender := delivery.NewSender(d.Outbound, d.Bus, d.Clock)
 	subs := subscription.New(d.Store, events, delivery.Rows{})
 	engine := delivery.New(delivery.Config{

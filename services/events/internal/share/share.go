@@ -50,6 +50,7 @@ type Group struct {
 
 	store *docstore.Store
 	log   *slog.Logger
+	alone bool // no other process has the store
 
 	mu      sync.Mutex
 	seen    map[string]sighting
@@ -64,9 +65,10 @@ type sighting struct {
 	at    time.Time
 }
 
-// New makes a group with this replica. Run makes it a member.
-func New(store *docstore.Store, log *slog.Logger) *Group {
-	return &Group{ID: request.NewID(), store: store, log: log, seen: map[string]sighting{},
+// New makes a group with this replica. Run makes it a member. With alone no other process can have the store: members
+// that Run finds are dead, so this replica takes their work at once.
+func New(store *docstore.Store, log *slog.Logger, alone bool) *Group {
+	return &Group{ID: request.NewID(), store: store, log: log, alone: alone, seen: map[string]sighting{},
 		changed: make(chan struct{})}
 }
 
@@ -75,6 +77,9 @@ func (g *Group) Run(ctx context.Context) error {
 	ctx = request.System(ctx, request.Platform)
 	beat := time.NewTicker(Beat)
 	defer beat.Stop()
+	if err := g.clear(ctx); err != nil {
+		return err
+	}
 	for {
 		if err := g.beat(ctx); err != nil {
 			return err
@@ -85,6 +90,16 @@ func (g *Group) Run(ctx context.Context) error {
 			return g.leave(context.WithoutCancel(ctx))
 		}
 	}
+}
+
+// clear deletes the members that were there before this replica, if they can only be dead.
+func (g *Group) clear(ctx context.Context) error {
+	if !g.alone {
+		return nil
+	}
+	return docstore.Do(ctx, g.store, func(tx *docstore.Tx) error {
+		return members.DeleteWhere(ctx, tx, docstore.Filter{}, nil)
+	})
 }
 
 func (g *Group) beat(ctx context.Context) error {

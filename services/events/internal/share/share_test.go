@@ -14,7 +14,7 @@ func TestChangedTellsOfEachChange(t *testing.T) {
 	t.Parallel()
 	ctx := request.System(t.Context(), request.Platform)
 	store, log := testkit.Store(t, testkit.NewClock(), Collections()...), testkit.Log(t)
-	g, another := New(store, log), New(store, log)
+	g, another := New(store, log, false), New(store, log, false)
 	closed := func(c <-chan struct{}) bool {
 		select {
 		case <-c:
@@ -33,4 +33,21 @@ func TestChangedTellsOfEachChange(t *testing.T) {
 	second, changed := g.Changed()
 	require.NotEqual(t, first, second)
 	require.False(t, closed(changed))
+}
+
+// After a crash, the next process takes all work at once if it alone can have the store. Otherwise the member that it
+// finds may be alive.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	for _, alone := range []bool{true, false} {
+		ctx := request.System(t.Context(), request.Platform)
+		store, log := testkit.Store(t, testkit.NewClock(), Collections()...), testkit.Log(t)
+		killed := New(store, log, alone)
+		require.NoError(t, killed.beat(ctx))
+		next := New(store, log, alone)
+		require.NoError(t, next.clear(ctx))
+		require.NoError(t, next.beat(ctx))
+		require.Equal(t, !alone, next.Lives(killed.ID))
+		require.Equal(t, alone, next.MayTake(killed.ID))
+	}
 }
