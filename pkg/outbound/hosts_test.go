@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // A host answers one tenant's requests slowly. Another tenant's request to it does not wait.
@@ -42,7 +43,7 @@ func TestASlowHostDelaysItsTenantOnly(t *testing.T) {
 	for range 2 * perTenant {
 		go func() { results <- ask(t.Context(), "slow", "/slow") }()
 	}
-	require.Eventually(t, func() bool { return asked.Load() == perTenant }, time.Minute, time.Millisecond)
+	wait.Until(t, func() bool { return asked.Load() == perTenant })
 	require.NoError(t, ask(t.Context(), "quick", "/"))
 	require.EqualValues(t, perTenant+1, asked.Load())
 

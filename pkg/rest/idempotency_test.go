@@ -24,6 +24,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 func replayed(a *testkit.Answer) bool { return a.Header.Get("Idempotent-Replayed") == "true" }
@@ -202,7 +203,7 @@ func TestALeaseIsRenewed(t *testing.T) {
 		w.Clock.Advance(7 * time.Second)
 		before := engine.writes.Load()
 		renewed := func() bool { return engine.writes.Load() > before }
-		require.Eventually(t, renewed, time.Minute, time.Millisecond)
+		wait.Until(t, renewed)
 		c.Post("/v1/things", one).Problem(http.StatusConflict, "request_in_progress")
 	}
 	resume()

@@ -192,11 +192,12 @@ func TestEventsWaitInTheStream(t *testing.T) {
 	entries(t, globex, other, 1)
 	require.Less(t, len(testkit.Stored(t, s, "acme", "function_runs")), events-50, "the others wait in the stream")
 	close(goOn)
-	require.Eventually(t, func() bool {
+	wait.Reach(t, events, func() int {
 		mu.Lock()
 		defer mu.Unlock()
-		return len(got) == events && len(testkit.Stored(t, s, "acme", "function_runs")) == 0
-	}, 2*time.Minute, 10*time.Millisecond)
+		return len(got)
+	})
+	wait.Until(t, func() bool { return len(testkit.Stored(t, s, "acme", "function_runs")) == 0 })
 	for id, times := range got {
 		require.Equal(t, 1, times, id)
 	}

@@ -71,9 +71,7 @@ func TestEventsAtThePlacesOfLostOnes(t *testing.T) {
 	}
 	awaitRecord(t, c, one(made), delivered(4))
 	audited := func(n float64) {
-		require.Eventually(t, func() bool {
-			return c.Get(auditPath + "?entity=component").Object()["total"] == n
-		}, patient, 5e6)
+		wait.Until(t, func() bool { return c.Get(auditPath + "?entity=component").Object()["total"] == n })
 	}
 	audited(4)
 
@@ -81,7 +79,7 @@ func TestEventsAtThePlacesOfLostOnes(t *testing.T) {
 	for _, record := range []string{"5", "6"} {
 		tell(t, s, "acme", record, 1, "created")
 	}
-	require.Eventually(t, func() bool { return len(distinct(hooked.all())) == 6 }, patient, 5e6)
+	wait.Until(t, func() bool { return len(distinct(hooked.all())) == 6 })
 	audited(6)
 }
 

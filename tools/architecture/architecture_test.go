@@ -152,6 +152,17 @@ func TestImports(t *testing.T) {
 	})
 }
 
+// TestWaits: tests wait with pkg/testkit/wait, which is patient and asks in the test's goroutine. Those that do not
+// import pkg do without.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	eachSource(t, func(file string, text []byte) {
+		if !strings.HasPrefix(file, "cli/") && !strings.HasPrefix(file, "console/browsertest/") {
+			assert.False(t, bytes.Contains(text, []byte("."+"Eventually(")), file)
+		}
+	})
+}
+
 // TestSizes: a function has at most 60 lines and a file 400, tests and generated files aside, so that each can be read
 // at once.
 func TestSizes(t *testing.T) {

@@ -122,7 +122,7 @@ func TestPeopleStory(t *testing.T) {
 	for _, command := range []string{"audit user li.wei", "audit list --entity user --since 1h"} {
 		require.Eventually(t, func() bool { // the log is written after the answer
 			return strings.Contains(p.done(strings.Fields(command)...).out, "email: li@acme.test")
-		}, time.Minute, 50*time.Millisecond, command)
+		}, 5*time.Minute, 50*time.Millisecond, command)
 	}
 	p.play([]step{
 		{command: "audit list --actor li.wei"}, {command: "audit denied"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // TestAnOutageHasOneWait: when the server has been away for Options.Select, here an hour, nothing waits for it again. A
@@ -33,7 +34,7 @@ func TestAnOutageHasOneWait(t *testing.T) {
 		_, err := e.Get(ctx, def, "t1", []string{"a"})
 		underWay <- err
 	}()
-	require.Eventually(t, func() bool { _, away := e.outage.away(); return away }, time.Minute, time.Millisecond)
+	wait.Until(t, func() bool { _, away := e.outage.away(); return away })
 	cancel() // it would wait for an hour
 	require.ErrorIs(t, <-underWay, context.Canceled)
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -17,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // event is the event at a place, whose id is the place.
@@ -205,11 +205,11 @@ func TestArrivals(t *testing.T) {
 			})
 		}()
 	}
-	require.Eventually(t, func() bool {
+	wait.Until(t, func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return a.lanes["f"].waiting != nil && len(a.lanes["f"].waiting.events) == 4
-	}, time.Minute, time.Millisecond)
+	})
 	close(goOn)
 	for range 5 {
 		require.NoError(t, <-results)

@@ -18,6 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 type runnerFunc func(context.Context, Call) (Outcome, error)
@@ -270,7 +271,7 @@ func TestSlowWebhooksHoldNoSlots(t *testing.T) {
 	}
 	worked := make(chan error)
 	go func() { _, err := s.Work(ctx); worked <- err }()
-	require.Eventually(t, func() bool { return s.calls.Count() > slots.Most }, time.Minute, time.Millisecond)
+	wait.Until(t, func() bool { return s.calls.Count() > slots.Most })
 	newRun(t, request.System(ctx, "quick"), s, "j")
 	select {
 	case <-quick:
