@@ -17,6 +17,7 @@ import (
 	"github.com/idplatform/idplatform/services/automation/internal/kv"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 	"github.com/idplatform/idplatform/services/automation/internal/target"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Config holds the service's own settings.
@@ -63,6 +64,10 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	})
 	functions := function.New(function.Deps{
 		Store: d.Store, Pool: pool, Stream: d.Bus, Log: d.Log, Jobs: job.CountFor,
+		UnknownTypes: func(ctx context.Context, types []string) ([]string, error) {
+			unknown, err := questions.UnknownEventTypes.Ask(ctx, d.Bus, questions.EventTypes{Types: types})
+			return unknown.Types, err
+		},
 	})
 	jobs := job.New(job.Deps{
 		Store: d.Store, Keys: d.Keys, Functions: functions, Log: d.Log, Metrics: d.Metrics, PublicURL: d.PublicURL,

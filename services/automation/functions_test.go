@@ -1,6 +1,7 @@
 package automation_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 const functionsPath = "/v1/functions"
@@ -453,4 +455,29 @@ func TestJobsOfFunctionsNeedTheirScope(t *testing.T) {
 		"payload": object{"b": 2, "a": 1}})).OK(nil)
 	both.Patch(mine, object{"target": object{"payload": object{"a": 2}}}).OK(nil)
 	c.Do(http.MethodPut, mine, draft("mine", elsewhere)).OK(nil)
+}
+
+// A trigger for events that nobody publishes is refused, but what a function has keeps, and without the events service
+// all are accepted.
+func TestUnknownEventTypes(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := functionsOf(s, "acme")
+	waits := func(code string, types ...any) object {
+		return javascript("function main() {}", object{"code": code, "triggers": []any{object{"event_types": types}}})
+	}
+	unchecked := c.Post(functionsPath, waits("early", "user.crated")).Object()
+	require.NoError(t, questions.UnknownEventTypes.Answer(s.Deps.Bus,
+		func(_ context.Context, q questions.EventTypes) (questions.EventTypes, error) {
+			return questions.EventTypes{Types: slices.DeleteFunc(q.Types, func(event string) bool {
+				return event == "user.*"
+			})}, nil
+		}))
+	c.Post(functionsPath, waits("late", "user.*", "user.crated")).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.triggers[0].event_types[1]")
+	c.Post(functionsPath, waits("late", "user.*")).OK(nil)
+	path := functionsPath + "/" + unchecked["id"].(string)
+	c.Patch(path, object{"triggers": []any{object{"event_types": []any{"user.crated", "user.*"}}}}).OK(nil)
+	c.Patch(path, object{"triggers": []any{object{"event_types": []any{"users.*"}}}}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.triggers[0].event_types[0]")
 }

@@ -2,13 +2,17 @@ module github.com/idplatform/idplatform/services/automation
 
 go 1.26.0
 
-replace github.com/idplatform/idplatform/pkg => ../../pkg
+replace (
+	github.com/idplatform/idplatform/pkg => ../../pkg
+	github.com/idplatform/idplatform/services/questions => ../questions
+)
 
 require (
 	github.com/dop251/goja v0.0.0-20260917113740-793a2a65c13b
 	github.com/elastic/go-seccomp-bpf v1.6.0
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/idplatform/idplatform/pkg v0.0.0
+	github.com/idplatform/idplatform/services/questions v0.0.0
 	github.com/landlock-lsm/go-landlock v0.11.0
 	github.com/maypok86/otter/v2 v2.4.0
 	github.com/nats-io/nats.go v1.55.0

@@ -178,6 +178,13 @@ func answer(b *bus.Bus, subs *subscription.Subscriptions, c CalloutConfig) error
 			is, err := subs.IsPassword(ctx, q.ID, q.Password)
 			return questions.Admission{Admitted: is}, err
 		})
+	if err != nil {
+		return err
+	}
+	err = questions.UnknownEventTypes.Answer(b,
+		func(_ context.Context, q questions.EventTypes) (questions.EventTypes, error) {
+			return questions.EventTypes{Types: slices.DeleteFunc(q.Types, feed.Exists)}, nil
+		})
 	if err != nil || c.Seed.IsZero() {
 		return err
 	}

@@ -16,9 +16,11 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/schema"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 func TestFeed(t *testing.T) {
@@ -198,4 +200,14 @@ func TestEventTypes(t *testing.T) {
 		"connection.created", "event_subscription.created", "access.denied"} {
 		require.True(t, names[name], name)
 	}
+}
+
+// Other services ask which types of events there are.
+func TestUnknownEventTypes(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	answer, err := questions.UnknownEventTypes.Ask(request.System(t.Context(), "acme"), s.Deps.Bus,
+		questions.EventTypes{Types: []string{"user.created", "user.crated", "user.*", "usr.*", "*.deleted", "*"}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"user.crated", "usr.*"}, answer.Types)
 }

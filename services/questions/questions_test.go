@@ -89,6 +89,8 @@ func TestGoldenQuestions(t *testing.T) {
 	add(of(questions.ApplicationsOfConnection, questions.ConnectionID{ID: "1048577"}, questions.Count{Count: 3}))
 	add(of(questions.IsSubscriber, questions.Subscriber{ID: "1048577", Password: "whsec_bm90IGEgc2VjcmV0"},
 		questions.Admission{Admitted: true}))
+	add(of(questions.UnknownEventTypes, questions.EventTypes{Types: []string{"user.*", "user.crated"}},
+		questions.EventTypes{Types: []string{"user.crated"}}))
 	addSignIn(add, raw)
 	addProvisioning(add, raw)
 	for name, run := range cases {

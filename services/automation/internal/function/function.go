@@ -193,7 +193,7 @@ func (p *Profile) check(faults *apperr.Faults, before *Profile) {
 	}
 	faults.Check(len(p.Triggers) <= maxTriggers, "triggers", "must have at most %d triggers", maxTriggers)
 	for i, trigger := range p.Triggers {
-		at := apperr.Item("triggers", i) + ".event_types"
+		at := typesOf(i)
 		faults.Check(len(trigger.EventTypes) >= 1 && len(trigger.EventTypes) <= maxEventTypes, at,
 			"must have 1…%d event types", maxEventTypes)
 		for j, event := range trigger.EventTypes {

@@ -25,6 +25,10 @@ type Deps struct {
 
 	// Jobs counts the jobs of the context's tenant whose target is a function.
 	Jobs func(ctx context.Context, tx *docstore.Tx, functionID string) (int64, error)
+
+	// UnknownTypes returns those of some types and patterns of events that no event can have. Without an answer, the
+	// error is apperr.Unavailable.
+	UnknownTypes func(ctx context.Context, types []string) ([]string, error)
 }
 
 // Functions are the use cases.
@@ -111,6 +115,9 @@ func (s *Functions) checked(ctx context.Context, d *Draft, before *Function) (co
 		old = &before.Profile
 	}
 	d.check(&faults, old)
+	if err := s.checkTypes(ctx, &faults, &d.Profile, old); err != nil {
+		return nil, err
+	}
 	content = d.content(&faults)
 	switch changed := old != nil && (old.Runtime != d.Runtime || old.Entry != d.Entry); {
 	case content != nil:

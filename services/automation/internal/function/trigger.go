@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -135,4 +136,39 @@ func insertRun(ctx context.Context, tx *docstore.Tx, function string, e *bus.Eve
 	}
 	_, err := runs.Insert(ctx, tx, &run)
 	return err
+}
+
+// typesOf is where the event types of a trigger are.
+func typesOf(trigger int) string { return apperr.Item("triggers", trigger) + ".event_types" }
+
+// checkTypes reports types of events that no event has, since a function would wait for them for ever. Those that
+// the function has are not asked about, and if nobody answers, none is.
+func (s *Functions) checkTypes(ctx context.Context, faults *apperr.Faults, p, before *Profile) error {
+	var had, added []string
+	if before != nil {
+		for _, trigger := range before.Triggers {
+			had = append(had, trigger.EventTypes...)
+		}
+	}
+	for _, trigger := range p.Triggers {
+		for _, event := range trigger.EventTypes {
+			if eventForm.MatchString(event) && !slices.Contains(had, event) {
+				added = append(added, event)
+			}
+		}
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	unknown, err := s.UnknownTypes(ctx, added)
+	if err != nil && apperr.KindOf(err) != apperr.Unavailable {
+		return err
+	}
+	for i, trigger := range p.Triggers {
+		for j, event := range trigger.EventTypes {
+			faults.Check(!slices.Contains(unknown, event), fmt.Sprintf("%s[%d]", typesOf(i), j),
+				"selects no type of events that the platform has; GET /v1/event-types lists them")
+		}
+	}
+	return nil
 }
