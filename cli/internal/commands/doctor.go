@@ -29,7 +29,7 @@ const (
 	stateWarning = "warning"
 	stateFault   = "fault"
 
-	lookLimit  = 10 * time.Second
+	lookLimit  = 30 * time.Second    // the document of all operations takes a busy machine 10 s
 	tlsWarning = 14 * 24 * time.Hour // before a certificate ends
 	skewLimit  = 30 * time.Second    // of clocks: signed assertions and tokens are refused beyond a minute
 )
