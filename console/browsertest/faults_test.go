@@ -88,6 +88,20 @@ func TestSlow(t *testing.T) {
 	mend()
 	close(hold)
 	b.see("1 record")
+
+	for path, screen := range map[string]string{
+		"/v1/idp/providers": "connections?create=choose", "/v1/application-templates": "apps?create=gallery",
+	} {
+		hold = make(chan struct{})
+		mend = b.proxy.fail(fault{call: "GET " + path, hold: hold})
+		b.load("/console/default/" + screen)
+		b.waitFor("document.querySelector('dialog .skeleton')")
+		mend()
+		close(hold)
+		b.waitFor("document.querySelector('dialog .gallery')")
+		b.rest()
+		require.LessOrEqual(t, eval[float64](b, "shifts.reduce((sum, s) => sum + s.value, 0)"), maxShift, screen)
+	}
 	b.clean()
 }
 

@@ -35,7 +35,7 @@ export function Create({template}: {template: string}) {
   }
   if (template === 'gallery' || (template !== own && !value)) {
     return (
-      <Dialog wide title={t('galleryTitle')} onClose={close}>
+      <Dialog wide class="tall" title={t('galleryTitle')} onClose={close}>
         {error ? (
           <Failed error={error} again={again} />
         ) : (

@@ -115,7 +115,7 @@ function Create({code}: {code: string}) {
   const provider = value?.find((p) => p.provider_code === code);
   if (provider) return <Form key={code} provider={provider} close={close} />;
   return (
-    <Dialog wide title={t('chooseTitle')} onClose={close}>
+    <Dialog wide class="tall" title={t('chooseTitle')} onClose={close}>
       {error ? (
         <Failed error={error} again={again} />
       ) : (
