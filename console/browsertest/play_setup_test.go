@@ -3,6 +3,9 @@ package browsertest
 import (
 	"fmt"
 	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 func TestConnections(t *testing.T) {
@@ -36,6 +39,35 @@ func TestConnections(t *testing.T) {
 		b.clickIn("dialog", "Delete")
 		b.see("LDAP was deleted")
 	})
+}
+
+// TestUnnamedConnection: a connection without a name is called like its provider wherever it is shown.
+func TestUnnamedConnection(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "unnamed")
+	type body = map[string]any
+	app := b.call(t, b.tenant, "POST", "/v1/applications", body{"name": "Books", "category": "4"})["id"].(string)
+	made := b.call(t, b.tenant, "POST", "/v1/idp/connections", body{"provider_code": "ldap", "status": "0",
+		"config_fields": body{"Url": "ldap://127.0.0.1:1", "BaseDn": "dc=acme"}})
+	b.open("apps?tab=sources&open=" + app)
+	b.waitFor("[...document.querySelectorAll('.panel option')].some((o) => o.text === 'LDAP (ldap)')")
+	b.call(t, b.tenant, "POST", "/v1/applications/"+app+"/idp", body{"config_id": made["id"]})
+	for _, status := range []int{200, 403} { // also for who may not read connections
+		if status != 200 {
+			b.proxy.fail(fault{call: "GET /v1/idp/connections", status: status, times: 1})
+		}
+		b.open("apps?tab=sources&open=" + app)
+		b.waitFor("document.querySelector('.panel .card .clip')?.textContent === 'LDAP'")
+		b.rest()
+		b.waitFor("document.querySelector('.panel .card .clip')?.textContent === 'LDAP'")
+	}
+	b.open("connections")
+	b.see("LDAP")
+	b.press("k", chromedp.KeyModifiers(kb.ModifierCtrl))
+	b.waitFor("document.activeElement.matches('.palette input')")
+	b.press("ldap")
+	b.waitFor("[...document.querySelectorAll('.palette [role=option]')].some((o) => o.innerText.startsWith('LDAP'))")
+	b.clean()
 }
 
 func TestSettings(t *testing.T) {

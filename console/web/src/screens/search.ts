@@ -17,6 +17,7 @@ import {
 } from '@idplatform/sdk';
 import {call} from '../lib/api';
 import {href} from '../lib/router';
+import {connectionName} from '../ui/providers';
 
 export interface Hit {
   title: string;
@@ -120,7 +121,7 @@ const connections: Search = async (words, signal) => {
     ...found
       .slice(0, few)
       .map((c) => ({
-        title: c.display_name || c.name,
+        title: connectionName(c),
         about: c.provider_code,
         href: href('connections', [], {q: words, open: c.id}),
       })),

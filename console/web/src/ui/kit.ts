@@ -12,6 +12,7 @@ import './list';
 import './live';
 import './live-table';
 import './origin';
+import './providers';
 import './record';
 import './schemaform';
 import './secret';

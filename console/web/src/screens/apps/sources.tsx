@@ -4,6 +4,7 @@ import {attachSource, detachSource, listConnections, type Application, type Conn
 import {call} from '../../lib/api';
 import {changed, useLoad} from '../../lib/load';
 import {Avatar, Blank, Button, Failed, Late, Status} from '../../ui/basics';
+import {connectionName, providerName} from '../../ui/providers';
 import {Field} from '../../ui/record';
 import {carryOut} from '../../ui/undo';
 import {logo} from './index';
@@ -24,8 +25,12 @@ export function SourcesTab({app, again}: {app: Application; again: () => void}) 
   };
   const attach = (id: string) => call(attachSource({path: {id: app.id}, body: {config_id: id}}));
   const detach = (id: string) => call(detachSource({path: {app_id: app.id, config_id: id}}));
-  const nameOf = (id: string) =>
-    value?.find((c) => c.id === id)?.display_name || value?.find((c) => c.id === id)?.name || id;
+  // A connection that cannot be read is called like its provider.
+  const nameOf = (id: string) => {
+    const c = value?.find((x) => x.id === id),
+      source = app.idps.find((s) => s.config_id === id);
+    return c ? connectionName(c) : source ? providerName(source) : id;
+  };
   const add = async (id: string) => {
     const said = t('attached', {name: nameOf(id)});
     if (await carryOut({send: () => attach(id), back: () => detach(id), said, after: done})) chosen.value = '';
@@ -87,7 +92,7 @@ export function SourcesTab({app, again}: {app: Application; again: () => void}) 
                   <option value="">—</option>
                   {free.map((c) => (
                     <option key={c.id} value={c.id}>
-                      {c.display_name || c.name} ({c.provider_code})
+                      {connectionName(c)} ({c.provider_code})
                     </option>
                   ))}
                 </select>

@@ -12,11 +12,12 @@ import {Avatar, Button, Failed, Late} from '../../ui/basics';
 import {Dialog, toast} from '../../ui/dialog';
 import {List, type Query, modifiedColumn, statusFilter} from '../../ui/list';
 import {FormDialog, faultOf, TextField} from '../../ui/record';
+import {connectionName as nameOf, providerName} from '../../ui/providers';
 import {SchemaForm, defaults, missing, type Schema} from '../../ui/schemaform';
 import {Frame} from './frame';
 import {Methods} from './methods';
 import {ConnectionPanel} from './panel';
-import {State, nameOf, picture, providerName, scope} from './shared';
+import {State, picture, scope} from './shared';
 import {Templates} from './templates';
 import {t} from './text';
 

@@ -20,11 +20,12 @@ import {may} from '../../lib/session';
 import {Avatar, Button, Failed, Id, Status} from '../../ui/basics';
 import {Actor} from '../../ui/origin';
 import {Facts, FormFields, PanelLoad, RecordMenu, RecordPanel, useDraft} from '../../ui/record';
+import {connectionName as nameOf, providerName} from '../../ui/providers';
 import {SchemaForm, type Schema} from '../../ui/schemaform';
 import {carryOut} from '../../ui/undo';
 import {partHref} from './frame';
 import {allMethods} from './methods';
-import {State, nameOf, picture, providerName, scope} from './shared';
+import {State, picture, scope} from './shared';
 import {t} from './text';
 import {Uses, refusal} from './uses';
 

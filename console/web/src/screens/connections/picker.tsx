@@ -5,7 +5,8 @@ import {compare} from '../../lib/format';
 import {useLoad} from '../../lib/load';
 import {Avatar, Failed, Late} from '../../ui/basics';
 import {Icon} from '../../ui/icon';
-import {State, nameOf, picture} from './shared';
+import {connectionName as nameOf} from '../../ui/providers';
+import {State, picture} from './shared';
 import {t} from './text';
 
 // Which connections a kind of method is usually about: these come first.
