@@ -59,6 +59,17 @@ export function texts<T extends Texts>(entries: T) {
   return t;
 }
 
+/**
+ * translated is for what the platform says in English: the lookup of its Chinese by the English. A text that is not
+ * there, of a newer server, stays as it is.
+ */
+export function translated(chinese: Record<string, string>) {
+  return (text: string): string => {
+    if (!Object.hasOwn(chinese, text) || lang.value === 'en') return text;
+    return lang.value === 'zh' ? chinese[text]! : pseudo(text);
+  };
+}
+
 const accents: Record<string, string> = {
   a: 'á',
   e: 'é',

@@ -1,8 +1,8 @@
 // A form made of a JSON Schema: what templates of applications and providers of connections ask for. It draws strings,
-// numbers, booleans, enums, lists of strings; everything else is edited as JSON.
+// numbers, booleans, enums, lists of strings and objects of known members; everything else is edited as JSON.
 import type {ApiError} from '../lib/api';
 import {notJson} from '../lib/notjson';
-import type {Fields} from '../lib/patch';
+import {isObject, type Fields} from '../lib/patch';
 import {Field, JsonInput, faultOf, type InputProps} from './record';
 import {t} from './text';
 
@@ -30,10 +30,15 @@ interface Props {
   error?: ApiError;
   at?: string; // where the value is in the body: "template_params.params"
   readOnly?: boolean;
+  words?: Words;
 }
 
+/** Words are the schema's own as people read them: titles, descriptions, values to choose from. */
+type Words = (text: string) => string;
+const asWritten: Words = (text) => text;
+
 /** SchemaForm draws an input for each property; a value that is emptied is removed. */
-export function SchemaForm({schema, value, set, error, at, readOnly}: Props) {
+export function SchemaForm({schema, value, set, error, at, readOnly, words = asWritten}: Props) {
   const put = (name: string, v: unknown) => {
     const next = {...value};
     if (v === undefined || v === '') delete next[name];
@@ -44,13 +49,29 @@ export function SchemaForm({schema, value, set, error, at, readOnly}: Props) {
     <div class="grid-2">
       {Object.entries(schema.properties ?? {}).map(([name, s]) => {
         const needed = schema.required?.includes(name);
+        const path = at ? `${at}.${name}` : name;
+        if (kind(s) === 'object' && s.properties) {
+          const inner = value[name];
+          return (
+            <fieldset key={name} class="field wide">
+              <legend class="label">{words(s.title ?? name)}</legend>
+              {s.description && <span class="help">{words(s.description)}</span>}
+              <SchemaForm
+                schema={s}
+                value={isObject(inner) ? inner : {}}
+                set={(v) => put(name, Object.keys(v).length ? v : undefined)}
+                {...{error, at: path, readOnly, words}}
+              />
+            </fieldset>
+          );
+        }
         return (
           <Field
             key={name}
-            label={(s.title ?? name) + (needed ? ' *' : '')}
-            help={help(s)}
+            label={words(s.title ?? name) + (needed ? ' *' : '')}
+            help={help(s, words)}
             wide={wide(s)}
-            error={faultOf(error, at ? `${at}.${name}` : name) ?? notJson(value[name])}
+            error={faultOf(error, path) ?? notJson(value[name])}
           >
             {(props) => (
               <SchemaInput
@@ -59,6 +80,7 @@ export function SchemaForm({schema, value, set, error, at, readOnly}: Props) {
                 set={(v) => put(name, v)}
                 readOnly={readOnly}
                 required={needed}
+                words={words}
                 props={props}
               />
             )}
@@ -106,8 +128,10 @@ function wide(s: Schema): boolean {
   return kind(s) === 'object' || kind(s) === 'array' || isLong(s);
 }
 
-function help(s: Schema): string | undefined {
-  const parts = [s.description, isTextList(s) && !s.enum ? t('onePerLine') : ''].filter(Boolean);
+function help(s: Schema, words: Words): string | undefined {
+  const parts = [s.description && words(s.description), isTextList(s) && !s.enum ? t('onePerLine') : ''].filter(
+    Boolean,
+  );
   return parts.length ? parts.join(' · ') : undefined;
 }
 
@@ -122,6 +146,7 @@ function SchemaInput({
   set,
   readOnly,
   required,
+  words,
   props,
 }: {
   schema: Schema;
@@ -129,6 +154,7 @@ function SchemaInput({
   set: (v: unknown) => void;
   readOnly?: boolean;
   required?: boolean;
+  words: Words;
   props: InputProps;
 }) {
   const common = {...props, 'aria-required': required};
@@ -144,7 +170,7 @@ function SchemaInput({
         {(!required || value === undefined) && <option value="">—</option>}
         {s.enum.map((v) => (
           <option key={String(v)} value={JSON.stringify(v)}>
-            {String(v)}
+            {words(String(v))}
           </option>
         ))}
       </select>

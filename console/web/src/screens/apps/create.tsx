@@ -17,6 +17,7 @@ import {Icon} from '../../ui/icon';
 import {FormDialog, faultOf, TextField, SelectField} from '../../ui/record';
 import {SchemaForm, defaults, missing, type Schema} from '../../ui/schemaform';
 import {logo} from './index';
+import {parameter} from './params';
 import {AppSecret} from './secrets';
 import {categories, protocolName, protocols, t} from './text';
 
@@ -179,6 +180,7 @@ function Form({template, close, done}: {template?: Template; close: () => void; 
                   }}
                   error={error}
                   at="template_params.params"
+                  words={parameter}
                 />
               </section>
             )

@@ -17,6 +17,7 @@ import {SchemaForm, defaults, missing, type Schema} from '../../ui/schemaform';
 import {Frame} from './frame';
 import {Methods} from './methods';
 import {ConnectionPanel} from './panel';
+import {setting} from './settings';
 import {State, picture, scope} from './shared';
 import {Templates} from './templates';
 import {t} from './text';
@@ -198,6 +199,7 @@ function Form({provider, close}: {provider: Provider; close: () => void}) {
             }}
             error={error}
             at="config_fields"
+            words={setting}
           />
         </>
       )}

@@ -25,6 +25,7 @@ import {SchemaForm, type Schema} from '../../ui/schemaform';
 import {carryOut} from '../../ui/undo';
 import {partHref} from './frame';
 import {allMethods} from './methods';
+import {setting} from './settings';
 import {State, picture, scope} from './shared';
 import {t} from './text';
 import {Uses, refusal} from './uses';
@@ -150,6 +151,7 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
                 at="config_fields"
                 readOnly={!may(scope)}
                 set={(v) => draft.set('config_fields', v)}
+                words={setting}
               />
             </section>
           )}
@@ -176,7 +178,7 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
 function asked(schema: Schema, base: Fields, now: Fields): string[] {
   return Object.entries(schema.properties ?? {})
     .filter(([name, s]) => now[name] === '******' && routeOf(s).some((member) => !same(base[member], now[member])))
-    .map(([name, s]) => s.title ?? name);
+    .map(([name, s]) => setting(s.title ?? name));
 }
 
 const routeOf = (s: Schema): string[] => (s as {'x-route'?: string[]})['x-route'] ?? [];

@@ -37,7 +37,7 @@ export function ConnectionPicker({type, chosen, set, readOnly, error, changed}: 
   const gone = value ? chosen.filter((id) => !value.some((c) => c.id === id)) : [];
   const toggle = (id: string) => set(chosen.includes(id) ? chosen.filter((x) => x !== id) : [...chosen, id]);
   return (
-    <fieldset class={`field connections-fieldset ${changed ? 'changed' : ''}`}>
+    <fieldset class={`field ${changed ? 'changed' : ''}`}>
       <legend class="label">{t('connections')}</legend>
       <span class="help">{t('connectionsHelp')}</span>
       {failed ? (
