@@ -82,11 +82,7 @@ func TestTreeKeys(t *testing.T) {
 	b.see("Research")
 	b.hand = keyboard{}
 	b.hand.reach(b, "document.querySelector('[role=tree]')")
-	active := func(name string) {
-		t.Helper()
-		b.waitFor(fmt.Sprintf(`document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))
-			?.querySelector('.name')?.textContent === %q`, name))
-	}
+	active := b.activeNode
 	b.press(kb.Home)
 	active("Sample company")
 	b.press(kb.ArrowDown)
@@ -107,6 +103,13 @@ func TestTreeKeys(t *testing.T) {
 	b.back()
 	b.waitFor("!document.querySelector('.panel')")
 	b.clean()
+}
+
+// activeNode waits until the cursor of the tree is on a node.
+func (b *browser) activeNode(name string) {
+	b.t.Helper()
+	b.waitFor(fmt.Sprintf(`document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))
+		?.querySelector('.name')?.textContent === %q`, name))
 }
 
 func TestMembers(t *testing.T) {

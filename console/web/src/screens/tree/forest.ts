@@ -12,7 +12,7 @@ export interface Branch {
   count: number;
   pages: Map<number, TreeNode[]>;
   tokens: Map<number, string>; // of the pages that can be asked for by token, which is cheap at any place
-  at: Map<string, number>; // where children are that were loaded once
+  at: Map<string, number>; // where children are: those of the pages, and those that were opened
   busy: Set<number>;
   stale: Set<number>; // loaded before the last change
   error: ApiError | undefined;
@@ -132,7 +132,11 @@ export class Forest {
     while (this.seen.length > keptPages) {
       const [id, page] = this.seen.shift()!.split('/');
       const b = this.branches.get(id!);
-      for (const n of b?.pages.get(Number(page)) ?? []) if (!this.branches.has(n.id)) this.nodes.delete(n.id);
+      for (const n of b?.pages.get(Number(page)) ?? [])
+        if (!this.branches.has(n.id)) {
+          this.nodes.delete(n.id);
+          b!.at.delete(n.id);
+        }
       b?.pages.delete(Number(page));
     }
   }

@@ -34,6 +34,7 @@ export function Tree(p: TreeProps) {
   const active = useSignal(p.current ?? '');
   const over = useSignal('');
   const typed = useRef({text: '', time: 0});
+  const place = useRef(0);
   const prefix = useId();
   const change = changes.value.nodes ?? 0;
   useEffect(() => {
@@ -107,7 +108,9 @@ export function Tree(p: TreeProps) {
     }
     return layout.indexOf(id);
   };
-  const at = Math.max(0, indexOf(active.value));
+  const found = indexOf(active.value);
+  if (found >= 0) place.current = found;
+  const at = place.current; // where it was, if its page is dropped
   const go = (i: number) => {
     const to = Math.max(0, Math.min(layout.length - 1, i));
     show(to);
