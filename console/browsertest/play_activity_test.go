@@ -22,7 +22,7 @@ func TestEvents(t *testing.T) {
 		b.click("Show 1 new event")
 		b.see("user.updated")
 		b.click("user.updated")
-		b.see("Before", "After", "display_name")
+		b.see("Before", "After", "Display name")
 		b.click("Only this type")
 		b.see("1 event")
 		b.click("Clear filters")
@@ -37,9 +37,10 @@ func TestAudit(t *testing.T) {
 		b.open("audit")
 		b.see("User updated")
 		b.click("User updated")
-		b.see("display_name", "client:"+clientID)
+		b.see("Display name", "client:"+clientID)
 		b.click("Undo…")
 		b.see("Undo this change?", "will be written back")
+		b.waitFor("document.querySelector('dialog .diff tbody th').innerText === 'Display name'")
 		b.click("Write back 1 member")
 		b.see("The change was undone")
 		b.recorded(id, 3)
@@ -126,6 +127,11 @@ func TestAuditWords(t *testing.T) {
 		}
 		b.press(kb.Escape)
 	}
+	id := b.call(t, b.tenant, "POST", "/v1/users", map[string]string{"username": "olga"})["id"].(string)
+	b.call(t, b.tenant, "PATCH", "/v1/users/"+id,
+		map[string]any{"employee_number": "7", "sys_ext_props": map[string]string{"desk": "4"}})
+	b.see("工号", "sys_ext_props") // what no form has a label for is called as in the API
+
 	b.click("种类")
 	b.waitFor("document.activeElement.matches('[popover] input')")
 	b.press("用户\r")

@@ -8,6 +8,7 @@ import {useLoad} from '../lib/load';
 import {nameOf} from '../lib/names';
 import {Blank, Failed, Late} from './basics';
 import {actionWord} from './kinds';
+import {Member} from './members';
 import {Actor, originWords, userOf} from './origin';
 
 const t = texts({
@@ -66,14 +67,14 @@ export function AuditItem({entry: e}: {entry: AuditEntry}) {
           {e.origin && <span>{originWords(e.origin)}</span>}
           {e.count > 1 && <span>{t('times', {n: e.count})}</span>}
         </div>
-        <Changes changes={e.changes} />
+        <Changes entity={e.entity} changes={e.changes} />
       </div>
     </li>
   );
 }
 
 /** Changes is a table of members: what they were, what they are. */
-export function Changes({changes}: {changes: AuditEntry['changes']}) {
+export function Changes({entity, changes}: {entity: string; changes: AuditEntry['changes']}) {
   const shown = (changes ?? []).filter(
     (c) =>
       !['version', 'time_modified', 'sequence'].includes(c.member) &&
@@ -96,9 +97,7 @@ export function Changes({changes}: {changes: AuditEntry['changes']}) {
       <tbody>
         {shown.map((c) => (
           <tr key={c.member}>
-            <th scope="row" class="mono">
-              {c.member}
-            </th>
+            <Member entity={entity} member={c.member} />
             {was && (
               <td>
                 <Value v={c.before} del />

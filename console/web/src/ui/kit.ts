@@ -11,6 +11,7 @@ import './linediff';
 import './list';
 import './live';
 import './live-table';
+import './members';
 import './origin';
 import './providers';
 import './record';

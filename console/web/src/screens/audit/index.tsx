@@ -11,6 +11,7 @@ import {Blank, Button, Failed, Status, problemTitle} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
 import {actionWord, kindWord, reasonOf, whatWords} from '../../ui/kinds';
 import type {Column} from '../../ui/list';
+import {memberWord} from '../../ui/members';
 import {ChoiceChip, Connection, TextChip, TimeChip, type Choice} from '../../ui/live';
 import {LiveTable} from '../../ui/live-table';
 import {Actor, clock, originWords, recordHref} from '../../ui/origin';
@@ -40,9 +41,9 @@ function choices(values: string[], word: (value: string) => string): Choice[] {
   return all.sort((a, b) => compare(a.label, b.label));
 }
 
-/** members that a change has changed; a record that comes or goes changes all of them. */
+/** members that a change has changed, in words; a record that comes or goes changes all of them. */
 function members(e: AuditEntry): string[] {
-  return tellsAll(e) ? [] : (e.changes ?? []).map((c) => c.member);
+  return tellsAll(e) ? [] : (e.changes ?? []).map((c) => memberWord(e.entity, c.member));
 }
 
 export function Outcome({entry: e}: {entry: AuditEntry}) {

@@ -9,6 +9,7 @@ import {AuditTab, Changes} from '../../ui/audit';
 import {Button, Failed, Id, JsonView, Late, Status, type Tone} from '../../ui/basics';
 import {Dialog, toast} from '../../ui/dialog';
 import {reasonOf, whatWords} from '../../ui/kinds';
+import {Member} from '../../ui/members';
 import {Actor, recordHref} from '../../ui/origin';
 import {Facts, Panel} from '../../ui/record';
 import {t as ui} from '../../ui/text';
@@ -111,7 +112,7 @@ function Change({entry: e, told}: {entry: AuditEntry; told: Told}) {
       <section class="section">
         <h3>{t('changed')}</h3>
         {e.changes?.length ? (
-          <Changes changes={e.changes} />
+          <Changes entity={e.entity} changes={e.changes} />
         ) : (
           <p class="muted">{t(denied ? 'noChangesDenied' : 'noChanges')}</p>
         )}
@@ -196,7 +197,7 @@ function Undo({entry, close}: {entry: AuditEntry; close: () => void}) {
       {stale.value && <div class="note warn">{t('changedSince')}</div>}
       {!error && (
         <Late busy={!p} lines={4}>
-          {p && <Comparison plan={p} />}
+          {p && <Comparison entity={entry.entity} plan={p} />}
         </Late>
       )}
       {failed.value && <Failed error={failed.value} />}
@@ -204,7 +205,7 @@ function Undo({entry, close}: {entry: AuditEntry; close: () => void}) {
   );
 }
 
-function Comparison({plan: p}: {plan: Plan}) {
+function Comparison({entity, plan: p}: {entity: string; plan: Plan}) {
   const words: Record<Fate, string> = {
     back: t('willBack'),
     already: t('already'),
@@ -226,9 +227,7 @@ function Comparison({plan: p}: {plan: Plan}) {
       <tbody>
         {p.lines.map((l) => (
           <tr key={l.member}>
-            <th scope="row" class="mono">
-              {l.member}
-            </th>
+            <Member entity={entity} member={l.member} />
             <td>{l.fate === 'back' ? <del>{text(l.now)}</del> : text(l.now)}</td>
             <td>{l.fate === 'back' ? <ins>{text(l.before)}</ins> : <span class="faint">—</span>}</td>
             <td>

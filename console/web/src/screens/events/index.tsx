@@ -11,6 +11,7 @@ import {href, param, setQuery} from '../../lib/router';
 import {Blank, Button, Failed} from '../../ui/basics';
 import {Icon} from '../../ui/icon';
 import type {Column} from '../../ui/list';
+import {memberWord} from '../../ui/members';
 import {Connection, TextChip} from '../../ui/live';
 import {LiveTable} from '../../ui/live-table';
 import {Actor, clock, nameOf} from '../../ui/origin';
@@ -20,6 +21,11 @@ import {t} from './text';
 
 /** typeOf is an event's type as filters take it: user.created. */
 export const typeOf = (e: Event) => e.type.replace(/^idp\./, '');
+
+const changedWords = (e: Event) =>
+  changedMembers(e)
+    .map((member) => memberWord(typeOf(e).split('.')[0]!, member))
+    .join(', ');
 
 /** changedMembers of an event: those that had another value. */
 export function changedMembers(e: Event): string[] {
@@ -46,12 +52,7 @@ function columns(): Column<Row>[] {
         );
       }),
     },
-    {
-      key: 'changed',
-      header: t('changed'),
-      priority: 3,
-      cell: of((e) => <span class="muted">{changedMembers(e).join(', ')}</span>),
-    },
+    {key: 'changed', header: t('changed'), priority: 3, cell: of((e) => <span class="muted">{changedWords(e)}</span>)},
     {key: 'actor', header: t('actor'), priority: 2, cell: of((e) => <Actor actor={e.actor ?? ''} />)},
     {
       key: 'time',

@@ -6,6 +6,7 @@ import {href, hrefQuery} from '../../lib/router';
 import {Changes} from '../../ui/audit';
 import {Blank, Id, JsonView, Late} from '../../ui/basics';
 import {Actor, nameOf, recordHref} from '../../ui/origin';
+import {memberWord} from '../../ui/members';
 import {Facts, Panel} from '../../ui/record';
 import {changedMembers, typeOf} from './index';
 import {t} from './text';
@@ -84,12 +85,15 @@ function Change({event: e}: {event: Event}) {
       <section class="section">
         <h3>{members.length ? t('change') : t('recordNow')}</h3>
         {members.length ? (
-          <Changes changes={members.map((member) => ({member, before: previous[member], after: record[member]}))} />
+          <Changes
+            entity={entity}
+            changes={members.map((member) => ({member, before: previous[member], after: record[member]}))}
+          />
         ) : (
           <Facts
             facts={Object.entries(record)
               .filter(([, v]) => !empty(v))
-              .map(([k, v]) => [k, text(v)])}
+              .map(([k, v]) => [memberWord(entity, k), text(v)])}
           />
         )}
       </section>

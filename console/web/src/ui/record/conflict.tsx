@@ -3,6 +3,7 @@ import type {Conflict} from '../../lib/patch';
 import {Button} from '../basics';
 import {Dialog, toast} from '../dialog';
 import {LineDiff} from '../linediff';
+import {memberWord} from '../members';
 import {t} from '../text';
 import type {Draft} from './draft';
 
@@ -50,7 +51,7 @@ export function ConflictDialog<T extends object>({draft, labels}: {draft: Draft<
           <tbody>
             {c.list.map((x) => (
               <tr key={x.field}>
-                <th scope="row">{labels[x.field] ?? x.field}</th>
+                <th scope="row">{labels[x.field] ?? memberWord('', x.field)}</th>
                 <td class="muted">{isLong(x) ? t('asBefore') : text(x.base)}</td>
                 {(['theirs', 'mine'] as const).map((side) => (
                   <td key={side}>

@@ -1,0 +1,113 @@
+// What the members of records are called in differences: as the forms call them.
+import {texts} from '../lib/i18n';
+import {words} from './words';
+
+const names = texts({
+  account: ['Account', '账户'],
+  acs_url: ['Assertion consumer service', '断言消费服务（ACS）'],
+  actions: ['Actions', '操作'],
+  affect: ['Effect', '效果'],
+  allowed_hosts: ['Hosts that fetch may reach', 'fetch 可访问的主机'],
+  app_id: ['Application', '应用'],
+  application_id: ['Application', '应用'],
+  bucket: ['Bucket', '存储桶'],
+  category: ['Category', '类别'],
+  code: words.code,
+  concurrency: ['While a run is unfinished', '上一次运行未结束时'],
+  condition: ['Condition', '条件'],
+  config: ['Settings', '设置'],
+  config_fields: ['Settings', '设置'],
+  connection_ids: ['Connections', '连接'],
+  content_type: ['Content type', '内容类型'],
+  delivery: ['Delivery', '投递方式'],
+  descr: words.description,
+  description: words.description,
+  display_name: ['Display name', '显示名'],
+  'connection.display_name': ['Name of the connection', '连接名称'],
+  domain_sn: ['Domain', '域'],
+  email: ['E-mail', '邮箱'],
+  email_verified: ['E-mail confirmed', '邮箱已验证'],
+  employee_number: ['Employee number', '工号'],
+  entry: ['Entry', '入口'],
+  env: ['Variables', '变量'],
+  event_types: ['Event types', '事件类型'],
+  factor: ['Factor', '因素'],
+  filter: ['Filter', '筛选条件'],
+  free_ext_props: words.freeProps,
+  gender: ['Gender', '性别'],
+  history: ['History', '历史'],
+  id: words.id,
+  is_default: ['Default', '默认'],
+  is_primary: ['Primary', '主要归属'],
+  jwks: ['Public keys (JWKS)', '公钥（JWKS）'],
+  jwks_uri: ['Address of its keys', '公钥地址'],
+  key: ['Key', '键'],
+  limits: ['Limits of a call', '单次调用的限制'],
+  locale: ['Language', '语言'],
+  lock_reason: words.reason,
+  locked: ['Locked', '已锁定'],
+  locked_until: ['Locked until', '锁定至'],
+  login_url: ['Sign-in address', '登录地址'],
+  logout_url: ['Sign-out address', '退出地址'],
+  max_object_bytes: ['Largest value, bytes', '值的上限（字节）'],
+  mfa_enabled: ['Second factor', '第二因素'],
+  misfire: ['Times that were missed', '错过的时间'],
+  mobile: ['Mobile', '手机'],
+  mobile_verified: ['Mobile confirmed', '手机已验证'],
+  multi_account_enabled: ['Several sub-accounts', '多个子账户'],
+  name: words.name,
+  node_id: ['Node', '节点'],
+  parent_id: ['Parent', '上级节点'],
+  path: ['Path', '路径'],
+  policy: ['Policy', '策略'],
+  provider_code: ['Provider', '提供方'],
+  redirect_url: ['Redirect addresses', '回调地址'],
+  resource_id: ['Resource', '资源'],
+  retry: ['Retries after a failure', '失败后重试次数'],
+  revision: ['Revision', '修订'],
+  role: ['Role', '角色'],
+  schedule: ['Schedule', '计划'],
+  schema: ['Schema', '结构'],
+  seq: ['Order', '排序'],
+  source: ['Source', '源代码'],
+  sso_enabled: ['Single sign-on', '单点登录'],
+  state: words.state,
+  status: words.status,
+  'job.status': words.state,
+  steps: ['Steps', '步骤'],
+  sub_account_policy: ['Sub-account in sign-on', '登录返回子账户'],
+  tag: ['Tag', '标签'],
+  target: ['Target', '目标'],
+  time_created: words.created,
+  time_expires: ['Expires', '过期'],
+  time_last_login: ['Last login', '上次登录'],
+  time_resigned: ['Resigned', '离职'],
+  timeout_seconds: ['Time limit of an attempt (s)', '每次尝试的时限（秒）'],
+  title: ['Title', '职务'],
+  triggers: ['Triggers', '触发器'],
+  type: words.kind,
+  'component.type': ['Type', '类型'],
+  uri: ['Path', '路径'],
+  user_id: words.user,
+  username: ['Username', '用户名'],
+  valid_from: ['Valid from', '生效时间'],
+  valid_to: ['Valid until', '失效时间'],
+  value: ['Value', '值'],
+  zoneinfo: ['Time zone', '时区'],
+});
+
+/** memberWord is what people call a member of a kind of record; of one without a word, its name in the API. */
+export function memberWord(entity: string, member: string): string {
+  const own = names.word('', `${entity}.${member}`);
+  return own === `${entity}.${member}` ? names.word('', member) : own;
+}
+
+/** Member is the head of a line of differences; the API's name is its title. */
+export function Member({entity, member}: {entity: string; member: string}) {
+  const word = memberWord(entity, member);
+  return (
+    <th scope="row" title={member} class={word === member ? 'mono' : undefined}>
+      {word}
+    </th>
+  );
+}
