@@ -199,6 +199,58 @@ func TestSessionEnds(t *testing.T) {
 	})
 }
 
+// TestLeaving: who leaves while something is saved is not asked, whoever says “leave” once is not asked again, and what
+// could not be saved is asked about.
+func TestLeaving(t *testing.T) {
+	play(t, "leaving", func(b *browser) {
+		user := b.liWei()
+		b.open("users")
+		b.click("Li Wei")
+		b.see("Identity")
+		held := func(what, then string) {
+			b.t.Helper()
+			hold := make(chan struct{})
+			mend := b.proxy.fail(fault{call: what, hold: hold})
+			b.clickIn(".panel, dialog", then)
+			b.waitFor("document.querySelector('.btn[aria-busy=true]')")
+			b.press(kb.Escape)
+			mend()
+			close(hold)
+		}
+		b.fill("Mobile", "+15550001111")
+		held("PATCH /v1/users/"+user["id"].(string), "Save")
+		b.waitFor("!document.querySelector('.panel, dialog[open]')")
+		b.see("Li Wei was saved")
+
+		b.clickIn(".actions", "New user")
+		b.fill("Username", "ada")
+		held("POST /v1/users", "Create")
+		b.see("ada was created")
+		b.waitFor("!document.querySelector('dialog[open]')")
+
+		b.open("users")
+		b.click("Li Wei")
+		b.see("Identity")
+		b.fill("Mobile", "+15550002222")
+		b.back()
+		b.see("Leave without saving?")
+		b.click("Leave")
+		b.waitFor("!document.querySelector('.panel, dialog[open]')")
+		b.screen("Explorer")
+
+		b.open("users?open=" + user["id"].(string))
+		b.see("Identity")
+		b.fill("Mobile", "+15550003333")
+		mend := b.proxy.fail(fault{call: "PATCH /v1/users/*", status: 400})
+		b.clickIn(".panel", "Save")
+		b.see("Something in the request is not valid")
+		mend()
+		b.press(kb.Escape)
+		b.see("Leave without saving?")
+		b.click("Leave")
+	})
+}
+
 // TestCreateFaults: a create whose outcome is not known is sent again with the same key, and made once.
 func TestCreateFaults(t *testing.T) {
 	t.Parallel()

@@ -88,8 +88,22 @@ export function unsaved(): boolean {
   return [...guards].some((dirty) => dirty());
 }
 
+const works = new Set<Promise<unknown>>();
+
+/** underWay is a save that is not answered yet: who leaves meanwhile waits for it, and is asked about what it leaves. */
+export function underWay<T>(work: Promise<T>): Promise<T> {
+  works.add(work);
+  const over = () => works.delete(work);
+  work.then(over, over);
+  return work;
+}
+
 /** mayLeave is true if nothing is unsaved, or the person lets it go. */
 export async function mayLeave(): Promise<boolean> {
+  if (unsaved() && works.size) {
+    const patience = new Promise((done) => setTimeout(done, 10_000));
+    await Promise.race([Promise.allSettled(works), patience]);
+  }
   return !unsaved() || (await ask());
 }
 
@@ -126,7 +140,7 @@ addEventListener('popstate', async (event) => {
     const delta = to - entry.value;
     returning = true;
     history.go(-delta); // back to where the unsaved work is
-    if (!(await ask())) return;
+    if (!(await mayLeave())) return;
     const all = [...guards];
     guards.clear();
     addEventListener('popstate', () => all.forEach((g) => guards.add(g)), {once: true});

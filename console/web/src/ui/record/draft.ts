@@ -3,7 +3,7 @@ import {useComputed, useSignal, type Signal} from '@preact/signals';
 import {useEffect} from 'preact/hooks';
 import {ApiError, asProblem, type Answer} from '../../lib/api';
 import {conflicts, diff, pick, same, type Conflict, type Fields} from '../../lib/patch';
-import {guard} from '../../lib/router';
+import {guard, underWay} from '../../lib/router';
 import {changed} from '../../lib/load';
 import {may} from '../../lib/session';
 import {toast} from '../dialog';
@@ -83,6 +83,29 @@ export function useDraft<T extends object>(answer: Answer<T>, source: RecordSour
       tell(source, now, before, patch);
     } else await meet();
   };
+  const save = async () => {
+    const patch = changes.value;
+    if (!patch || saving.value) return;
+    saving.value = true;
+    error.value = undefined;
+    try {
+      const before = base.value;
+      const now = await source.save(patch as Partial<T>, etag.value, draft.value);
+      take(now);
+      tell(source, now, before, patch);
+    } catch (e) {
+      const problem = asProblem(e);
+      try {
+        if (problem.problem.status === 412) await meet();
+        else if ([0, 502].includes(problem.problem.status)) await lookAgain(problem);
+        else error.value = problem;
+      } catch (e2) {
+        error.value = asProblem(e2);
+      }
+    } finally {
+      saving.value = false;
+    }
+  };
   return {
     base,
     draft,
@@ -106,29 +129,7 @@ export function useDraft<T extends object>(answer: Answer<T>, source: RecordSour
     failed: (e) => {
       error.value = asProblem(e);
     },
-    save: async () => {
-      const patch = changes.value;
-      if (!patch || saving.value) return;
-      saving.value = true;
-      error.value = undefined;
-      try {
-        const before = base.value;
-        const now = await source.save(patch as Partial<T>, etag.value, draft.value);
-        take(now);
-        tell(source, now, before, patch);
-      } catch (e) {
-        const problem = asProblem(e);
-        try {
-          if (problem.problem.status === 412) await meet();
-          else if ([0, 502].includes(problem.problem.status)) await lookAgain(problem);
-          else error.value = problem;
-        } catch (e2) {
-          error.value = asProblem(e2);
-        }
-      } finally {
-        saving.value = false;
-      }
-    },
+    save: () => underWay(save()),
     resolve: (chosen) => {
       const c = conflict.value!;
       const kept = mine();

@@ -2,7 +2,7 @@ import {useSignal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {asProblem, type ApiError} from '../../lib/api';
-import {guard, mayLeave} from '../../lib/router';
+import {guard, mayLeave, underWay} from '../../lib/router';
 import {Button} from '../basics';
 import {Dialog} from '../dialog';
 import {ShowAsButton} from '../show-as';
@@ -39,8 +39,12 @@ export function FormDialog<R>(p: FormDialogProps<R>) {
     busy.value = true;
     error.value = undefined;
     try {
-      const result = await p.submit(key.value);
-      typed.value = false;
+      const result = await underWay(
+        p.submit(key.value).then((made) => {
+          typed.value = false;
+          return made;
+        }),
+      );
       await p.done(result);
     } catch (e2) {
       const problem = asProblem(e2);
