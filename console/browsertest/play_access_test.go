@@ -67,7 +67,7 @@ func TestGrants(t *testing.T) {
 		b.fill("Action", "approve")
 		b.click("Remove write")
 		b.click("Save")
-		b.see("Saved")
+		b.see("Invoices was saved")
 		b.clickIn(".panel", "Close")
 		b.see("read, approve")
 
@@ -95,7 +95,7 @@ func TestGrants(t *testing.T) {
 		b.hand.use(b, "document.querySelector('.list a.open')")
 		b.choose("Effect", "Denies")
 		b.click("Save")
-		b.see("Saved", "Nina Krag must not read")
+		b.see("The rule was saved", "Nina Krag must not read")
 		b.undo()
 		b.see("Undone")
 		b.click("Take the rule away")

@@ -148,7 +148,7 @@ function ResourcePanel({answer, again}: {answer: Answer<Resource>; again: () => 
       full(updateResource({path, body: patch, headers: {'If-Match': etag}})).then(() =>
         full(getResource({path, query})),
       ),
-    saved: () => t('savedDone'),
+    saved: (now) => t('savedDone', {name: now.name || now.code}),
     again,
   });
   const r = draft.base.value;

@@ -148,7 +148,7 @@ function Loaded({answer, again}: {answer: Answer<AuthRule>; again: () => void}) 
       await call(replaceAuthUnitRule({path: {rid, tid}, body: input(whole), headers: {'If-Match': etag}}));
       return full(getAuthUnitRule({path: {rid, tid}}));
     },
-    saved: () => t('savedDone'),
+    saved: () => t('ruleSaved'),
     again,
   });
   const rule = draft.draft.value;

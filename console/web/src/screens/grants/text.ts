@@ -72,7 +72,7 @@ export const t = texts({
   whose: ['Whose', '授予'],
   validFrom: ['Valid from', '生效时间'],
   validTo: ['Valid until', '失效时间'],
-  savedDone: ['Saved', '已保存'],
+  ruleSaved: ['The rule was saved', '已保存规则'],
   revoked: ['The rule is gone', '规则已移除'],
   granted: ['Granted', '已授权'],
   takeAway: ['Take the rule away', '移除规则'],
