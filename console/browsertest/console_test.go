@@ -250,7 +250,7 @@ func (b *browser) show(path, js string) {
 	b.t.Helper()
 	b.load(path)
 	b.rest()
-	b.moved = eval[float64](b, "shifts.reduce((sum, s) => sum + s.value, 0)")
+	b.moved = b.shift()
 	if js == "" {
 		return
 	}

@@ -14,36 +14,6 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 )
 
-// What a screen may cost. Times are measured by the benchmarks, since a busy machine has times of its own.
-const (
-	maxFirstScript = 60_000 // bytes on the wire; console/web/bundle limits all scripts together
-	maxFirstCalls  = 3
-	maxShift       = 0.02 // of the layout, CLS
-)
-
-func TestFirstScreen(t *testing.T) {
-	t.Parallel()
-	b := sample(t)
-	b.proxy.forget()
-	b.load("/console/default/start")
-	b.rest()
-	b.see("200 users")
-	script := eval[int64](b, `performance.getEntriesByType('resource').filter((e) => /\.js$/.test(e.name))
-		.reduce((sum, e) => sum + e.encodedBodySize, 0)`)
-	calls := b.proxy.sent("GET /*")
-	t.Logf("%d bytes of script, %d calls", script, len(calls))
-	assert.Positive(t, script)
-	assert.LessOrEqual(t, script, int64(maxFirstScript))
-	assert.LessOrEqual(t, len(calls), maxFirstCalls, "%v", calls)
-	for _, look := range looks {
-		b.proxy.forget()
-		b.load(look.path)
-		b.rest()
-		calls := b.proxy.sent("GET /*")
-		t.Logf("%s: %d calls", look.name, len(calls))
-	}
-}
-
 // TestMemory scrolls through 100 pages of children: the heap stays as large as what is on the screen needs.
 func TestMemory(t *testing.T) {
 	t.Parallel()
