@@ -61,6 +61,7 @@ const names = texts({
   path: ['Path', '路径'],
   policy: ['Policy', '策略'],
   provider_code: ['Provider', '提供方'],
+  real_name: ['Real name', '真实姓名'],
   redirect_url: ['Redirect addresses', '回调地址'],
   resource_id: ['Resource', '资源'],
   retry: ['Retries after a failure', '失败后重试次数'],

@@ -3,6 +3,8 @@ import {useSignal} from '@preact/signals';
 import {asProblem, type ApiError} from '../../../lib/api';
 import {importLines, type LineResult} from '../../../lib/ndjson';
 import {Button, Failed} from '../../../ui/basics';
+import {memberWord} from '../../../ui/members';
+import {SelectField} from '../../../ui/record';
 import {guess, members, type Member, type Table} from './columns';
 import {Results} from './results';
 import {Run} from './run';
@@ -64,7 +66,7 @@ export function Mapped({file, close, other}: {file: Table; close: () => void; ot
                 <option value="">{t('ignore')}</option>
                 {members.map((m) => (
                   <option key={m} value={m}>
-                    {m}
+                    {memberWord('user', m)}
                   </option>
                 ))}
               </select>
@@ -73,21 +75,18 @@ export function Mapped({file, close, other}: {file: Table; close: () => void; ot
         </div>
         {!ok && <span class="error">{t('needName')}</span>}
       </section>
-      <label class="field">
-        <span class="label">{t('conflict')}</span>
-        <select
-          class="select"
-          value={conflict.value}
-          onChange={(e) => {
-            conflict.value = e.currentTarget.value as 'fail';
-            tried.value = null;
-          }}
-        >
-          <option value="fail">{t('fail')}</option>
-          <option value="skip">{t('skip')}</option>
-          <option value="update">{t('update')}</option>
-        </select>
-      </label>
+      <SelectField
+        label={t('conflict')}
+        value={conflict.value}
+        set={(v) => {
+          conflict.value = v as 'fail';
+          tried.value = null;
+        }}
+      >
+        <option value="fail">{t('fail')}</option>
+        <option value="skip">{t('skip')}</option>
+        <option value="update">{t('update')}</option>
+      </SelectField>
       {error.value && <Failed error={error.value} again={() => void attempt()} />}
       {tried.value && <Results results={tried.value} records={records()} title={t('tried')} />}
       <div class="row" style={{justifyContent: 'flex-end'}}>

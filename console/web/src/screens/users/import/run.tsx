@@ -1,4 +1,5 @@
 import {useSignal} from '@preact/signals';
+import {useEffect} from 'preact/hooks';
 import {asProblem, type ApiError} from '../../../lib/api';
 import {saveFile, toCsv} from '../../../lib/csv';
 import {number} from '../../../lib/format';
@@ -7,12 +8,13 @@ import {importLines, type LineResult} from '../../../lib/ndjson';
 import {Button, Failed} from '../../../ui/basics';
 import {t as ui} from '../../../ui/text';
 import type {Table} from './columns';
+import {forgetKeys, keysFor} from './keys';
 import {Results, Summary, reason} from './results';
 import {t} from './text';
 
 const batch = 500; // lines
 
-/** Run sends batch after batch. Each has a key, so a repeated batch is carried out once. */
+/** Run sends batch after batch, until it is closed. Each has a key, so a repeated batch is carried out once. */
 export function Run({
   file,
   records,
@@ -27,12 +29,13 @@ export function Run({
   const results = useSignal<LineResult[]>([]);
   const going = useSignal(false),
     error = useSignal<ApiError | undefined>(undefined);
-  const keys = useSignal(Array.from({length: Math.ceil(records.length / batch)}, () => crypto.randomUUID()));
+  const keys = useSignal<string[]>([]);
   const spent = useSignal(0);
   const go = async () => {
     going.value = true;
     error.value = undefined;
     try {
+      if (!keys.value.length) keys.value = await keysFor(records, conflict, Math.ceil(records.length / batch));
       while (going.value && results.value.length < records.length) {
         const from = results.value.length,
           begun = performance.now();
@@ -40,6 +43,7 @@ export function Run({
         spent.value += performance.now() - begun;
         results.value = [...results.value, ...part.map((r) => ({...r, line: r.line + from}))];
       }
+      if (results.value.length >= records.length) forgetKeys();
     } catch (e) {
       error.value = asProblem(e);
     } finally {
@@ -52,6 +56,12 @@ export function Run({
     started.value = true;
     void go();
   }
+  useEffect(
+    () => () => {
+      going.value = false;
+    },
+    [],
+  );
   const n = results.value.length,
     all = n >= records.length;
   const failed = results.value.filter((r) => r.status === 'failed');
