@@ -3,7 +3,7 @@ import {useSignal} from '@preact/signals';
 import {listApplications, listCoreObjects, listUsers} from '@idplatform/sdk';
 import {asProblem, call, type ApiError} from '../../lib/api';
 import {changed, useLoad} from '../../lib/load';
-import {href} from '../../lib/router';
+import {go, href} from '../../lib/router';
 import {may} from '../../lib/session';
 import {screens} from '../../screens';
 import {Button, Failed} from '../../ui/basics';
@@ -62,9 +62,9 @@ export default function Start() {
               {t('ownTitle')}
             </h2>
             <p>{t('ownText')}</p>
-            <a class="btn" href={href('users', [], {import: 1})}>
+            <Button scope="users:write" onClick={() => void go(href('users', [], {import: 1}))}>
               {t('import')}
-            </a>
+            </Button>
           </div>
         </div>
         <div class="stack">
