@@ -2,8 +2,10 @@ package browsertest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -48,9 +50,11 @@ func TestTree(t *testing.T) {
 		b.see("What will happen", "Ministry / South / Harbour")
 		b.clickIn("dialog", "Move")
 		b.see("Harbour is now below South")
+		b.nodes("Ministry", "South", "Harbour", "Show 1 other")
 		b.undo()
 		b.see("Undone")
 		b.waitFor("document.querySelector('.crumbs').textContent.includes('North')")
+		b.nodes("Ministry", "North", "Harbour", "Show 1 other")
 
 		b.find("harb")
 		b.see("Ministry / North")
@@ -72,6 +76,57 @@ func (b *browser) node(name string) {
 	b.hand.use(b, fmt.Sprintf(`[...document.querySelectorAll('[role=treeitem]')]
 		.find((e) => e.querySelector('.name')?.textContent === %q)`, name))
 	b.waitFor(fmt.Sprintf("document.querySelector('.panel h2')?.textContent === %q", name))
+}
+
+// nodes waits until the tree shows these rows.
+func (b *browser) nodes(names ...string) {
+	b.t.Helper()
+	b.waitFor(fmt.Sprintf(`[...document.querySelectorAll('[role=treeitem]')].map((e) =>
+		(e.querySelector('.name') ?? e).textContent.trim()).join() === %q`, strings.Join(names, ",")))
+}
+
+// TestTreeMoves: what is dragged, or cut and pasted, is moved after a preview.
+func TestTreeMoves(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "tree-moves")
+	b.call(t, b.tenant, "POST", "/v1/core-objects", map[string]string{"code": "ministry", "name": "Ministry"})
+	for _, name := range []string{"North", "South"} {
+		b.call(t, b.tenant, "POST", "/v1/tree-nodes",
+			map[string]string{"object_code": "ministry", "parent_id": "", "name": name})
+	}
+	moved := func() {
+		t.Helper()
+		b.see("What will happen", "Ministry / South / North")
+		b.clickIn("dialog", "Move")
+		b.see("North is now below South")
+	}
+	b.open("tree/ministry")
+	b.nodes("Ministry", "North", "South")
+	eval[bool](b, `(() => {
+		const row = (name) => [...document.querySelectorAll('[role=treeitem]')]
+			.find((e) => e.querySelector('.name')?.textContent === name);
+		const dataTransfer = new DataTransfer();
+		for (const [name, what] of [['North', 'dragstart'], ['South', 'dragover'], ['South', 'drop']])
+			row(name).dispatchEvent(new DragEvent(what, {bubbles: true, cancelable: true, dataTransfer}));
+		return true;
+	})()`)
+	moved()
+	b.undo()
+	b.see("Undone")
+
+	b.open("tree/ministry")
+	b.nodes("Ministry", "North", "South")
+	b.press(kb.Tab)
+	keyboard{}.reach(b, "document.querySelector('[role=tree]')")
+	b.press("n")
+	b.activeNode("North")
+	b.press("x", chromedp.KeyModifiers(kb.ModifierCtrl))
+	b.see("Cut: choose a node and press Ctrl V")
+	b.press(kb.ArrowDown)
+	b.activeNode("South")
+	b.press("v", chromedp.KeyModifiers(kb.ModifierCtrl))
+	moved()
+	b.clean()
 }
 
 // TestTreeKeys is the keyboard of the ARIA tree pattern.

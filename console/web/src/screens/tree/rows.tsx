@@ -41,7 +41,9 @@ export function Tree(p: TreeProps) {
     void forest.load(p.root);
   }, [forest]);
   useEffect(() => {
-    if (change) forest.refresh();
+    if (!change) return;
+    forest.refresh();
+    if (p.opened.way) void forest.load(p.opened.way); // it may be somewhere else now
   }, [change]);
   const known = p.opened.way === '' || forest.nodes.has(p.opened.way);
   useEffect(() => {
