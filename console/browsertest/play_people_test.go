@@ -193,6 +193,41 @@ func lines(n int) string {
 	return text.String()
 }
 
+// TestPlaceInList: Back shows the rows, the place and the focus that were left, and a change of a row moves none.
+func TestPlaceInList(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "place")
+	b.call(t, b.tenant, "POST", "/v1/users/import", lines(300))
+	b.open("users?sort=username")
+	b.see("300 records")
+	b.waitFor("(document.querySelector('.list').scrollTo(0, 8000), shows('Person 205'))")
+	b.rest()
+	const top = "document.querySelector('.list').scrollTop"
+	at := eval[float64](b, top)
+	person := func(what string) string {
+		return "[...document.querySelectorAll('.list a.open')].find((e) => e.textContent.endsWith('Person 205'))" + what
+	}
+	b.hand.use(b, person(""))
+	b.fill("Employee number", "205")
+	b.click("Save")
+	b.see("Person 205 was saved")
+	b.rest()
+	require.Equal(t, at, eval[float64](b, top))
+	b.waitFor(person(""))
+	b.screen("Explorer")
+	b.back()
+	b.see("Identity")
+	b.rest()
+	require.Equal(t, at, eval[float64](b, top))
+	b.waitFor(person(" === document.activeElement"))
+	b.back()
+	b.waitFor("!document.querySelector('.panel')")
+	b.rest()
+	require.Equal(t, at, eval[float64](b, top))
+	b.waitFor(person(""))
+	b.clean()
+}
+
 // TestFocusOfRecords: who opens a record by a key goes on in its panel, and comes back to its row.
 func TestFocusOfRecords(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,7 @@ export function List<T>(p: ListProps<T>) {
   const key = JSON.stringify(query);
   const list = useRows(p, query, key);
   const box = useRef<HTMLDivElement>(null);
+  const row = useRef(''); // which had the focus last
   const searchBox = useRef<HTMLInputElement>(null);
   const selection: Selection<T> = {rows: useSignal(new Map()), everything: useSignal(false)};
   const cursor = useSignal(-1);
@@ -43,8 +44,19 @@ export function List<T>(p: ListProps<T>) {
   }, [key]);
   useEffect(() => {
     const was = left.get(`${p.name} ${entry.value}`);
-    if (was && box.current) box.current.scrollTop = was.top;
+    if (!was || !box.current) return;
+    box.current.scrollTop = was.top;
+    view.scrolled();
+    row.current = was.row;
+    requestAnimationFrame(() =>
+      box.current
+        ?.querySelector<HTMLElement>(`tr[data-id="${CSS.escape(was.row)}"] a.open`)
+        ?.focus({preventScroll: true}),
+    );
   }, []);
+  const keep = () =>
+    left.set(`${p.name} ${entry.value}`, {rows: list.rows.value, top: box.current?.scrollTop ?? 0, row: row.current});
+  useEffect(() => void keep(), [entry.value, list.rows.value]);
   const move = (by: number) => {
     const at = cursor.value >= 0 ? cursor.value : items.findIndex((r) => p.rowId(r) === open);
     cursor.value = Math.max(0, Math.min(items.length - 1, at + by));
@@ -110,9 +122,13 @@ export function List<T>(p: ListProps<T>) {
         class="list"
         ref={box}
         tabIndex={-1}
-        onScroll={(e) => {
+        onScroll={() => {
           view.scrolled();
-          left.set(`${p.name} ${entry.value}`, {rows: list.rows.value, top: e.currentTarget.scrollTop});
+          keep();
+        }}
+        onFocusCapture={(e) => {
+          row.current = (e.target as Element).closest('tr')?.dataset.id ?? '';
+          keep();
         }}
       >
         {items.length > 0 || late ? (

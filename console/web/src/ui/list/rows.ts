@@ -4,11 +4,12 @@ import {useEffect, useMemo, useRef} from 'preact/hooks';
 import {aborted, asProblem, type ApiError} from '../../lib/api';
 import {changes} from '../../lib/load';
 import {entry, param, place} from '../../lib/router';
-import type {ListProps, Query, Rows} from './types';
+import type {ListProps, Page, Query, Rows} from './types';
 
 // Rows of lists that were left, by name and history entry, so that Back shows them at once and where they were.
-export const left = new Map<string, {rows: Rows<unknown>; top: number}>();
+export const left = new Map<string, {rows: Rows<unknown>; top: number; row: string}>();
 export const rowHeight = 40;
+const mostAgain = 1000; // rows
 
 export function useQuery<T>(p: ListProps<T>): Query {
   void place.value; // the URL is the state
@@ -32,18 +33,23 @@ export function useRows<T>(p: ListProps<T>, query: Query, key: string) {
     const controller = new AbortController();
     abort.current = controller;
     loading.current = true;
+    // What is shown already comes anew as a whole, so that nobody's place moves.
+    const shown = from || rows.value.key !== key ? 0 : Math.min(rows.value.items.length, mostAgain);
     try {
-      const page = await p.load(query, from?.next, controller.signal);
-      if (controller.signal.aborted) return;
-      const items = [...(from?.items ?? []), ...(page.items ?? [])];
-      rows.value = {
-        key,
-        items,
-        next: page.next_page_token,
-        done: !page.next_page_token,
-        total: page.total ?? from?.total,
-        more: from ? from.more : page.total_relation === 'gte',
-      };
+      let now = from;
+      do {
+        const page: Page<T> = await p.load(query, now?.next, controller.signal);
+        if (controller.signal.aborted) return;
+        now = {
+          key,
+          items: [...(now?.items ?? []), ...(page.items ?? [])],
+          next: page.next_page_token,
+          done: !page.next_page_token,
+          total: page.total ?? now?.total,
+          more: now ? now.more : page.total_relation === 'gte',
+        };
+      } while (!now.done && now.items.length < shown);
+      rows.value = now;
       error.value = undefined;
     } catch (e) {
       if (controller.signal.aborted || aborted(e)) return;

@@ -73,6 +73,7 @@ export function Table<T>(x: TableProps<T>) {
             return (
               <tr
                 key={id}
+                data-id={id}
                 aria-rowindex={at + 2}
                 aria-current={id === x.open || undefined}
                 class={`item-row ${id === x.open ? 'current' : ''} ${at === x.cursor ? 'cursor' : ''}`}
