@@ -173,8 +173,8 @@ export default function Events() {
                 icon="pulse"
                 title={t('emptyTitle')}
                 action={
-                  <a class="btn" href={href('start')}>
-                    {t('toStart')}
+                  <a class="btn" href={href('audit')}>
+                    {t('toAudit')}
                   </a>
                 }
               >

@@ -25,8 +25,8 @@ export const t = texts({
   subjectHint: ['Id of a record', '某条记录的编号'],
   emptyTitle: ['Listening for events', '正在监听事件'],
   emptyText: [
-    'Every change in this tenant appears here within a second: change a user on another screen, or let the start page make a sample company.',
-    '此租户中的每次更改都会在一秒内显示在这里：可以在其他页面修改用户，或在开始页生成示例公司。',
+    'Every change in this tenant appears here within a second. What happened before is in the audit log.',
+    '此租户中的每次更改都会在一秒内显示在这里。之前发生的请查看审计日志。',
   ],
   noMatch: ['No event matches yet', '还没有匹配的事件'],
   noMatchText: [
@@ -34,7 +34,7 @@ export const t = texts({
     '符合筛选条件的事件发生后会显示在这里。最近几天的事件请查看审计日志。',
   ],
   openAudit: ['Open the audit log', '打开审计日志'],
-  toStart: ['Go to the start', '前往开始页'],
+  toAudit: ['See what happened before', '查看之前发生的'],
   kept: [
     'The newest {n} events are kept on this screen. Older ones are in the audit log.',
     '此页面只保留最新的 {n} 个事件。更早的请查看审计日志。',

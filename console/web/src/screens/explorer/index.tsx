@@ -4,7 +4,7 @@ import {useEffect, useRef} from 'preact/hooks';
 import type {Resource} from '@idplatform/sdk';
 import {call} from '../../lib/api';
 import {useLoad} from '../../lib/load';
-import {href, param, setQuery} from '../../lib/router';
+import {go, href, param, setQuery} from '../../lib/router';
 import {listApplications, listUsers} from '@idplatform/sdk';
 import {Blank, Button, Copy, Tabs} from '../../ui/basics';
 import {Pick, type Choice} from '../grants/pick';
@@ -200,6 +200,10 @@ async function example(signal: AbortSignal): Promise<string | undefined> {
 function Nothing() {
   const {state} = useLoad('example', (signal) => example(signal).catch(() => undefined));
   const url = state.value.value;
+  const asked = !!url && !!param('example'); // by the first screen
+  useEffect(() => {
+    if (asked) void go(url, {replace: true});
+  }, [asked]);
   return (
     <Blank
       icon="compass"

@@ -3,8 +3,8 @@ import {useSignal} from '@preact/signals';
 import {listApplications, listCoreObjects, listUsers} from '@idplatform/sdk';
 import {asProblem, call, type ApiError} from '../../lib/api';
 import {changed, useLoad} from '../../lib/load';
-import {go, href} from '../../lib/router';
-import {may} from '../../lib/session';
+import {go, href, place} from '../../lib/router';
+import {may, session} from '../../lib/session';
 import {screens} from '../../screens';
 import {Button, Failed} from '../../ui/basics';
 import {confirm, toast} from '../../ui/dialog';
@@ -39,11 +39,19 @@ async function counts(signal: AbortSignal): Promise<State> {
 export default function Start() {
   const {state, again} = useLoad('start', counts);
   const s = state.value.value;
-  const way: {name: string; label: string; text: string; count?: string}[] = [
+  // Somebody who signed in by an application has not made it here.
+  const own = session.value.client_id && session.value.tenant_id === place.value.tenant ? 1 : 0;
+  const way: {name: string; label: string; text: string; count?: string; done?: boolean}[] = [
     {name: 'users', label: t('people'), text: t('peopleText'), count: s?.users ? t('users', {n: s.users}) : ''},
     {name: 'tree', label: t('tree'), text: t('treeText'), count: s?.trees ? t('trees', {n: s.trees}) : ''},
-    {name: 'apps', label: t('apps'), text: t('appsText'), count: s?.apps ? t('applications', {n: s.apps}) : ''},
-    {name: 'grants', label: t('grants'), text: t('grantsText')},
+    {
+      name: 'apps',
+      label: t('apps'),
+      text: t('appsText'),
+      count: s?.apps ? t('applications', {n: s.apps}) : '',
+      done: (s?.apps ?? 0) > own,
+    },
+    {name: 'grants', label: t('grants'), text: t('grantsText'), done: s?.sample},
     {name: 'explorer', label: t('explorer'), text: t('explorerText')},
     {name: 'events', label: t('events'), text: t('eventsText')},
   ];
@@ -71,10 +79,11 @@ export default function Start() {
           <h2 class="caps">{t('steps')}</h2>
           <ol class="start-way">
             {way.map((w, i) => {
-              const there = screens.some((x) => x.name === w.name);
+              const there = screens.some((x) => x.name === w.name),
+                done = w.done ?? !!w.count;
               return (
-                <li key={w.name} class={w.count ? 'done' : ''}>
-                  <span class="n num">{w.count ? <Icon name="check" size={12} /> : i + 1}</span>
+                <li key={w.name} class={done ? 'done' : ''}>
+                  <span class="n num">{done ? <Icon name="check" size={12} /> : i + 1}</span>
                   <span>
                     {there ? <a href={href(w.name)}>{w.label}</a> : <strong title={t('later')}>{w.label}</strong>}{' '}
                     <span class="muted">{w.text}</span>
@@ -120,16 +129,23 @@ function Sample({here, known, again}: {here: boolean; known: boolean; again: () 
       {error.value && <Failed error={error.value} again={() => void run(make, t('made'))} />}
       {at.value && <progress value={at.value[0]} max={at.value[1]} aria-label={t('sampleTitle')} />}
       {here ? (
-        <Button
-          busy={!!at.value}
-          scope="users:write"
-          onClick={async () => {
-            if (await confirm({title: t('removeTitle'), text: t('removeText'), yes: t('remove'), danger: true}))
-              void run(remove, t('removed'));
-          }}
-        >
-          {at.value ? t('removing') : t('remove')}
-        </Button>
+        <div class="row wrap">
+          {may('permissions:read') && !at.value && (
+            <a class="btn primary" href={href('explorer', [], {example: 1})}>
+              {t('question')}
+            </a>
+          )}
+          <Button
+            busy={!!at.value}
+            scope="users:write"
+            onClick={async () => {
+              if (await confirm({title: t('removeTitle'), text: t('removeText'), yes: t('remove'), danger: true}))
+                void run(remove, t('removed'));
+            }}
+          >
+            {at.value ? t('removing') : t('remove')}
+          </Button>
+        </div>
       ) : (
         <Button
           kind="primary"

@@ -51,6 +51,7 @@ export const t = texts({
   grants: ['Grants', '授权'],
   grantsText: ['Who may do what, for people, nodes and applications.', '人员、节点和应用可以做什么。'],
   explorer: ['Ask', '询问'],
+  question: ['May Li Wei read invoices?', 'Li Wei 可以读取发票吗？'],
   explorerText: ['May Li Wei read invoices, and why?', 'Li Wei 可以读取发票吗？为什么？'],
   events: ['Watch', '观察'],
   eventsText: ['Each change is an event: see them arrive.', '每次更改都是事件：实时查看。'],
