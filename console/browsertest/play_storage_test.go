@@ -113,7 +113,7 @@ func TestLoginTemplates(t *testing.T) {
 		b.clickIn(".panel-head", "More actions")
 		b.click("Delete…")
 		b.see("It is used by 1 template")
-		b.clickIn(".panel", "Used by")
+		b.clickIn(".toast", "See")
 		b.see("While these refer to it, it cannot be deleted")
 	})
 }

@@ -62,6 +62,13 @@ func TestTree(t *testing.T) {
 		b.see("Nothing matches")
 		b.click("Clear the search")
 
+		b.node("North")
+		b.click("More actions")
+		b.click("Delete…")
+		b.see("There is 1 node below it")
+		b.clickIn(".toast", "See")
+		b.nodes("Ministry", "North", "Harbour", "South")
+		b.node("Harbour")
 		b.click("More actions")
 		b.click("Delete…")
 		b.fill("Type Harbour to confirm", "Harbour")

@@ -126,17 +126,18 @@ interface ToastState {
   id: number;
   text: string;
   undo?: () => void | Promise<void>;
+  link?: string; // where what it tells of can be seen
   write?: Write; // what was sent
 }
 
 const toasts = signal<ToastState[]>([]);
 let count = 0;
 
-/** toast tells what was done; with undo it stays for 30 seconds and offers the way back. */
-export function toast(text: string, undo?: () => void | Promise<void>): void {
+/** toast tells what was done; with undo it stays for 30 seconds and offers the way back, as with a link. */
+export function toast(text: string, undo?: () => void | Promise<void>, link?: string): void {
   const id = ++count;
-  toasts.value = [...toasts.value.slice(-2), {id, text, undo, write: untold()}];
-  setTimeout(() => drop(id), undo ? 30_000 : 6000);
+  toasts.value = [...toasts.value.slice(-2), {id, text, undo, link, write: untold()}];
+  setTimeout(() => drop(id), undo || link ? 30_000 : 6000);
 }
 
 let told: Write | undefined;
@@ -165,6 +166,11 @@ export function Layers() {
         {toasts.value.map((x) => (
           <div class="toast" key={x.id}>
             <span class="grow">{x.text}</span>
+            {x.link && (
+              <a href={x.link} onClick={() => drop(x.id)}>
+                {t('seeIt')}
+              </a>
+            )}
             {x.undo && (
               <button
                 type="button"

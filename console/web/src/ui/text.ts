@@ -15,6 +15,7 @@ export const t = texts({
   copy: ['Copy', '复制'],
   copied: ['Copied', '已复制'],
   deleteMore: ['Delete…', '删除…'],
+  seeIt: ['See', '查看'],
   showMore: ['Show more', '显示更多'],
   retry: ['Try again', '重试'],
   retryIn: ['Trying again in {s} s', '{s} 秒后重试'],

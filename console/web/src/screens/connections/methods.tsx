@@ -17,7 +17,7 @@ import {call, full, type Answer, type ApiError} from '../../lib/api';
 import {changed} from '../../lib/load';
 import {allPages} from '../../lib/pages';
 import {same} from '../../lib/patch';
-import {param, setQuery} from '../../lib/router';
+import {hrefQuery, param, setQuery} from '../../lib/router';
 import {Button} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
 import {JsonField} from '../../ui/jsonfield';
@@ -194,6 +194,7 @@ function Loaded({answer, again}: {answer: Answer<AuthMethod>; again: () => void}
             record: m,
             dry,
             refusal,
+            counted: () => hrefQuery({tab: 'uses'}),
             send: () => call(deleteAuthMethod({path, headers})),
             said: t('deletedDone', {name: m.name}),
             kinds: ['auth-methods'],

@@ -16,6 +16,7 @@ import {asProblem, call, full, type Answer, type ApiError} from '../../lib/api';
 import {ago, dateTime} from '../../lib/format';
 import {changed, useLoad} from '../../lib/load';
 import {same, type Fields} from '../../lib/patch';
+import {hrefQuery} from '../../lib/router';
 import {may} from '../../lib/session';
 import {Avatar, Button, Failed, Id, Status} from '../../ui/basics';
 import {Actor} from '../../ui/origin';
@@ -120,6 +121,7 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
             record: c,
             dry,
             refusal,
+            counted: () => hrefQuery({tab: 'uses'}),
             send: () => call(deleteConnection({path: {id}, headers})),
             said: t('deletedDone', {name}),
             kinds: ['connections'],

@@ -197,6 +197,7 @@ function removal(object: CoreObject): Removal {
     record: object,
     dry: () => send('true'),
     send: () => send(),
+    counted: () => href('tree', [object.code]),
     refusal: (e) => (e.problem.code === 'has_children' ? t('treeHasNodes', {n: object.node_count - 1}) : e.message),
     said: t('deletedDone', {name: object.name}),
     kinds: ['objects'],

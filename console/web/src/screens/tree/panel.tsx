@@ -227,6 +227,7 @@ function removal(node: TreeNode): Removal {
     file: node.code,
     dry: () => send('true'),
     send: () => send(),
+    counted: () => hrefQuery({nodes: node.path.join('.'), way: null}),
     refusal: (p) =>
       p.problem.code === 'has_children' ? t('hasChildren', {n: node.child_count}) : `${problemTitle(p)}. ${p.message}`,
     said: t('deletedDone', {name: node.name}),

@@ -22,6 +22,7 @@ export interface Removal {
   send: () => Promise<unknown>;
   dry?: () => Promise<unknown>; // tried before the question, so that nobody types a name in vain
   refusal?: (error: ApiError) => string;
+  counted?: () => string; // where that is what a refusal counts: what uses it, or is below it
   said: string;
   kinds: string[]; // of the lists that show it
   leave?: () => Promise<void>; // absent: its panel is closed
@@ -31,7 +32,8 @@ export interface Removal {
 export async function remove(r: Removal): Promise<boolean> {
   const refused = (e: unknown) => {
     const problem = asProblem(e);
-    toast(r.refusal?.(problem) ?? problem.message);
+    const counts = ['in_use', 'has_children'].includes(problem.problem.code);
+    toast(r.refusal?.(problem) ?? problem.message, undefined, counts ? r.counted?.() : undefined);
     return false;
   };
   try {
