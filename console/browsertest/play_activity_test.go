@@ -91,13 +91,14 @@ func TestAuditNames(t *testing.T) {
 	b.open("audit")
 	b.see("User updated", "Application updated")
 	b.waitFor(`[...document.querySelectorAll('.list td:nth-child(2)')].every((td) => !/^[0-9]{5,}$/.test(td.innerText))`)
-	row := func(what, name string) string {
-		return eval[string](b, fmt.Sprintf(`String([...document.querySelectorAll('.list tr')].filter((tr) =>
-			tr.cells[0].innerText === %q && tr.cells[1].innerText === %q).length)`, what, name))
+	rows := func(what, name string, n int) { // names come after the entries
+		t.Helper()
+		b.waitFor(fmt.Sprintf(`[...document.querySelectorAll('.list tr')].filter((tr) =>
+			tr.cells[0].innerText === %q && tr.cells[1].innerText === %q).length === %d`, what, name, n))
 	}
-	require.Equal(t, "2", row("User updated", "Olga"))
-	require.Equal(t, "2", row("User updated", "Quan"), "who is gone is called as when it went")
-	require.Equal(t, "1", row("Application updated", "Books"))
+	rows("User updated", "Olga", 2)
+	rows("User updated", "Quan", 2) // who is gone is called as when it went
+	rows("Application updated", "Books", 1)
 	require.False(t, eval[bool](b, "!!labelled('Quan')"), "who is gone cannot be opened")
 	b.rest()
 	require.Len(t, b.proxy.sent("GET /v1/users"), 1)
