@@ -195,6 +195,27 @@ func lines(n int) string {
 	return text.String()
 }
 
+// TestShowAs: a change is a command before it is sent, and after.
+func TestShowAs(t *testing.T) {
+	play(t, "show-as", func(b *browser) {
+		user := b.liWei()
+		b.open("users?open=" + user["id"].(string))
+		b.see("Identity")
+		b.fill("Employee number", "1815")
+		b.clickIn(".panel", "Show as idp or curl")
+		b.see("Not sent yet", "idp api update-user "+user["id"].(string), "--if-version 1", "--employee-number 1815")
+		b.clickIn("dialog", "curl")
+		b.see("curl -X PATCH", "/v1/users/"+user["id"].(string), "If-Match", `{"employee_number":"1815"}`)
+		b.clickIn("dialog", "Close")
+		require.Empty(b.t, b.proxy.sent("PATCH /*"))
+		b.click("Save")
+		b.see("Li Wei was saved")
+		b.clickIn(".toast:last-of-type", "Command")
+		b.see("Sent at", "1815")
+		b.clickIn("dialog", "Close")
+	})
+}
+
 // TestPlaceInList: Back shows the rows, the place and the focus that were left, and a change of a row moves none.
 func TestPlaceInList(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,7 @@
 import {client} from '../../../../sdk/typescript/src/client.gen';
 import {place} from './router';
 import {otherTenant, reauthenticate, renew} from './session';
-import {answered, seen} from './writes';
+import {Held, answered, seen} from './writes';
 
 export {client};
 
@@ -108,11 +108,11 @@ type Sent<T> = Promise<{data?: T; error?: unknown; response?: Response}>;
 /** full waits for a call of the SDK, and returns the body with the ETag; a refusal becomes an ApiError. */
 export async function full<T>(sent: Sent<T>): Promise<Answer<T>> {
   const {data, error, response} = await sent.catch((e: unknown) => {
-    if (aborted(e)) throw e;
+    if (aborted(e) || e instanceof Held) throw e;
     throw new ApiError({status: 0, code: 'unreachable'}); // the answer broke off on the way
   });
   if (!response) {
-    if (aborted(error)) throw error;
+    if (aborted(error) || error instanceof Held) throw error;
     throw new ApiError({status: 0, code: 'unreachable'});
   }
   if (response.ok) return {data: data as T, etag: response.headers.get('ETag') ?? '', response};

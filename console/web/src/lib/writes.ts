@@ -39,7 +39,7 @@ interface Sent {
 }
 
 /** Held is thrown instead of sending a write that is only to be shown. */
-class Held extends Error {
+export class Held extends Error {
   constructor(readonly write: Write) {
     super('shown, not sent');
   }
