@@ -157,6 +157,27 @@ func TestUsersTogether(t *testing.T) {
 	})
 }
 
+// TestUsersReset: new passwords are shown once, and the dialog stays until their file was taken.
+func TestUsersReset(t *testing.T) {
+	play(t, "reset", func(b *browser) {
+		b.call(b.t, b.tenant, "POST", "/v1/users/import", lines(3))
+		b.open("users")
+		b.see("3 records")
+		b.press("jx")
+		b.see("1 selected")
+		b.clickIn(".bulk", "More actions")
+		b.click("Reset passwords…")
+		b.see("The platform would do it")
+		b.clickIn("dialog", "Reset the password of 1 user")
+		b.see("1 user changed", "The passwords are shown only now", "Passwords as a file")
+		b.press(kb.Escape)
+		b.see("The passwords are shown only now")
+		b.click("Passwords as a file")
+		b.click("I have stored them")
+		b.waitFor("!document.querySelector('dialog[open]')")
+	})
+}
+
 // TestUsersConflict: somebody else changes the record while its form is open.
 func TestUsersConflict(t *testing.T) {
 	play(t, "conflict", func(b *browser) {
