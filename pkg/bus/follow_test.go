@@ -137,7 +137,6 @@ func TestAFollowerGoesOnWhereItWas(t *testing.T) {
 	wait.Until(t, func() bool { return b.Ready() != nil })
 	require.NoError(t, f.Ready(), "its state is as old as the last connection")
 	x.start()
-	wait.Until(t, func() bool { return b.Ready() == nil })
 	publish(t, b, message("1", 2))
 	require.Equal(t, []string{"1-1", "1-2"}, m.until(t, 1, "1-2"), "without a second snapshot, a gap or a repetition")
 }
@@ -295,7 +294,6 @@ func TestAFollowerNoticesAnotherEventAtItsPlace(t *testing.T) {
 	before := t.TempDir()
 	require.NoError(t, os.CopyFS(before, os.DirFS(x.dir)))
 	x.start()
-	wait.Until(t, func() bool { return b.Ready() == nil })
 	publish(t, b, message("1", 2))
 	m.until(t, 1, "1-2")
 
@@ -303,7 +301,6 @@ func TestAFollowerNoticesAnotherEventAtItsPlace(t *testing.T) {
 	x.stop()
 	x.dir = before
 	x.start()
-	wait.Until(t, func() bool { return b.Ready() == nil })
 	publish(t, b, message("2", 1), message("2", 2))
 	g.shut.Store(false)
 	m.until(t, 2, "")
