@@ -230,6 +230,31 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+// TestServices: each service is deployed in every way in which the others are, and its events are in the catalogue.
+func TestServices(t *testing.T) {
+	t.Parallel()
+	programs, err := filepath.Glob("../../services/*/cmd/idp-*")
+	require.NoError(t, err)
+	require.NotEmpty(t, programs)
+	for _, program := range programs {
+		name := strings.TrimPrefix(filepath.Base(program), "idp-")
+		for file, line := range map[string]string{
+			"README.md":                          "(services/" + name + "/README.md)",
+			"deploy/README.md":                   "`idp-" + name + "`",
+			"deploy/standalone/go.mod":           "services/" + name + " => ../../services/" + name,
+			"docker-compose.yml":                 "PROGRAM: idp-" + name + "}",
+			"deploy/k8s/base/kustomization.yaml": "  - " + name + ".yaml",
+			"deploy/monitoring/prometheus.yml":   "service: " + name + "}",
+			"services/" + name + "/README.md":    "# ",
+			"services/events/internal/catalogue/types/" + name + ".json": `"type": `,
+		} {
+			text, err := os.ReadFile("../../" + file)
+			require.NoError(t, err, name)
+			assert.True(t, strings.Contains(string(text), line), "%s lacks %s", file, line)
+		}
+	}
+}
+
 // TestReadmes: the README of each service begins with its tour, ends with its settings and its events, and leaves the
 // figures to FIGURES.md.
 func TestReadmes(t *testing.T) {
