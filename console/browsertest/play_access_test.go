@@ -6,8 +6,10 @@ import (
 	"image"
 	"image/png"
 	"net/http"
+	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -46,6 +48,59 @@ func TestApplications(t *testing.T) {
 		b.fill("Type Harbour master to confirm", "Harbour master")
 		b.clickIn("dialog", "Delete")
 		b.see("Harbour master was deleted")
+	})
+}
+
+// backend makes an application that gets tokens, as somebody else than the person at the console.
+func (b *browser) backend(name string) map[string]any {
+	b.t.Helper()
+	return b.call(b.t, b.tenant, "POST", "/v1/applications",
+		map[string]any{"name": name, "category": "4", "scopes": []string{"users:read"}})
+}
+
+// TestRotation: within the grace both secrets give tokens; without one the former end at once.
+func TestRotation(t *testing.T) {
+	play(t, "rotation", func(b *browser) {
+		app := b.backend("Harbour")
+		token := func(secret string) int {
+			b.t.Helper()
+			r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.platform.url+"/v1/oauth2/token",
+				strings.NewReader("grant_type=client_credentials"))
+			require.NoError(b.t, err)
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.SetBasicAuth(app["client_id"].(string), secret)
+			answer, err := http.DefaultClient.Do(r)
+			require.NoError(b.t, err)
+			require.NoError(b.t, answer.Body.Close())
+			return answer.StatusCode
+		}
+		rotate := func(grace, effect, told string) (secret string) {
+			b.t.Helper()
+			b.click("Rotate…")
+			b.choose("Present secrets", grace)
+			b.see(effect, "Tokens that the application has now end at once")
+			b.clickIn("dialog", "Make a new secret")
+			b.see("The secret of Harbour", told)
+			eval[bool](b, "(document.activeElement.blur(), true)")
+			b.press(strings.Repeat(kb.Escape, 3)) // a browser itself closes a dialog at the second
+			secret = eval[string](b, "[...document.querySelectorAll('dialog[open] code.secret')][1].textContent")
+			b.clickIn("dialog", "I have stored it")
+			b.waitFor("!document.querySelector('dialog[open]')")
+			return secret
+		}
+		secrets := func(n int) {
+			b.t.Helper()
+			b.waitFor(fmt.Sprintf("document.querySelectorAll('.panel table tbody tr').length === %d", n))
+		}
+		b.open("apps?tab=secrets&open=" + app["id"].(string))
+		secrets(1)
+		first := app["client_secret"].(string)
+		second := rotate("They work for 7 days more", "works until", "Earlier ones work until")
+		secrets(2)
+		require.Equal(b.t, []int{200, 200}, []int{token(first), token(second)})
+		third := rotate("They end at once", "Present secrets stop working at once", "Earlier ones have ended")
+		secrets(1)
+		require.Equal(b.t, []int{401, 401, 200}, []int{token(first), token(second), token(third)})
 	})
 }
 

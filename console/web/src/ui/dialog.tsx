@@ -10,6 +10,9 @@ import {Icon} from './icon';
 import {ShowAsButton, ShowAsLayer, showAs} from './show-as';
 import {t} from './text';
 
+const layers: HTMLDialogElement[] = []; // the newest, on top, last
+const ownEscape = '[popover=auto]:popover-open, [type=search]:focus';
+
 /** Dialog is modal: the browser keeps the focus in it, and gives it back. */
 export function Dialog({
   title,
@@ -28,12 +31,27 @@ export function Dialog({
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
+  const leave = useRef(onClose);
+  leave.current = onClose;
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
-    dialog.current!.showModal();
-    const first = (what: string) => dialog.current!.querySelector<HTMLElement>(what);
+    const box = dialog.current!;
+    // A browser closes a dialog at the second Esc in a row, whatever onCancel says: so the key does not get there.
+    const escape = (e: KeyboardEvent) => {
+      if (e.key !== 'Escape' || e.defaultPrevented || layers.at(-1) !== box || box.querySelector(ownEscape)) return;
+      e.preventDefault();
+      leave.current?.();
+    };
+    addEventListener('keydown', escape);
+    layers.push(box);
+    box.showModal();
+    const first = (what: string) => box.querySelector<HTMLElement>(what);
     (first('[autofocus]') ?? first('input, textarea, select'))?.focus();
-    return () => before?.focus?.();
+    return () => {
+      removeEventListener('keydown', escape);
+      layers.splice(layers.indexOf(box), 1);
+      before?.focus?.();
+    };
   }, []);
   return (
     <dialog
