@@ -104,6 +104,35 @@ func TestRotation(t *testing.T) {
 	})
 }
 
+// TestOwnKeys: an application is given public keys; what is none is refused at the field.
+func TestOwnKeys(t *testing.T) {
+	play(t, "keys", func(b *browser) {
+		const public = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1",` +
+			`"x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`
+		const private = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1",` +
+			`"x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}]}`
+		app := b.backend("Harbour")
+		keys := func() any {
+			return b.call(b.t, b.tenant, "GET", "/v1/applications/"+app["id"].(string), nil)["jwks"]
+		}
+		b.open("apps?tab=secrets&open=" + app["id"].(string))
+		b.fill("Public keys (JWKS)", `{"keys": [`)
+		b.see("This is not JSON")
+		b.fill("Public keys (JWKS)", private)
+		b.clickIn(".panel-body", "Save")
+		b.see("must be a JWK set")
+		b.waitFor("document.activeElement === input('Public keys (JWKS)')")
+		b.fill("Public keys (JWKS)", public)
+		b.clickIn(".panel-body", "Save")
+		b.see("Harbour was saved")
+		require.NotNil(b.t, keys())
+		b.undo()
+		b.see("Undone")
+		require.Nil(b.t, keys())
+		b.waitFor("!input('Public keys (JWKS)').value")
+	})
+}
+
 func TestGrants(t *testing.T) {
 	play(t, "grants", func(b *browser) {
 		b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "nina", "display_name": "Nina Krag"})
