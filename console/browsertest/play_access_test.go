@@ -133,6 +133,63 @@ func TestOwnKeys(t *testing.T) {
 	})
 }
 
+// TestSubAccounts: a person has an account in an application, or several of which one is the default.
+func TestSubAccounts(t *testing.T) {
+	play(t, "accounts", func(b *browser) {
+		b.liWei()
+		app := b.backend("Harbour")
+		add := func(account string) {
+			b.t.Helper()
+			b.clickIn(".panel", "Add an account")
+			b.fill("User *", "li")
+			b.clickIn("dialog .apps-picks", "Li Wei")
+			b.fill("Account *", account)
+			b.clickIn("dialog", "Create")
+		}
+		menu := func(account, item string) {
+			b.t.Helper()
+			b.hand.use(b, fmt.Sprintf(`[...document.querySelectorAll('.panel tbody tr')]
+				.find((tr) => tr.cells[0].innerText.startsWith(%q)).querySelector('button')`, account))
+			b.click(item)
+		}
+		defaults := func(account string) {
+			b.t.Helper()
+			b.waitFor(fmt.Sprintf(`[...document.querySelectorAll('.panel tbody tr:has(.tag)')]
+				.map((tr) => tr.cells[0].innerText.split(/\s/)[0]).join() === %q`, account))
+		}
+		b.open("apps?tab=accounts&open=" + app["id"].(string))
+		b.see("No sub-accounts yet")
+		add("wei")
+		b.see("wei was created")
+		b.undo()
+		b.see("Undone", "No sub-accounts yet")
+		add("wei")
+		b.see("wei was created")
+		defaults("wei")
+		add("boss")
+		b.see("A unique value is taken")
+		b.press(kb.Escape)
+		b.click("Leave")
+		b.click("One person may have more than one account here.")
+		b.see("Harbour was saved")
+		add("boss")
+		b.see("boss was created")
+		defaults("wei")
+		menu("boss", "Edit…")
+		b.click("The account with which this person signs in")
+		b.clickIn("dialog", "Save")
+		b.see("boss was saved")
+		defaults("boss")
+		b.undo()
+		b.see("Undone")
+		defaults("wei")
+		menu("boss", "Delete…")
+		b.fill("Type boss to confirm", "boss")
+		b.clickIn("dialog", "Delete")
+		b.see("boss was deleted", "1 record")
+	})
+}
+
 func TestGrants(t *testing.T) {
 	play(t, "grants", func(b *browser) {
 		b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "nina", "display_name": "Nina Krag"})

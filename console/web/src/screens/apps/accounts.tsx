@@ -4,8 +4,12 @@ import {
   createAccount,
   deleteAccount,
   disableAccount,
+  disableMultiAccounts,
   enableAccount,
+  enableMultiAccounts,
+  getAccount,
   listAccounts,
+  listAccountsOfUser,
   listUsers,
   replaceAccount,
   type Account,
@@ -16,6 +20,7 @@ import {call} from '../../lib/api';
 import {number} from '../../lib/format';
 import {useLoad} from '../../lib/load';
 import {href, param, setQuery} from '../../lib/router';
+import {may} from '../../lib/session';
 import {Blank, Button, Failed, Late, Status, Tag} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
 import {Icon} from '../../ui/icon';
@@ -50,7 +55,7 @@ async function load(app: Application, q: string, page: number, signal: AbortSign
   return {items, total: list.total ?? items.length, names};
 }
 
-export function AccountsTab({app}: {app: Application}) {
+export function AccountsTab({app, reload}: {app: Application; reload: () => void}) {
   const q = param('aq'),
     page = Number(param('ap')) || 1;
   const {state, again} = useLoad(`accounts ${app.id} ${q} ${page}`, (signal) => load(app, q, page, signal));
@@ -67,6 +72,8 @@ export function AccountsTab({app}: {app: Application}) {
       {t('addAccount')}
     </Button>
   );
+  const several = app.multi_account_enabled === '1';
+  const allow = (to: boolean) => call((to ? enableMultiAccounts : disableMultiAccounts)({path: {id: app.id}}));
   const pages = Math.max(1, Math.ceil((value?.total ?? 0) / pageSize));
   return (
     <>
@@ -84,6 +91,22 @@ export function AccountsTab({app}: {app: Application}) {
         </label>
         {add}
       </div>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={several}
+          disabled={!may(scope)}
+          onChange={() =>
+            void carryOut({
+              send: () => allow(!several),
+              back: () => allow(several),
+              said: t('savedDone', {name: app.name}),
+              after: reload,
+            })
+          }
+        />
+        {t('several')}
+      </label>
       {error ? (
         <Failed error={error} again={again} />
       ) : (
@@ -309,6 +332,7 @@ function Edit({
               <input
                 type="checkbox"
                 checked={form.value.is_default === '1'}
+                disabled={first.is_default === '1'}
                 onChange={(e) => set({is_default: e.currentTarget.checked ? '1' : '0'})}
               />
               {t('defaultText')}
@@ -327,24 +351,38 @@ async function create(app: Application, {password, ...rest}: Form, key: string, 
   toast(t('createdDone', {name: made.account}), () => undone(() => call(deleteAccount({path}))).then(again));
 }
 
-// replace writes all of the record, since PUT loses what is not given. A new password has no undo.
+// replace writes all of the record, since PUT loses what is not given. A new password has no undo. Another account is
+// the person's default no longer, if this one becomes it.
 async function replace(was: Account, {password, ...rest}: Form, again: () => void): Promise<void> {
-  const put = (version: number, values: Omit<Form, 'password'>, secret: string | undefined) =>
-    call(
-      replaceAccount({
-        path: {app_id: was.app_id, id: was.id},
-        headers: {'If-Match': `"${version}"`},
-        body: {
-          ...values,
-          status: was.status,
-          free_ext_props: was.free_ext_props,
-          sys_ext_props: was.sys_ext_props,
-          password: secret || was.password || undefined,
-        },
-      }),
-    );
-  await put(was.version, rest, password);
-  const {user_id, account, display_name, is_default} = was;
-  const back = () => put(was.version + 1, {user_id, account, display_name, is_default}, undefined);
+  const others = rest.is_default === was.is_default ? [] : await accountsOf(was.user_id);
+  const former = others.find((a) => a.app_id === was.app_id && a.is_default === '1');
+  await put(was, was.version, {...rest, password});
+  const {account, display_name} = was;
+  const back = async () => {
+    await put(was, was.version + 1, {account, display_name});
+    if (!former) return;
+    const now = await call(getAccount({path: {app_id: former.app_id, id: former.id}}));
+    await put(now, now.version, {is_default: '1'});
+  };
   toast(t('savedDone', {name: rest.account}), password ? undefined : () => undone(back).then(again));
 }
+
+const accountsOf = (user_id: string) =>
+  call(listAccountsOfUser({query: {user_id, page_size: 200}})).then((page) => page.items ?? []);
+
+const put = (a: Account, version: number, {password, ...values}: Partial<Form>) =>
+  call(
+    replaceAccount({
+      path: {app_id: a.app_id, id: a.id},
+      headers: {'If-Match': `"${version}"`},
+      body: {
+        user_id: a.user_id,
+        account: a.account,
+        display_name: a.display_name,
+        free_ext_props: a.free_ext_props,
+        sys_ext_props: a.sys_ext_props,
+        password: password || a.password || undefined,
+        ...values,
+      },
+    }),
+  );

@@ -50,7 +50,6 @@ const policy = (): Spec[] => {
   return [
     {field: 'sso_enabled', label: t('sso'), kind: 'select', options: onOff},
     {field: 'mfa_enabled', label: t('mfa'), kind: 'select', options: onOff},
-    {field: 'multi_account_enabled', label: t('multi'), help: t('multiHelp'), kind: 'select', options: onOff},
     {field: 'sub_account_policy', label: t('policy'), help: t('policyHelp'), kind: 'select', options: onOff},
   ];
 };
@@ -110,7 +109,7 @@ function Loaded({answer, again}: {answer: Answer<Application>; again: () => void
       tabs={[
         {name: 'protocols', label: t('protocols'), content: () => <ProtocolsTab app={app} again={again} />},
         {name: 'secrets', label: t('secrets'), content: () => <SecretsTab answer={answer} again={again} />},
-        {name: 'accounts', label: t('accounts'), content: () => <AccountsTab app={app} />},
+        {name: 'accounts', label: t('accounts'), content: () => <AccountsTab app={app} reload={again} />},
         {name: 'sources', label: t('sources'), content: () => <SourcesTab app={app} again={again} />},
       ]}
     />
