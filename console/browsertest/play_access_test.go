@@ -245,6 +245,43 @@ func TestGrants(t *testing.T) {
 	})
 }
 
+// TestConditionFaults: a fault of a condition is shown at its place, in the text that was refused.
+func TestConditionFaults(t *testing.T) {
+	play(t, "condition", func(b *browser) {
+		b.liWei()
+		app := b.backend("Ledger")
+		b.call(b.t, b.tenant, "POST", "/v1/resources", map[string]any{"application_id": app["id"], "type": "data",
+			"code": "invoices", "actions": []any{map[string]any{"code": "read"}}})
+		marked := func(within, place, word string) {
+			b.t.Helper()
+			b.waitFor(fmt.Sprintf(`document.querySelector('%s .grants-cel-mark').ariaLabel === %q &&
+				document.querySelector('%s .grants-cel-mark mark').innerText === %q`, within, place, within, word))
+			b.waitFor("document.activeElement === input('Condition (CEL)')")
+		}
+		b.open("grants?grant=1")
+		b.pick("Who", "li", "Li Wei")
+		b.pick("Application", "ledger", "Ledger")
+		b.pick("Resource", "inv", "invoices")
+		b.fill("Actions", "read")
+		b.click("Condition, time, description")
+		b.fill("Condition (CEL)", "context.ip == '10.0.0.1' &&\n  nope.level > 3")
+		b.clickIn("dialog", "Grant")
+		marked("dialog", "The fault is in line 2, column 3", "nope.level")
+		b.fill("Condition (CEL)", "context.ip == '10.0.0.1'")
+		marked("dialog", "The fault is in line 2, column 3", "nope.level")
+		b.clickIn("dialog", "Grant")
+		b.see("Granted")
+		b.hand.use(b, "document.querySelector('.list a.open')")
+		b.see("Li Wei may read")
+		b.fill("Condition (CEL)", "7")
+		b.click("Save")
+		marked(".panel", "The fault is in line 1, column 1", "7")
+		b.fill("Condition (CEL)", "")
+		b.click("Save")
+		b.see("The rule was saved")
+	})
+}
+
 // TestExplorer: no, because; the smallest change; yes, because.
 func TestExplorer(t *testing.T) {
 	play(t, "explorer", func(b *browser) {

@@ -1,4 +1,5 @@
 // A condition in CEL. What is wrong with it is marked where it is: the service tells line and column.
+import {useRef} from 'preact/hooks';
 import {Field} from '../../ui/record';
 import {t} from './text';
 
@@ -15,6 +16,8 @@ export function CelField({
   readOnly?: boolean;
   changed?: boolean;
 }) {
+  const refused = useRef({error, text: value}); // its text may be mended already
+  if (refused.current.error !== error) refused.current = {error, text: value};
   return (
     <Field label={t('condition')} help={t('conditionHelp')} error={error} changed={changed} wide>
       {(props) => (
@@ -30,7 +33,7 @@ export function CelField({
             value={value}
             onInput={(e) => set(e.currentTarget.value)}
           />
-          {error && <Mark text={value} error={error} />}
+          {error && <Mark text={refused.current.text} error={error} />}
         </>
       )}
     </Field>
