@@ -293,6 +293,11 @@ func TestExplorer(t *testing.T) {
 		b.pick("to something", "invo", "invoices")
 		b.pick("do something", "write", "write")
 		b.see("No", "Li Wei may not write invoices in Sample books.", "The nearest way to a yes")
+		b.waitFor(`[...document.querySelectorAll('.grants-pick-big')].every((gap) => {
+			const word = document.createRange();
+			word.selectNodeContents(gap.querySelector('.ghost'));
+			return gap.offsetWidth - word.getBoundingClientRect().width < 12; // the line under a word is as long as it
+		})`)
 		b.click("Preview the membership")
 		b.see("Tried: it would work")
 		b.clickIn("dialog", "Add the member")
