@@ -32,16 +32,18 @@ func TestEvents(t *testing.T) {
 func TestAudit(t *testing.T) {
 	play(t, "audit", func(b *browser) {
 		id := b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "olga"})["id"].(string)
-		b.call(b.t, b.tenant, "PATCH", "/v1/users/"+id, map[string]string{"display_name": "Olga"})
+		b.call(b.t, b.tenant, "PATCH", "/v1/users/"+id, map[string]string{"display_name": "Olga", "status": "0"})
 		b.recorded(id, 2)
 		b.open("audit")
 		b.see("User updated")
 		b.click("User updated")
 		b.see("Display name", "client:"+clientID)
+		b.waitFor(`[...document.querySelectorAll('.panel .diff td')].map((td) => td.innerText).join() ===
+			'empty,Olga,Active,Disabled'`)
 		b.click("Undo…")
 		b.see("Undo this change?", "will be written back")
 		b.waitFor("document.querySelector('dialog .diff tbody th').innerText === 'Display name'")
-		b.click("Write back 1 member")
+		b.click("Write back 2 members")
 		b.see("The change was undone")
 		b.recorded(id, 3)
 		b.click("History of the record")

@@ -8,7 +8,7 @@ import {useLoad} from '../lib/load';
 import {nameOf} from '../lib/names';
 import {Blank, Failed, Late} from './basics';
 import {actionWord} from './kinds';
-import {Member} from './members';
+import {Member, valueText} from './members';
 import {Actor, originWords, userOf} from './origin';
 
 const t = texts({
@@ -100,12 +100,12 @@ export function Changes({entity, changes}: {entity: string; changes: AuditEntry[
             <Member entity={entity} member={c.member} />
             {was && (
               <td>
-                <Value v={c.before} del />
+                <Value entity={entity} member={c.member} v={c.before} del />
               </td>
             )}
             {is && (
               <td>
-                <Value v={c.after} />
+                <Value entity={entity} member={c.member} v={c.after} />
               </td>
             )}
           </tr>
@@ -115,8 +115,8 @@ export function Changes({entity, changes}: {entity: string; changes: AuditEntry[
   );
 }
 
-function Value({v, del}: {v: unknown; del?: boolean}) {
+function Value({entity, member, v, del}: {entity: string; member: string; v: unknown; del?: boolean}) {
   if (v === null || v === undefined || v === '') return <span class="faint">{t('empty')}</span>;
-  const text = typeof v === 'string' ? v : JSON.stringify(v);
+  const text = valueText(entity, member, v);
   return del ? <del>{text}</del> : <ins>{text}</ins>;
 }

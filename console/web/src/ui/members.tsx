@@ -1,5 +1,6 @@
-// What the members of records are called in differences: as the forms call them.
+// What the members of records, and their values, are called in differences: as forms and lists call them.
 import {texts} from '../lib/i18n';
+import {t as ui} from './text';
 import {words} from './words';
 
 const names = texts({
@@ -96,6 +97,49 @@ const names = texts({
   value: ['Value', '值'],
   zoneinfo: ['Time zone', '时区'],
 });
+
+const values = texts({
+  'affect.affect': words.allows,
+  'affect.deny': words.denies,
+  'category.1': words.category1,
+  'category.2': words.category2,
+  'category.3': words.category3,
+  'category.4': words.category4,
+  'core_object.status.1': ['Enabled', '启用'],
+  'event_subscription.status.1': words.active,
+  'event_subscription.status.0': words.paused,
+  'factor.1': ['First', '第一'],
+  'factor.2': ['Second', '第二'],
+  off: words.off,
+  on: words.on,
+  'membership.role.leader': words.leader,
+  'membership.role.member': ['Member', '成员'],
+  'status.1': words.enabled,
+  'status.0': words.disabled,
+  'user.status.1': words.active,
+  'user.status.0': ['Disabled', '停用'],
+  'user.status.resigned': words.resigned,
+});
+
+const onOff = ['sso_enabled', 'mfa_enabled', 'multi_account_enabled', 'sub_account_policy'];
+const yesNo = /^(is|resource_match_all)_/;
+
+/** valueWord is what people call a value of a member; undefined of one without a word. */
+function valueWord(entity: string, member: string, v: unknown): string | undefined {
+  if (typeof v === 'boolean') return ui(v ? 'yes' : 'no');
+  if (v === '1' || v === '0') {
+    if (onOff.includes(member)) return values(v === '1' ? 'on' : 'off');
+    if (yesNo.test(member)) return ui(v === '1' ? 'yes' : 'no');
+  }
+  const own = [`${entity}.${member}.${String(v)}`, `${member}.${String(v)}`];
+  const key = own.find((k) => values.word('', k) !== k);
+  return key && values.word('', key);
+}
+
+/** valueText is a value of a member as people read it: by its word, as it is, or as JSON. */
+export function valueText(entity: string, member: string, v: unknown): string {
+  return valueWord(entity, member, v) ?? (typeof v === 'string' ? v : (JSON.stringify(v) ?? ''));
+}
 
 /** memberWord is what people call a member of a kind of record; of one without a word, its name in the API. */
 export function memberWord(entity: string, member: string): string {

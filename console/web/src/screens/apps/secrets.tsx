@@ -221,7 +221,7 @@ function Keys({answer, again}: {answer: Answer<Application>; again: () => void})
           </Button>
         )}
       </div>
-      <ConflictDialog draft={draft} labels={{jwks: t('jwks'), jwks_uri: t('jwksUri')}} />
+      <ConflictDialog draft={draft} labels={{}} entity="application" />
     </section>
   );
 }

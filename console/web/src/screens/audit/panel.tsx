@@ -9,14 +9,14 @@ import {AuditTab, Changes} from '../../ui/audit';
 import {Button, Failed, Id, JsonView, Late, Status, type Tone} from '../../ui/basics';
 import {Dialog, toast} from '../../ui/dialog';
 import {reasonOf, whatWords} from '../../ui/kinds';
-import {Member} from '../../ui/members';
+import {Member, valueText} from '../../ui/members';
 import {Actor, recordHref} from '../../ui/origin';
 import {Facts, Panel} from '../../ui/record';
 import {t as ui} from '../../ui/text';
 import {Named, Outcome} from './index';
 import {aboutOf, personOf, type Told} from './names';
 import {t} from './text';
-import {carryOut, plan, undoable, type Fate, type Plan} from './undo';
+import {carryOut, plan, undoable, type Fate, type Line, type Plan} from './undo';
 
 export function EntryPanel({entry: e, told}: {entry: AuditEntry; told: Told}) {
   const undoing = useSignal(false);
@@ -212,6 +212,8 @@ function Comparison({entity, plan: p}: {entity: string; plan: Plan}) {
     since: t('since'),
     masked: t('masked'),
   };
+  const text = ({member}: Line, v: unknown) =>
+    v === undefined || v === null || v === '' ? <span class="faint">{t('empty')}</span> : valueText(entity, member, v);
   return (
     <table class="diff">
       <thead>
@@ -228,8 +230,8 @@ function Comparison({entity, plan: p}: {entity: string; plan: Plan}) {
         {p.lines.map((l) => (
           <tr key={l.member}>
             <Member entity={entity} member={l.member} />
-            <td>{l.fate === 'back' ? <del>{text(l.now)}</del> : text(l.now)}</td>
-            <td>{l.fate === 'back' ? <ins>{text(l.before)}</ins> : <span class="faint">—</span>}</td>
+            <td>{l.fate === 'back' ? <del>{text(l, l.now)}</del> : text(l, l.now)}</td>
+            <td>{l.fate === 'back' ? <ins>{text(l, l.before)}</ins> : <span class="faint">—</span>}</td>
             <td>
               <Status tone={tones[l.fate]}>{words[l.fate]}</Status>
             </td>
@@ -238,9 +240,4 @@ function Comparison({entity, plan: p}: {entity: string; plan: Plan}) {
       </tbody>
     </table>
   );
-}
-
-function text(v: unknown) {
-  if (v === undefined || v === null || v === '') return <span class="faint">{t('empty')}</span>;
-  return typeof v === 'string' ? v : JSON.stringify(v);
 }

@@ -1,12 +1,11 @@
 // One event: who, when, and the difference that it made.
-import type {ComponentChildren} from 'preact';
 import type {Event} from '@idplatform/sdk';
 import {ago, dateTime} from '../../lib/format';
 import {href, hrefQuery} from '../../lib/router';
 import {Changes} from '../../ui/audit';
 import {Blank, Id, JsonView, Late} from '../../ui/basics';
 import {Actor, nameOf, recordHref} from '../../ui/origin';
-import {memberWord} from '../../ui/members';
+import {memberWord, valueText} from '../../ui/members';
 import {Facts, Panel} from '../../ui/record';
 import {changedMembers, typeOf} from './index';
 import {t} from './text';
@@ -93,7 +92,10 @@ function Change({event: e}: {event: Event}) {
           <Facts
             facts={Object.entries(record)
               .filter(([, v]) => !empty(v))
-              .map(([k, v]) => [memberWord(entity, k), text(v)])}
+              .map(([k, v]) => [
+                memberWord(entity, k),
+                <span class={typeof v === 'object' ? 'mono' : undefined}>{valueText(entity, k, v)}</span>,
+              ])}
           />
         )}
       </section>
@@ -118,8 +120,4 @@ function Change({event: e}: {event: Event}) {
 
 function empty(v: unknown): boolean {
   return v === null || v === '' || (typeof v === 'object' && Object.keys(v as object).length === 0);
-}
-
-function text(v: unknown): ComponentChildren {
-  return typeof v === 'string' ? v : <span class="mono">{JSON.stringify(v)}</span>;
 }

@@ -111,7 +111,6 @@ export const t = texts({
   out_of_memory: ['Out of memory', '内存不足'],
   crashed: ['Crashed', '崩溃'],
   following: ['Following', '正在跟随'],
-  paused: ['Paused', '已暂停'],
   follow: ['Follow', '跟随'],
   calls: [
     {one: '{n} call', other: '{n} calls'},

@@ -43,8 +43,6 @@ export const t = texts({
   ],
   rule: ['Rule', '规则'],
   effect: ['Effect', '效果'],
-  allows: ['Allows', '允许'],
-  denies: ['Denies', '拒绝'],
   ended: ['Ended', '已结束'],
   notYet: ['Not yet', '尚未生效'],
   about: ['About', '对象'],

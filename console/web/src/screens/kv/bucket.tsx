@@ -123,7 +123,7 @@ export function BucketPanel({answer, again}: {answer: Answer<KvBucket>; again: (
           {name: 'json', label: ui('json'), content: () => <JsonView value={b} />},
         ]}
       />
-      <ConflictDialog draft={draft} labels={labels} />
+      <ConflictDialog draft={draft} labels={labels} entity="kv_bucket" />
     </>
   );
 }

@@ -16,7 +16,6 @@ export const t = texts({
   modified: ['Changed', '更改时间'],
   seq: ['Order', '排序'],
   member: ['Member', '成员'],
-  leader: ['Leader', '负责人'],
   dynamic: ['Dynamic', '动态'],
   isPrimary: ['Primary', '主要'],
   makePrimary: ['Make primary', '设为主要'],

@@ -12,7 +12,6 @@ export const t = texts({
   failed: ['Failed attempts', '失败次数'],
   pending: ['Waiting', '等待中'],
   dropped: ['Dropped unread', '未读即丢弃'],
-  paused: ['Paused', '已暂停'],
   failing: ['Failing', '持续失败'],
   webhook: ['Webhook', 'Webhook'],
   nats: ['NATS', 'NATS'],

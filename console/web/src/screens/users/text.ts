@@ -19,7 +19,6 @@ export const t = texts({
   locale: ['Language', '语言'],
   zone: ['Time zone', '时区'],
   disabled: ['Disabled', '停用'],
-  resigned: ['Resigned', '离职'],
   isLocked: ['Locked', '已锁定'],
   notLocked: ['Not locked', '未锁定'],
   password: ['Password', '密码'],

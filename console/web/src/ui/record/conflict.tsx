@@ -3,7 +3,7 @@ import type {Conflict} from '../../lib/patch';
 import {Button} from '../basics';
 import {Dialog, toast} from '../dialog';
 import {LineDiff} from '../linediff';
-import {memberWord} from '../members';
+import {memberWord, valueText} from '../members';
 import {t} from '../text';
 import type {Draft} from './draft';
 
@@ -13,11 +13,19 @@ const lined = (v: unknown) => (typeof v === 'string' ? v : (JSON.stringify(v, nu
 const isLong = (c: Conflict) => [c.base, c.theirs, c.mine].some((v) => lined(v).includes('\n'));
 
 /** ConflictDialog lets a person choose, member by member, when two have changed the same. */
-export function ConflictDialog<T extends object>({draft, labels}: {draft: Draft<T>; labels: Record<string, string>}) {
+export function ConflictDialog<T extends object>({
+  draft,
+  labels,
+  entity,
+}: {
+  draft: Draft<T>;
+  labels: Record<string, string>;
+  entity: string;
+}) {
   const c = draft.conflict.value;
   const choice = useSignal<Record<string, 'mine' | 'theirs'>>({});
   if (!c) return null;
-  const text = (v: unknown) => (typeof v === 'string' ? v : JSON.stringify(v)) || '—';
+  const text = (member: string, v: unknown) => valueText(entity, member, v) || '—';
   const done = () => {
     draft.resolve(
       Object.fromEntries(c.list.map((x) => [x.field, choice.value[x.field] === 'theirs' ? x.theirs : x.mine])),
@@ -51,8 +59,8 @@ export function ConflictDialog<T extends object>({draft, labels}: {draft: Draft<
           <tbody>
             {c.list.map((x) => (
               <tr key={x.field}>
-                <th scope="row">{labels[x.field] ?? memberWord('', x.field)}</th>
-                <td class="muted">{isLong(x) ? t('asBefore') : text(x.base)}</td>
+                <th scope="row">{labels[x.field] ?? memberWord(entity, x.field)}</th>
+                <td class="muted">{isLong(x) ? t('asBefore') : text(x.field, x.base)}</td>
                 {(['theirs', 'mine'] as const).map((side) => (
                   <td key={side}>
                     <label class="check">
@@ -64,7 +72,7 @@ export function ConflictDialog<T extends object>({draft, labels}: {draft: Draft<
                           choice.value = {...choice.value, [x.field]: side};
                         }}
                       />
-                      {isLong(x) ? t(side) : text(x[side])}
+                      {isLong(x) ? t(side) : text(x.field, x[side])}
                     </label>
                     {isLong(x) && <LineDiff from={lined(x.base)} to={lined(x[side])} />}
                   </td>

@@ -51,7 +51,7 @@ export function RecordPanel<T extends object>(p: RecordPanelProps<T>) {
           {name: 'json', label: t('json'), content: () => <JsonView value={record} />},
         ]}
       />
-      {draft && <ConflictDialog draft={draft} labels={p.labels ?? {}} />}
+      {draft && <ConflictDialog draft={draft} labels={p.labels ?? {}} entity={p.entity} />}
     </>
   );
 }
