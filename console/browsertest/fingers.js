@@ -149,6 +149,14 @@ window.tooWide = () => [...document.querySelectorAll('body *')].filter((e) => {
   return true;
 }).map((e) => `${e.tagName.toLowerCase()}.${e.className} ${Math.round(e.getBoundingClientRect().right)}`);
 
+/** savedFiles are the files that the page has offered, the newest last. */
+window.savedFiles = [];
+const offer = URL.createObjectURL;
+URL.createObjectURL = (blob) => {
+  savedFiles.push(blob);
+  return offer(blob);
+};
+
 // Requests under way; a stream has no end.
 let pending = 0;
 const send = window.fetch;

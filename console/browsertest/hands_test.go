@@ -94,6 +94,13 @@ func (b *browser) undo() {
 	b.clickIn(".toast:last-of-type", "Undo")
 }
 
+// saved waits for the next file that the page offers, and returns its text.
+func (b *browser) saved() string {
+	b.t.Helper()
+	b.waitFor("savedFiles.length")
+	return eval[string](b, "savedFiles.splice(0, 1)[0].text()")
+}
+
 type mouse struct{}
 
 // use clicks until it meets: on a busy machine things move between the look and the click.

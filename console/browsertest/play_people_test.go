@@ -1,7 +1,9 @@
 package browsertest
 
 import (
+	"encoding/csv"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,6 +177,35 @@ func TestUsersReset(t *testing.T) {
 		b.click("Passwords as a file")
 		b.click("I have stored them")
 		b.waitFor("!document.querySelector('dialog[open]')")
+	})
+}
+
+// TestUsersExport: the file has the users of the list, with its search and filters.
+func TestUsersExport(t *testing.T) {
+	play(t, "export", func(b *browser) {
+		b.call(b.t, b.tenant, "POST", "/v1/users/import", lines(12))
+		people := b.call(b.t, b.tenant, "GET", "/v1/users?page_sort=username", nil)["items"].([]any)
+		locked := []any{people[3].(map[string]any)["id"], people[11].(map[string]any)["id"]}
+		b.call(b.t, b.tenant, "POST", "/v1/batch/users-lock", map[string]any{"ids": locked})
+		b.open("users?locked=true")
+		b.see("2 records")
+		b.find("person.00")
+		b.see("1 record")
+		b.click("Export…")
+		b.clickIn("dialog", "Export")
+		b.see("1 user exported")
+		rows, err := csv.NewReader(strings.NewReader(b.saved())).ReadAll()
+		require.NoError(b.t, err)
+		require.Len(b.t, rows, 2)
+		require.Equal(b.t, "person.003", rows[1][slices.Index(rows[0], "username")])
+
+		b.click("Clear search and filters")
+		b.see("12 records")
+		b.click("Export…")
+		b.choose("Form", "JSON Lines, for programs: one user a line")
+		b.clickIn("dialog", "Export")
+		b.see("12 users exported")
+		require.Equal(b.t, 12, strings.Count(b.saved(), `"username":"person.`))
 	})
 }
 

@@ -16,6 +16,7 @@ export function ExportDialog({query, close}: {query: Query; close: () => void}) 
   const count = useSignal<number | undefined>(undefined); // lines that have come
   const error = useSignal<ApiError | undefined>(undefined);
   const abort = useRef<AbortController | undefined>(undefined);
+  const users = () => Math.max(0, count.value! - (format.value === 'csv' ? 1 : 0)); // without the headings
   useEffect(() => () => abort.current?.abort(), []);
   const run = async () => {
     const controller = (abort.current = new AbortController());
@@ -28,13 +29,12 @@ export function ExportDialog({query, close}: {query: Query; close: () => void}) 
         pieces.push(text);
         count.value = count.value! + text.split('\n').length - 1;
       });
-      const n = Math.max(0, count.value - (csv ? 1 : 0)); // without the headings
       savePieces(
         `users-${new Date().toISOString().slice(0, 10)}.${csv ? 'csv' : 'jsonl'}`,
         csv ? 'text/csv' : 'application/x-ndjson',
         pieces,
       );
-      toast(t('exported', {n}));
+      toast(t('exported', {n: users()}));
       close();
     } catch (e) {
       count.value = undefined;
@@ -67,7 +67,7 @@ export function ExportDialog({query, close}: {query: Query; close: () => void}) 
       </SelectField>
       {count.value !== undefined && (
         <p class="muted num" role="status">
-          {t('exported', {n: count.value})}
+          {t('exported', {n: users()})}
         </p>
       )}
       {error.value && <Failed error={error.value} again={() => void run()} />}
