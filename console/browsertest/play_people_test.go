@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -206,6 +207,62 @@ func TestUsersExport(t *testing.T) {
 		b.clickIn("dialog", "Export")
 		b.see("12 users exported")
 		require.Equal(b.t, 12, strings.Count(b.saved(), `"username":"person.`))
+	})
+}
+
+// TestUsersMove: a change of organization is tried, made and undone in batches. Who leaves no node is only added.
+func TestUsersMove(t *testing.T) {
+	play(t, "move", func(b *browser) {
+		b.call(b.t, b.tenant, "POST", "/v1/users/import", lines(1001))
+		b.call(b.t, b.tenant, "POST", "/v1/core-objects", map[string]string{"code": "team", "name": "Team"})
+		nodes := map[string]string{}
+		for _, name := range []string{"Blue", "Green"} {
+			nodes[name] = b.call(b.t, b.tenant, "POST", "/v1/tree-nodes",
+				map[string]string{"object_code": "team", "parent_id": "", "name": name})["id"].(string)
+		}
+		inside := func(node string, people float64) {
+			b.t.Helper()
+			require.Eventually(b.t, func() bool {
+				path := "/v1/tree-nodes/" + nodes[node] + "/users?page_size=1"
+				return b.call(b.t, b.tenant, "GET", path, nil)["total"] == people
+			}, patience, 50*time.Millisecond)
+		}
+		choose := func(label, node string) {
+			b.fill(label, node)
+			b.clickIn("dialog .hits", node)
+		}
+		move := func() {
+			b.see("The platform would do it for all 1,001")
+			b.clickIn("dialog", "Change organization")
+			b.see("1,001 users changed")
+			b.waitFor("!document.querySelector('dialog[open]')")
+		}
+		begin := func() {
+			b.press("jx")
+			b.click("Select all 1,001 that match")
+			b.clickIn(".bulk", "More actions")
+			b.click("Change organization…")
+			b.see("They leave one node of a tree and join another")
+		}
+		b.open("users")
+		b.see("1,001 records")
+		begin()
+		choose("They join", "Blue")
+		move()
+		inside("Blue", 1001)
+
+		begin()
+		choose("They leave", "Blue")
+		choose("They join", "Green")
+		move()
+		inside("Blue", 0)
+		inside("Green", 1001)
+		b.undo()
+		inside("Blue", 1001)
+		inside("Green", 0)
+		made := slices.DeleteFunc(b.proxy.sent("POST /v1/batch/users-change-organization"),
+			func(c call) bool { return strings.Contains(c.query, "dry_run") })
+		require.Len(b.t, made, 6, "two batches there, two on, two back")
 	})
 }
 
