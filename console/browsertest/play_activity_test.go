@@ -29,6 +29,50 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+// TestEventsGap: where the platform no longer has what a broken stream missed, the tail says so, and goes on.
+func TestEventsGap(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "events-gap")
+	b.open("events")
+	b.see("Live")
+	b.call(t, b.tenant, "POST", "/v1/users", map[string]string{"username": "first-one"})
+	b.see("first-one")
+	hold := make(chan struct{})
+	b.proxy.fail(fault{call: "GET /v1/events", stream: true, status: 503, hold: hold, times: 1})
+	b.proxy.cutStreams()
+	b.call(t, b.tenant, "POST", "/v1/users", map[string]string{"username": "missed-one"})
+	var next string
+	require.Eventually(t, func() bool { // the feed follows the changes
+		page := b.call(t, b.tenant, "GET", "/v1/events?limit=1000", nil)
+		next = page["next"].(string)
+		return len(page["items"].([]any)) == 2
+	}, patience, 50*time.Millisecond)
+	b.proxy.fail(fault{call: "GET /v1/events", stream: true, status: 409, code: "invalid_state", next: next, times: 1})
+	close(hold)
+	b.see("Some events are missing here: the platform no longer has them.")
+	b.call(t, b.tenant, "POST", "/v1/users", map[string]string{"username": "last-one"})
+	b.waitFor(`[...document.querySelectorAll('.list tbody tr')].map((tr) =>
+		['first-one', 'missed-one', 'last-one', 'missing'].find((word) => tr.innerText.includes(word))).join() ===
+		'last-one,missing,first-one'`)
+	b.clean()
+}
+
+// TestEventsLimit: the tail keeps the newest 500 events, also of those that came while it was paused.
+func TestEventsLimit(t *testing.T) {
+	play(t, "events-limit", func(b *browser) {
+		b.open("events")
+		b.see("Live")
+		b.click("Pause")
+		b.call(b.t, b.tenant, "POST", "/v1/users/import", lines(510))
+		b.click("Show 510 new events")
+		b.see("500 events", "The newest 500 events are kept on this screen")
+		b.waitFor("document.querySelector('.list table').ariaRowCount === '501'")
+		b.see("Person 509")
+		b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "newest"})
+		b.see("newest", "500 events")
+	})
+}
+
 func TestAudit(t *testing.T) {
 	play(t, "audit", func(b *browser) {
 		id := b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "olga"})["id"].(string)

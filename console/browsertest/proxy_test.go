@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,6 +24,7 @@ type proxy struct {
 	faults  []*fault
 	calls   []call
 	waiting int             // calls that are not answered yet, streams aside
+	streams []func()        // cut those that are open
 	used    map[string]int  // operations
 	unknown map[string]bool // what the document of the API lacks
 }
@@ -41,7 +43,8 @@ type fault struct {
 	retryAfter int
 	plain      bool          // an answer of something that is not the platform: HTML
 	cut        bool          // the platform's answer, until its middle
-	hold       chan struct{} // the platform's answer, when it is closed
+	hold       chan struct{} // until it is closed, no answer; then the platform's, or that of the status
+	next       string        // of the problem: where a stream goes on
 	stream     bool          // meets requests for an event stream alone
 	times      int           // 0: until it is mended
 }
@@ -70,17 +73,17 @@ func startProxy(t testing.TB, p *platform) *proxy {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := x.look(r)
 		defer x.answered(r)()
-		switch {
-		case f == nil:
-			forward.ServeHTTP(w, r)
-		case f.cut:
-			cut(w, r, forward)
-		case f.hold != nil:
+		if f != nil && f.hold != nil {
 			select {
 			case <-f.hold:
 			case <-r.Context().Done():
 			}
-			forward.ServeHTTP(w, r)
+		}
+		switch {
+		case f == nil || f.status == 0 && !f.cut:
+			forward.ServeHTTP(w, x.cuttable(r))
+		case f.cut:
+			cut(w, r, forward)
 		default:
 			f.answer(w)
 		}
@@ -105,6 +108,28 @@ func (x *proxy) answered(r *http.Request) (done func()) {
 	}
 	count(1)
 	return func() { count(-1) }
+}
+
+// cuttable is a request whose answer, if it is a stream, cutStreams ends.
+func (x *proxy) cuttable(r *http.Request) *http.Request {
+	if r.Header.Get("Accept") != "text/event-stream" {
+		return r
+	}
+	ctx, cut := context.WithCancel(r.Context())
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.streams = append(x.streams, cut)
+	return r.WithContext(ctx)
+}
+
+// cutStreams breaks the connections of all streams.
+func (x *proxy) cutStreams() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, cut := range x.streams {
+		cut()
+	}
+	x.streams = nil
 }
 
 // quiet is true when every call is answered; n is how many there were.
@@ -167,7 +192,7 @@ func (f *fault) answer(w http.ResponseWriter) {
 	w.WriteHeader(f.status)
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"type": "urn:idp:problem:" + code, "title": code, "status": f.status, "code": code,
-		"detail": "made by the test", "errors": f.errors, "request_id": "request-of-the-test",
+		"detail": "made by the test", "errors": f.errors, "request_id": "request-of-the-test", "next": f.next,
 	})
 }
 
