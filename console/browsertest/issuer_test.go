@@ -63,8 +63,7 @@ func TestSignInAtAnIssuer(t *testing.T) {
 		"IDP_AUTH_OIDC=issuer="+i.URL+";jwks="+i.URL+"/keys;audience=idplatform;tenant_claim=tenant;scope_claim=roles;"+
 			"scopes=platform:admin",
 		"IDP_CONSOLE_OIDC_ISSUER="+i.URL, "IDP_CONSOLE_OIDC_CLIENT_ID="+issuertest.ClientID,
-		"IDP_CONSOLE_OIDC_CLIENT_SECRET="+issuertest.ClientSecret, "IDP_CONSOLE_OIDC_LABEL=Acme staff",
-		"IDP_OUTBOUND_ALLOW_PRIVATE=true")
+		"IDP_CONSOLE_OIDC_CLIENT_SECRET="+issuertest.ClientSecret, "IDP_CONSOLE_OIDC_LABEL=Acme staff")
 	require.NoError(t, err)
 	b := p.openBrowser(t, sharedTenant)
 

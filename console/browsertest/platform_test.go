@@ -87,6 +87,7 @@ func startPlatform(settings ...string) (*platform, error) {
 	}
 	env := append(os.Environ(), "IDP_DATA_DIR="+filepath.Join(folder, "data"), "IDP_LISTEN=127.0.0.1:0",
 		"IDP_ADMIN_LISTEN=off", "IDP_NATS_LISTEN=off", "IDP_CONSOLE_BANNER=Browser test",
+		"IDP_OUTBOUND_ALLOW_PRIVATE=true", // webhooks go to servers of the tests
 		"IDP_BOOTSTRAP_CLIENT_ID="+clientID, "IDP_BOOTSTRAP_CLIENT_SECRET="+clientSecret)
 	env = append(env, settings...)
 	address, err := serve(program, env, filepath.Join(folder, "log"))

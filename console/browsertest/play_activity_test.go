@@ -2,8 +2,12 @@ package browsertest
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -265,5 +269,60 @@ func TestSubscriptions(t *testing.T) {
 		b.fill("Type Ledger to confirm", "Ledger")
 		b.clickIn("dialog", "Delete")
 		b.see("Ledger was deleted")
+	})
+}
+
+// receiver is a server that webhooks go to.
+type receiver struct {
+	*httptest.Server
+	status atomic.Int32 // of its answers
+
+	mu  sync.Mutex
+	ids []string // of the messages, in their order
+}
+
+func startReceiver(t testing.TB, status int) *receiver {
+	t.Helper()
+	r := &receiver{}
+	r.status.Store(int32(status))
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, got *http.Request) {
+		r.mu.Lock()
+		r.ids = append(r.ids, got.Header.Get("webhook-id"))
+		r.mu.Unlock()
+		w.WriteHeader(int(r.status.Load()))
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// TestRedeliver: an event of the delivery log goes to its receiver again.
+func TestRedeliver(t *testing.T) {
+	play(t, "redeliver", func(b *browser) {
+		r := startReceiver(b.t, http.StatusOK)
+		made := b.call(b.t, b.tenant, "POST", "/v1/event-subscriptions", map[string]any{"name": "Ledger",
+			"event_types": []string{"user.created"}, "delivery": map[string]any{"type": "webhook", "url": r.URL}})
+		b.liWei()
+		b.open("subscriptions?tab=deliveries&open=" + made["id"].(string))
+		logged := func(states, answer string) {
+			b.t.Helper()
+			b.waitFor(fmt.Sprintf(`[...document.querySelectorAll('.subscriptions-deliveries .status')]
+				.map((e) => e.textContent).join() === %q`, states))
+			b.see(answer)
+		}
+		again := func(status int) {
+			b.t.Helper()
+			r.status.Store(int32(status))
+			b.click("Deliver again")
+			b.see("The event is delivered again")
+		}
+		logged("Delivered", "Answer 200")
+		again(http.StatusInternalServerError)
+		logged("Retrying,Delivered", "Answer 500")
+		again(http.StatusOK)
+		logged("Delivered,Delivered", "Answer 200")
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		require.GreaterOrEqual(b.t, len(r.ids), 3)
+		require.Len(b.t, slices.Compact(r.ids), 1, "all of one event")
 	})
 }

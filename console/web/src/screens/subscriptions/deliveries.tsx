@@ -27,6 +27,9 @@ export function Deliveries({s, again: reload}: {s: EventSubscription; again: () 
   );
   const {value, error, busy} = state.value;
   const items = value?.items ?? [];
+  // An event that is delivered again is there twice.
+  const keyOf = ({event_id}: EventDelivery, i: number) =>
+    `${event_id} ${items.slice(i + 1).filter((d) => d.event_id === event_id).length}`;
   const waits = items.some((d) => d.status === 'retrying' || d.status === 'held') || s.state === 'active';
   useEffect(() => {
     // answers arrive at the pace of the receiver
@@ -75,9 +78,9 @@ export function Deliveries({s, again: reload}: {s: EventSubscription; again: () 
       <Late busy={busy && !value} lines={8}>
         {items.length > 0 ? (
           <ol class="subscriptions-deliveries">
-            {items.map((d) => (
+            {items.map((d, i) => (
               <Delivery
-                key={d.event_id}
+                key={keyOf(d, i)}
                 s={s}
                 d={d}
                 again={() => {
