@@ -1,6 +1,8 @@
 package browsertest
 
 import (
+	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -89,6 +91,51 @@ func TestJobs(t *testing.T) {
 		b.see("Nightly import is suspended")
 		b.undo()
 		b.waitFor("document.querySelector('.panel .status').textContent === 'Scheduled'")
+	})
+}
+
+// TestRunOfJob: the log follows the worker, unless somebody reads further up; a run is cancelled with its parts.
+func TestRunOfJob(t *testing.T) {
+	play(t, "run", func(b *browser) {
+		type fields = map[string]any
+		worker := startReceiver(b.t, http.StatusAccepted)
+		made := b.call(b.t, b.tenant, "POST", "/v1/jobs", fields{"code": "sweep", "name": "Sweep",
+			"schedule": fields{"type": "manual"}, "target": fields{"type": "webhook", "url": worker.URL}})
+		job := "/v1/jobs/" + made["id"].(string)
+		b.open("jobs?open=" + made["id"].(string))
+		b.click("Run now")
+		b.clickIn("dialog", "Run now")
+		b.see("Run 1 was started", "What the worker reports appears here")
+		run := b.call(b.t, b.tenant, "GET", job+"/sub-jobs", nil)["items"].([]any)[0].(fields)["id"].(string)
+		report := func(from, to int) {
+			b.t.Helper()
+			var lines []fields
+			for n := from; n <= to; n++ {
+				lines = append(lines, fields{"message": fmt.Sprintf("page %d is done", n)})
+			}
+			b.call(b.t, b.tenant, "POST", job+"/sub-jobs/"+run+"/logs", fields{"lines": lines})
+			b.see(fmt.Sprintf("page %d is done", to))
+		}
+		const end = `((log) => log.scrollHeight - log.scrollTop - log.clientHeight < 24)
+			(document.querySelector('.log'))`
+		report(1, 100)
+		b.see("100 lines", "Following")
+		b.waitFor(end)
+		b.waitFor("(document.querySelector('.log').scrollTo(0, 0), shows('Not following'))")
+		report(101, 101)
+		require.Zero(b.t, eval[float64](b, "document.querySelector('.log').scrollTop"))
+		b.click("To the newest")
+		b.waitFor(end)
+		report(102, 120)
+		b.waitFor(end)
+
+		b.call(b.t, b.tenant, "POST", job+"/sub-jobs", fields{"parent_id": run, "name": "Page 121"})
+		b.see("1 part", "Page 121")
+		b.click("Cancel run")
+		b.see("Cancel Run 1?", "One unfinished part is cancelled, too.")
+		b.clickIn("dialog", "Cancel run")
+		b.see("Run 1 was cancelled", "Run again")
+		b.waitFor("[...document.querySelectorAll('.job-tree .status')].every((s) => s.textContent === 'Cancelled')")
 	})
 }
 
