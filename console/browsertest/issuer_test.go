@@ -57,15 +57,21 @@ func (b *browser) clickLink(text string) {
 	b.do(chromedp.MouseClickXY(at[0], at[1]))
 }
 
-func TestSignInAtAnIssuer(t *testing.T) {
-	i := startIssuer(t)
+// trusting starts a platform that trusts an issuer, and at which its people sign in.
+func trusting(t *testing.T, i *staff) *platform {
+	t.Helper()
 	p, err := startPlatform(
 		"IDP_AUTH_OIDC=issuer="+i.URL+";jwks="+i.URL+"/keys;audience=idplatform;tenant_claim=tenant;scope_claim=roles;"+
 			"scopes=platform:admin",
 		"IDP_CONSOLE_OIDC_ISSUER="+i.URL, "IDP_CONSOLE_OIDC_CLIENT_ID="+issuertest.ClientID,
 		"IDP_CONSOLE_OIDC_CLIENT_SECRET="+issuertest.ClientSecret, "IDP_CONSOLE_OIDC_LABEL=Acme staff")
 	require.NoError(t, err)
-	b := p.openBrowser(t, sharedTenant)
+	return p
+}
+
+func TestSignInAtAnIssuer(t *testing.T) {
+	i := startIssuer(t)
+	b := trusting(t, i).openBrowser(t, sharedTenant)
 
 	i.nothing.Store(true)
 	axe := axeScript(b)
@@ -113,5 +119,33 @@ func TestSignInAtAnIssuer(t *testing.T) {
 	back, err := url.Parse(i.Asked().Get("redirect_uri"))
 	require.NoError(t, err)
 	require.Equal(t, "/console/~/oidc/callback", back.Path)
+	b.clean()
+}
+
+// TestDeletesOfMany: 100 records are deleted by whoever is signed in, more by who has signed in just now.
+func TestDeletesOfMany(t *testing.T) {
+	i := startIssuer(t)
+	i.old.Store(true)
+	b := trusting(t, i).openBrowser(t, sharedTenant)
+	b.call(t, b.tenant, "POST", "/v1/users/import", lines(201))
+	remove := func(n int) {
+		t.Helper()
+		b.see(fmt.Sprintf("%d records", n))
+		b.press("jx")
+		b.click(fmt.Sprintf("Select all %d that match", n))
+		b.clickIn(".bulk", "Delete…")
+		b.fill(fmt.Sprintf("Type %d to confirm", n), fmt.Sprint(n))
+		b.click(fmt.Sprintf("Delete %d users", n))
+	}
+	b.open("users?q=person.1")
+	b.clickLink("Sign in with Acme staff")
+	remove(100)
+	b.see("100 users deleted")
+	b.click("Clear search and filters")
+	remove(101)
+	b.see("Sign in again for this")
+	i.old.Store(false)
+	b.clickLink("Sign in with Acme staff")
+	b.see("101 users deleted", "No users yet")
 	b.clean()
 }
