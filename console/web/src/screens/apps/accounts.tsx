@@ -77,7 +77,7 @@ export function AccountsTab({app, reload}: {app: Application; reload: () => void
   const pages = Math.max(1, Math.ceil((value?.total ?? 0) / pageSize));
   return (
     <>
-      <div class="row">
+      <div class="row wrap">
         <label class="search grow">
           <span class="visually-hidden">{t('accountSearch')}</span>
           <Icon name="search" />
