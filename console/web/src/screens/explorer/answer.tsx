@@ -1,6 +1,7 @@
 // Yes or no, and why: the way to the rule that decided, all rules considered, and what would change the answer.
 import {useSignal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
+import {useEffect} from 'preact/hooks';
 import {
   checkAuth,
   getAuthUnitRule,
@@ -42,14 +43,20 @@ export function Answer({q}: {q: Question}) {
     ),
   );
   const {value: d, error, busy} = state.value;
-  const late = useLate(busy && !d);
+  const late = useLate(busy);
+  useEffect(() => {
+    if (!turn) return;
+    // permissions follow the changes: what was just done counts a moment later
+    const timers = [700, 1500, 3000, 6000, 12_000].map((after) => setTimeout(again, after));
+    return () => timers.forEach(clearTimeout);
+  }, [key]);
   if (error) return <Failed error={error} again={again} />;
   if (!d) return late ? <Skeleton lines={6} /> : null;
   const considered = d.considered ?? [];
   const others = considered.filter((c) => c.rule_id !== d.rule_id);
   const last = d.via[d.via.length - 1];
   return (
-    <div class={busy ? 'explorer-answers busy' : 'explorer-answers'} aria-busy={busy}>
+    <div class={late ? 'explorer-answers busy' : 'explorer-answers'} aria-busy={busy}>
       <div class={d.allowed ? 'explorer-answer yes' : 'explorer-answer no'} role="status">
         <span class="sign">
           <Icon name={d.allowed ? 'check' : 'x'} size={30} />

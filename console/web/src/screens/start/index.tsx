@@ -115,7 +115,7 @@ function Sample({here, known, again}: {here: boolean; known: boolean; again: () 
       error.value = asProblem(e);
     } finally {
       at.value = null;
-      changed('users');
+      ['users', 'memberships', 'rules'].forEach(changed);
       again();
     }
   };
