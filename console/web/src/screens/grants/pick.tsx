@@ -90,7 +90,7 @@ export function Pick(p: PickProps) {
     <span class={p.big ? 'grants-pick-big' : 'grants-pick'} data-empty={!name || undefined}>
       {p.big && (
         <span class="ghost" aria-hidden="true">
-          {(open ? text.value : name) || p.label}
+          {text.value || name || p.label}
         </span>
       )}
       <input
