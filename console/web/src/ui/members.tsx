@@ -1,4 +1,5 @@
 // What the members of records, and their values, are called in differences: as forms and lists call them.
+import {dateTime} from '../lib/format';
 import {texts} from '../lib/i18n';
 import {t as ui} from './text';
 import {words} from './words';
@@ -26,6 +27,7 @@ const names = texts({
   display_name: ['Display name', '显示名'],
   'connection.display_name': ['Name of the connection', '连接名称'],
   domain_sn: ['Domain', '域'],
+  dynamic: ['By a condition', '按条件'],
   email: ['E-mail', '邮箱'],
   email_verified: ['E-mail confirmed', '邮箱已验证'],
   employee_number: ['Employee number', '工号'],
@@ -58,11 +60,15 @@ const names = texts({
   multi_account_enabled: ['Several sub-accounts', '多个子账户'],
   name: words.name,
   node_id: ['Node', '节点'],
+  node_name: ['Name of the node', '节点名称'],
+  node_path: ['Path', '路径'],
+  object_code: ['Tree', '组织树'],
   parent_id: ['Parent', '上级节点'],
   path: ['Path', '路径'],
   policy: ['Policy', '策略'],
   provider_code: ['Provider', '提供方'],
   real_name: ['Real name', '真实姓名'],
+  real_name_status: ['Check of the real name', '实名核验'],
   redirect_url: ['Redirect addresses', '回调地址'],
   resource_id: ['Resource', '资源'],
   retry: ['Retries after a failure', '失败后重试次数'],
@@ -80,8 +86,10 @@ const names = texts({
   sub_account_policy: ['Sub-account in sign-on', '登录返回子账户'],
   tag: ['Tag', '标签'],
   target: ['Target', '目标'],
+  tenant_id: words.tenant,
   time_created: words.created,
   time_expires: ['Expires', '过期'],
+  time_modified: words.modified,
   time_last_login: ['Last login', '上次登录'],
   time_resigned: ['Resigned', '离职'],
   timeout_seconds: ['Time limit of an attempt (s)', '每次尝试的时限（秒）'],
@@ -95,6 +103,7 @@ const names = texts({
   valid_from: ['Valid from', '生效时间'],
   valid_to: ['Valid until', '失效时间'],
   value: ['Value', '值'],
+  version: words.version,
   zoneinfo: ['Time zone', '时区'],
 });
 
@@ -114,6 +123,10 @@ const values = texts({
   on: words.on,
   'membership.role.leader': words.leader,
   'membership.role.member': ['Member', '成员'],
+  'real_name_status.none': ['None', '无'],
+  'real_name_status.pending': ['Waiting', '等待中'],
+  'real_name_status.rejected': ['Rejected', '未通过'],
+  'real_name_status.verified': ['Verified', '已通过'],
   'status.1': words.enabled,
   'status.0': words.disabled,
   'user.status.1': words.active,
@@ -127,6 +140,7 @@ const yesNo = /^(is|resource_match_all)_/;
 /** valueWord is what people call a value of a member; undefined of one without a word. */
 function valueWord(entity: string, member: string, v: unknown): string | undefined {
   if (typeof v === 'boolean') return ui(v ? 'yes' : 'no');
+  if (typeof v === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(v)) return dateTime(v);
   if (v === '1' || v === '0') {
     if (onOff.includes(member)) return values(v === '1' ? 'on' : 'off');
     if (yesNo.test(member)) return ui(v === '1' ? 'yes' : 'no');
