@@ -108,6 +108,8 @@ func TestUsers(t *testing.T) {
 		b.click("More actions")
 		b.click("Delete…")
 		b.see("Delete Ada Lovelace?")
+		b.clickIn("dialog", "Download the record")
+		require.Contains(b.t, b.saved(), `"username": "ada"`)
 		b.fill("Type ada to confirm", "ada")
 		b.clickIn("dialog", "Delete")
 		b.see("Ada Lovelace was deleted", "No users yet")
