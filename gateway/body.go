@@ -26,8 +26,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 			b.w.clientFailed.Store(true)
 		}
 	}
-	if b.w.progress != nil && n > 0 {
-		b.w.progress()
+	if end := errors.Is(err, io.EOF); b.w.progress != nil && (n > 0 || end) {
+		b.w.progress(end)
 	}
 	return n, err
 }
@@ -66,6 +66,10 @@ func (b *requestBody) mustEnd() {
 	}
 }
 
+// answerFactor is how many times as long as a stream may stand still its service may take to answer a request that was
+// sent to the end: the service has yet to work through megabytes that wait in the buffers of the connection.
+const answerFactor = 15
+
 // errIdle ends a stream on which no bytes moved in either direction.
 var errIdle = errors.New("nothing was sent or received for too long")
 
@@ -82,7 +86,7 @@ func withDeadline(w http.ResponseWriter, limit time.Duration) {
 }
 
 // withIdleLimit ends a stream (first its context, then its connection) when nothing has been read or written for the
-// time limit. The caller serves the returned request and calls stop at the end.
+// time limit, see also answerFactor. The caller serves the returned request and calls stop at the end.
 func withIdleLimit(w *response, r *http.Request, limit time.Duration) (_ *http.Request, stop func()) {
 	control := http.NewResponseController(w.ResponseWriter)
 	if r.ContentLength != 0 && r.ProtoMajor == 1 && r.Method != http.MethodGet { // nobody reads the body of a GET
@@ -102,8 +106,12 @@ func withIdleLimit(w *response, r *http.Request, limit time.Duration) (_ *http.R
 		_ = control.SetReadDeadline(time.Now())
 		_ = control.SetWriteDeadline(time.Now().Add(answerGrace))
 	})
-	w.progress = func() {
-		if ctx.Err() == nil {
+	w.progress = func(sent bool) {
+		switch {
+		case ctx.Err() != nil:
+		case sent:
+			timer.Reset(answerFactor * limit)
+		default:
 			timer.Reset(limit)
 		}
 	}

@@ -24,7 +24,7 @@ type Config struct {
 	MaxBodyBytes  int64 `mapstructure:"max_body_bytes" doc:"Largest Content-Length of a request that is not a stream (imports are)"`
 
 	RequestTimeout    time.Duration `mapstructure:"request_timeout" doc:"Total time of a request that is not a stream"`
-	StreamIdleTimeout time.Duration `mapstructure:"stream_idle_timeout" doc:"A stream (import, export) is ended after this time without a byte in either direction"`
+	StreamIdleTimeout time.Duration `mapstructure:"stream_idle_timeout" doc:"A stream (import, export) is ended after this time without a byte in either direction, or 15 times this if its request was sent to the end and the service has yet to answer"`
 	IdleTimeout       time.Duration `mapstructure:"idle_timeout" doc:"An unused client connection is closed after this time"`
 	DrainDelay        time.Duration `mapstructure:"drain_delay" doc:"At stop: how long /readyz answers 503 while requests are still accepted, so that load balancers notice"`
 	DrainTimeout      time.Duration `mapstructure:"drain_timeout" doc:"At stop: how long running requests may take after drain_delay"`

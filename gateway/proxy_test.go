@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -380,6 +381,39 @@ func TestAnIdleStreamIsEnded(t *testing.T) {
 				resp.Body.Close()
 			}
 			require.Error(t, <-ended)
+		})
+	}
+}
+
+// A service may work on a stream that it has received for longer than the stream may stand still, but not for ever.
+func TestAStreamIsAnsweredLate(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		method, path, body string
+		works              time.Duration
+		ended              bool
+	}{
+		{http.MethodPost, "/v1/users/import", "{}\n", 10 * time.Minute, false},
+		{http.MethodPost, "/v1/users/import", "{}\n", 16 * time.Minute, true},
+		{http.MethodGet, "/v1/users/export", "", 2 * time.Minute, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGateway(t, map[string]Upstream{Users: local(func(w http.ResponseWriter, r *http.Request) {
+				_, err := io.Copy(io.Discard, r.Body)
+				require.NoError(t, err)
+				timer := time.NewTimer(row.works)
+				defer timer.Stop()
+				select {
+				case <-timer.C:
+				case <-r.Context().Done():
+				}
+				require.Equal(t, row.ended, errors.Is(context.Cause(r.Context()), errIdle), row.works)
+			})}, func(c *Config) { c.StreamIdleTimeout = time.Minute })
+			body := io.Reader(strings.NewReader(row.body))
+			if row.body == "" {
+				body = http.NoBody
+			}
+			g.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(row.method, row.path, body))
 		})
 	}
 }

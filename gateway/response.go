@@ -20,10 +20,12 @@ var (
 type response struct {
 	http.ResponseWriter
 	requestID []string
-	status    int    // 0 until the header is written
-	secure    bool   // the request came over TLS
-	draining  bool   // the connection should not be used again
-	progress  func() // called for every piece of a stream; nil for other requests
+	status    int  // 0 until the header is written
+	secure    bool // the request came over TLS
+	draining  bool // the connection should not be used again
+
+	// progress is called for every piece of a stream, with true if its request body ends there; nil for other requests.
+	progress func(sent bool)
 
 	// duplex lets the response to a stream begin while its request body is still being sent; nil for other requests
 	// and for HTTP/2, which always allows it. It is called for successful responses only: after it, net/http does not
@@ -72,7 +74,7 @@ func (w *response) Write(b []byte) (int, error) {
 	}
 	n, err := w.ResponseWriter.Write(b)
 	if w.progress != nil && n > 0 {
-		w.progress()
+		w.progress(false)
 	}
 	return n, err
 }
