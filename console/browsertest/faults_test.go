@@ -199,7 +199,7 @@ func TestSessionEnds(t *testing.T) {
 	})
 }
 
-// TestLeaving: who leaves while something is saved is not asked, whoever says “leave” once is not asked again, and what
+// TestLeaving: who leaves while something is saved is not asked, and who has chosen to leave is not asked again. What
 // could not be saved is asked about.
 func TestLeaving(t *testing.T) {
 	play(t, "leaving", func(b *browser) {

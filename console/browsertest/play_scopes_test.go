@@ -19,7 +19,8 @@ func TestScopes(t *testing.T) {
 	b.fill("Client secret", app["client_secret"].(string))
 	b.press(kb.Enter)
 	b.see("1 record")
-	lacking := `[...document.querySelectorAll('main button[aria-disabled=true]')].map((e) => e.innerText + ': ' + e.title)`
+	lacking := `[...document.querySelectorAll('main button[aria-disabled=true]')].map(
+		(e) => e.innerText + ': ' + e.title)`
 	require.Equal(t, []string{"Import…: Needs the scope users:write", "New user: Needs the scope users:write"},
 		eval[[]string](b, lacking))
 	b.click("Li Wei")
