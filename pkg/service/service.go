@@ -52,8 +52,8 @@ type Deps struct {
 	// reports of the applications service, and is not ready before it has them.
 	AskForEnded bool
 
-	// Alone is set if no other process has the service's store: it is a file, which this process holds. What an earlier
-	// one left behind, such as its heartbeat, is then that of a dead one.
+	// Alone is set if no other process has the service's store: it is a file, which this process holds. A heartbeat
+	// that is found there at the start is that of a process that has ended.
 	Alone bool
 
 	// Forwarded says whose X-Forwarded-For is believed; optional.

@@ -158,7 +158,7 @@ func TestWaits(t *testing.T) {
 	t.Parallel()
 	eachSource(t, func(file string, text []byte) {
 		if !strings.HasPrefix(file, "cli/") && !strings.HasPrefix(file, "console/browsertest/") {
-			assert.False(t, bytes.Contains(text, []byte("."+"Eventually(")), file)
+			assert.False(t, bytes.Contains(text, []byte("."+"Eventually")), file)
 		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 
 // Tries is a schedule of deliveries for tests, for IDP_WEBHOOK_TRIES: receivers that fail half the time do not use it
 // up.
-const Tries = "200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms"
+var Tries = strings.TrimSuffix(strings.Repeat("200ms,", 20), ",")
 
 // Webhooks is a receiver of many subscriptions, each with a path of its own.
 type Webhooks struct {
