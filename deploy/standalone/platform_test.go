@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -334,8 +335,11 @@ func TestStopLosesNothing(t *testing.T) {
 	c := startPlatform(t, t.TempDir())
 	token := c.token("--tenant", "acme")
 	pipe, feed := io.Pipe()
-	r, err := http.NewRequest(http.MethodPost, "http://"+c.Addr+"/v1/users/import", pipe)
+	begun := make(chan struct{})
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(begun) }})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.Addr+"/v1/users/import", pipe)
 	require.NoError(t, err)
+	r.Header.Set("Expect", "100-continue") // the platform answers it when it begins to read
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/x-ndjson")
 	answered := make(chan string, 1)
@@ -351,8 +355,9 @@ func TestStopLosesNothing(t *testing.T) {
 	}()
 	lines := people(0, 1000)
 	half := bytes.Index(lines[len(lines)/2:], []byte("\n")) + len(lines)/2
-	_, err = feed.Write(lines[:half]) // returns when the platform has taken most of it
+	_, err = feed.Write(lines[:half])
 	require.NoError(t, err)
+	wait.Receive(t, begun)
 	stopped := make(chan struct{})
 	go func() { c.stop(); close(stopped) }()
 	_, err = feed.Write(lines[half:])
