@@ -95,8 +95,10 @@ func makeSample(b *browser) {
 	b.see("The sample company is here", "200 users", "3 trees")
 }
 
+type look struct{ name, path, js string }
+
 // looks are the screens as people see them. With js they have something open, by which it is opened.
-var looks = []struct{ name, path, js string }{
+var looks = []look{
 	{"start", "/console/default/start", ""},
 	{"users", "/console/default/users", ""},
 	{"user", "/console/default/users?q=li%20we", "document.querySelector('a.open').click()"},
@@ -185,12 +187,8 @@ func TestAxe(t *testing.T) {
 			eval[bool](b, fmt.Sprintf(`(localStorage.setItem('idp.theme', %q), localStorage.setItem('idp.lang', %q),
 				true)`, variant.theme, variant.lang))
 			for _, look := range looks {
-				b.show(look.path, look.js)
-				b.check(axe, fmt.Sprintf("%s-%s-%s-%d", look.name, variant.theme, variant.lang, variant.width))
-				assert.LessOrEqual(t, b.moved, maxShift, "%s: the layout moves by itself: %v", look.name,
-					eval[[]string](b, "shifts.map((s) => `${s.value.toFixed(3)} ${s.what}`)"))
+				b.lookAt(look, axe, fmt.Sprintf("%s-%s-%s-%d", look.name, variant.theme, variant.lang, variant.width))
 				assert.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), variant.width, look.name)
-				assert.True(t, eval[bool](b, "uncovered('.panel h2')"), "%s: something is before the panel", look.name)
 				if variant.width < 400 { // a window of 1280 at 400 percent, WCAG 1.4.10
 					b.size(320, variant.height)
 					assert.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), int64(320), look.name)
@@ -200,6 +198,16 @@ func TestAxe(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lookAt opens a look, which must not move by itself, and checks it.
+func (b *browser) lookAt(l look, axe, name string) {
+	b.t.Helper()
+	b.show(l.path, l.js)
+	b.check(axe, name)
+	assert.LessOrEqual(b.t, b.moved, maxShift, "%s: the layout moves by itself: %v", l.name,
+		eval[[]string](b, "shifts.map((s) => `${s.value.toFixed(3)} ${s.what}`)"))
+	assert.True(b.t, eval[bool](b, "uncovered('.panel h2')"), "%s: something is before the panel", l.name)
 }
 
 // axeScript returns the source of axe; nothing if it is not installed.
