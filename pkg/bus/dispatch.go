@@ -16,7 +16,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/fair"
-	"github.com/idplatform/idplatform/pkg/processor"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
@@ -67,7 +66,6 @@ func (d *dispatcher) take(ctx context.Context, iterator jetstream.MessagesContex
 		if err != nil {
 			return fmt.Errorf("pull: %w", err)
 		}
-		processor.Yield()
 		if message.Headers().Get(headerPin) != d.consumer.pin {
 			return errLostPlace
 		}
@@ -187,7 +185,6 @@ var tracer = otel.Tracer("github.com/idplatform/idplatform/pkg/bus")
 
 // handle calls the handler. A panic is a failure like any other.
 func (d *dispatcher) handle(e Event) (err error) {
-	processor.Yield()
 	ctx := request.With(d.handling, request.Info{ID: e.RequestID, PayloadOrigin: e.PayloadOrigin})
 	ctx = request.System(ctx, e.Tenant)
 	ctx = d.consumer.bus.trace.Extract(ctx, propagation.MapCarrier{"traceparent": e.TraceParent})

@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/processor"
 )
 
 // Publish sends messages to JetStream together and waits for the acknowledgements, at most 5 s. It returns an error for
@@ -18,7 +17,6 @@ func (b *Bus) Publish(ctx context.Context, messages []docstore.Message) []error 
 	errs := make([]error, len(messages))
 	futures := make([]jetstream.PubAckFuture, len(messages))
 	for i, m := range messages {
-		processor.Yield()
 		// The relay retries by itself. A hidden retry could overtake one of the relay's.
 		futures[i], errs[i] = b.js.PublishMsgAsync(&nats.Msg{Subject: m.Subject, Data: m.Payload},
 			jetstream.WithMsgID(m.ID), jetstream.WithRetryAttempts(0))

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/idplatform/idplatform/pkg/clock"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/transaction"
 )
@@ -255,9 +254,6 @@ func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, er
 	err := s.engine.Write(ctx, func(engine EngineTx) error {
 		transaction.Enter()
 		defer transaction.Leave()
-		if request.IsSystem(ctx) {
-			engine = inBackground(engine)
-		}
 		tx := &Tx{Now: s.clock.Now(), st: s, engine: engine, due: due}
 		var err error
 		if result, err = fn(tx); err != nil {

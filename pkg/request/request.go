@@ -45,9 +45,6 @@ func System(ctx context.Context, tenant string) context.Context {
 	return With(ctx, info)
 }
 
-// IsSystem reports whether ctx comes from System.
-func IsSystem(ctx context.Context) bool { return From(ctx).Actor == system }
-
 const system = "system"
 
 // CallerHeader is the response header in which a service tells the gateway who sent the request, so that the gateway

@@ -22,8 +22,6 @@ func TestInfoTravelsInTheContext(t *testing.T) {
 	system := request.System(ctx, "globex")
 	require.Equal(t, request.Info{ID: "r-1", Tenant: "globex", Actor: "system", PayloadOrigin: "x", Operation: "op"},
 		request.From(system))
-	require.True(t, request.IsSystem(system))
-	require.False(t, request.IsSystem(ctx))
 	require.Equal(t, info, request.From(ctx), "the outer context is not changed")
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/processor"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/events/internal/audit"
@@ -134,12 +133,9 @@ func (w *watch) run(ctx context.Context) error {
 	}()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	for n := 0; ; n++ {
+	for {
 		select {
 		case m := <-messages:
-			if n%64 == 0 {
-				processor.Yield() // it may be all that the stream has
-			}
 			if u := w.ledger.add(m.Tenant, w.queue(m), m.Place, m.Bytes); u.bytes > w.Share {
 				w.mend(ctx, m.Tenant)
 			}
