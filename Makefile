@@ -23,10 +23,7 @@ help: ## Show this help
 build: web ## Build every program into bin/
 	@mkdir -p bin
 	go build $(PROGRAM) -o bin/idp-standalone ./deploy/standalone
-	@for dir in gateway console cli services/*/; do for cmd in $$dir/cmd/*/; do \
-		[ -d "$$cmd" ] || continue; \
-		(cd $$dir && go build $(PROGRAM) -o $(CURDIR)/bin/$$(basename $$cmd) ./cmd/$$(basename $$cmd)) || exit 1; \
-		done; done
+	@go build $(PROGRAM) -o bin/ $(addprefix ./,$(wildcard */cmd/* services/*/cmd/*))
 	@ls bin
 
 web: ## Bundle the console's files into console/dist, which programs embed
@@ -39,7 +36,7 @@ run-services: services ## Start NATS, every service and the gateway as processes
 	@bin/tools/run-services
 
 services: build ## Build every program, nats-server and run-services
-	@go build -C deploy/standalone $(PROGRAM) -o $(CURDIR)/bin/nats-server github.com/nats-io/nats-server/v2
+	@go build $(PROGRAM) -o bin/ github.com/nats-io/nats-server/v2
 	@go build -o bin/tools/ ./tools/run-services
 
 CHANGED = $(shell git diff --name-only --diff-filter=d main -- '*.go'; git ls-files -o --exclude-standard '*.go')
