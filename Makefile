@@ -68,7 +68,8 @@ AT_ONCE := -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 LONGEST := $(addprefix $(CURDIR)/,deploy/standalone tools/run-services services/organization)
 
 test: export GOGC ?= 400
-test: web $(TOOL) ## Run all tests but those of make verify; what fails runs again, and what passes then is told as FLAKY
+test race-all: export IDP_TEST_PROGRAMS = $(CURDIR)/bin
+test: services $(TOOL) ## Run all tests but those of make verify; what fails runs again, and what passes then is told as FLAKY
 	@rm -rf bin/test && mkdir -p bin/test
 	@trap "kill 0" INT; $(call run-tests,test,$(LONGEST) $(PACKAGES),$(AT_ONCE)) & workspace=$$!; failed=0; \
 	for module in $(filter-out deploy/k8s,$(APART)); do (cd $$module && export GOWORK=off && \
@@ -99,7 +100,7 @@ race: web $(TOOL) ## Run the quick tests of packages whose goroutines share memo
 	@CGO_ENABLED=1 $(call run-tests,race,$(SHARING),-short $(RACE)); failed=$$?; \
 		bin/tools/testreport bin/test/race.json || failed=1; exit $$failed
 
-race-all: web $(TOOL) ## Run all tests with the race detector; needs a C compiler
+race-all: services $(TOOL) ## Run all tests with the race detector; needs a C compiler
 	@mkdir -p bin/test
 	@CGO_ENABLED=1 $(call run-tests,race-all,$(PACKAGES),$(RACE)); failed=$$?; \
 		bin/tools/testreport bin/test/race-all.json || failed=1; exit $$failed

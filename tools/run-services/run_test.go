@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -26,17 +27,21 @@ const module = "github.com/idplatform/idplatform/"
 var programsDir string
 
 func TestMain(m *testing.M) {
-	var err error
-	if programsDir, err = os.MkdirTemp("", "idp-programs-*"); err != nil {
+	made, err := os.MkdirTemp("", "idp-programs-*")
+	if err != nil {
 		panic(err)
 	}
+	programsDir = cmp.Or(os.Getenv("IDP_TEST_PROGRAMS"), made)
 	code := m.Run()
-	_ = os.RemoveAll(programsDir)
+	_ = os.RemoveAll(made)
 	os.Exit(leaks.Check(code))
 }
 
-// build builds all programs, as "make build" does, so that both share what is compiled.
+// build builds all programs, as "make services" does. IDP_TEST_PROGRAMS is the folder in which it has just done so.
 var build = sync.OnceValue(func() error {
+	if os.Getenv("IDP_TEST_PROGRAMS") != "" {
+		return nil
+	}
 	args := []string{"build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", programsDir,
 		module + "gateway/cmd/idp-gateway", module + "console/cmd/idp-console", "github.com/nats-io/nats-server/v2"}
 	for _, name := range services {
