@@ -105,6 +105,23 @@ func TestSlow(t *testing.T) {
 	b.clean()
 }
 
+// TestChoicesStay: choices that come while a dialog opens are shown where the list has been since its first frame.
+func TestChoicesStay(t *testing.T) {
+	t.Parallel()
+	b := sample(t)
+	hold := make(chan struct{})
+	mend := b.proxy.fail(fault{call: "GET /v1/users", hold: hold})
+	b.load("/console/default/grants?grant=1")
+	b.waitFor("document.querySelector('.grants-pick-list:popover-open')")
+	mend()
+	close(hold)
+	b.waitFor("document.querySelector('.grants-pick-list [role=option]')")
+	b.rest()
+	assert.Empty(t, eval[[]string](b,
+		"shifts.filter((s) => s.what.includes('grants-pick-list')).map((s) => `${s.value.toFixed(3)} ${s.what}`)"))
+	b.clean()
+}
+
 // TestPanelFault: a panel that fails fails alone, and a screen whose code does not come can be asked for again.
 func TestPanelFault(t *testing.T) {
 	t.Parallel()
