@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // forReaders are the servers that readers can reach: the embedded one, and one with deploy/nats/nats.conf.
@@ -304,9 +305,12 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, 3, events.CachedInfo().State.Msgs, "nothing purged, nothing added")
 			require.Nil(t, events.CachedInfo().Config.RePublish)
-			users, err := service.Info(t.Context())
-			require.NoError(t, err)
-			require.EqualValues(t, 2, users.NumPending, "nobody has taken the service's events")
+			var users *jetstream.ConsumerInfo
+			wait.Until(t, func() bool { // NATS counts what a consumer has before it a moment after it has stored that
+				users, err = service.Info(t.Context())
+				require.NoError(t, err)
+				return users.NumPending == 2
+			}, "nobody has taken the service's events")
 			require.Equal(t, 1, users.NumAckPending, "nobody has acknowledged the event that the service holds")
 			info, err := own.Info(t.Context())
 			require.NoError(t, err)
