@@ -92,31 +92,30 @@ func TestSlow(t *testing.T) {
 	for path, screen := range map[string]string{
 		"/v1/idp/providers": "connections?create=choose", "/v1/application-templates": "apps?create=gallery",
 	} {
-		hold = make(chan struct{})
-		mend = b.proxy.fail(fault{call: "GET " + path, hold: hold})
-		b.load("/console/default/" + screen)
-		b.waitFor("document.querySelector('dialog .skeleton')")
-		mend()
-		close(hold)
-		b.waitFor("document.querySelector('dialog .gallery')")
-		b.rest()
+		b.loadSlowly("GET "+path, screen, "dialog .skeleton", "dialog .gallery")
 		require.LessOrEqual(t, b.shift(), maxShift, screen)
 	}
 	b.clean()
+}
+
+// loadSlowly opens a screen, holds back the answer to a call until one element is there, and waits for another.
+func (b *browser) loadSlowly(call, screen, meanwhile, then string) {
+	b.t.Helper()
+	hold := make(chan struct{})
+	mend := b.proxy.fail(fault{call: call, hold: hold})
+	b.load("/console/default/" + screen)
+	b.waitFor(fmt.Sprintf("document.querySelector(%q)", meanwhile))
+	mend()
+	close(hold)
+	b.waitFor(fmt.Sprintf("document.querySelector(%q)", then))
+	b.rest()
 }
 
 // TestChoicesStay: choices that come while a dialog opens are shown where the list has been since its first frame.
 func TestChoicesStay(t *testing.T) {
 	t.Parallel()
 	b := sample(t)
-	hold := make(chan struct{})
-	mend := b.proxy.fail(fault{call: "GET /v1/users", hold: hold})
-	b.load("/console/default/grants?grant=1")
-	b.waitFor("document.querySelector('.grants-pick-list:popover-open')")
-	mend()
-	close(hold)
-	b.waitFor("document.querySelector('.grants-pick-list [role=option]')")
-	b.rest()
+	b.loadSlowly("GET /v1/users", "grants?grant=1", ".grants-pick-list:popover-open", ".grants-pick-list [role=option]")
 	assert.Empty(t, eval[[]string](b,
 		"shifts.filter((s) => s.what.includes('grants-pick-list')).map((s) => `${s.value.toFixed(3)} ${s.what}`)"))
 	b.clean()
