@@ -67,11 +67,13 @@ endef
 AT_ONCE := -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 LONGEST := $(addprefix $(CURDIR)/,deploy/standalone tools/run-services services/organization)
 
+# The tests of run-services play the programs in bin/. Go keeps a result until a variable that the test reads changes.
+BUILT := IDP_TEST_PROGRAMS=$(CURDIR)/bin IDP_TEST_PROGRAMS_SUM="$$(cat bin/idp-* bin/nats-server | cksum)"
+
 test: export GOGC ?= 400
-test race-all: export IDP_TEST_PROGRAMS = $(CURDIR)/bin
 test: services $(TOOL) ## Run all tests but those of make verify; what fails runs again, and what passes then is told as FLAKY
 	@rm -rf bin/test && mkdir -p bin/test
-	@trap "kill 0" INT; $(call run-tests,test,$(LONGEST) $(PACKAGES),$(AT_ONCE)) & workspace=$$!; failed=0; \
+	@export $(BUILT); trap "kill 0" INT; $(call run-tests,test,$(LONGEST) $(PACKAGES),$(AT_ONCE)) & workspace=$$!; failed=0; \
 	for module in $(filter-out deploy/k8s,$(APART)); do (cd $$module && export GOWORK=off && \
 		$(call run-tests,$$(echo $$module | tr / -),./...,-parallel 8)) || failed=1; done; \
 	wait $$workspace || failed=1; bin/tools/testreport bin/test/*.json || failed=1; exit $$failed
@@ -102,7 +104,7 @@ race: web $(TOOL) ## Run the quick tests of packages whose goroutines share memo
 
 race-all: services $(TOOL) ## Run all tests with the race detector; needs a C compiler
 	@mkdir -p bin/test
-	@CGO_ENABLED=1 $(call run-tests,race-all,$(PACKAGES),$(RACE)); failed=$$?; \
+	@export $(BUILT); CGO_ENABLED=1 $(call run-tests,race-all,$(PACKAGES),$(RACE)); failed=$$?; \
 		bin/tools/testreport bin/test/race-all.json || failed=1; exit $$failed
 
 k8s-test: ## Validate the Kubernetes manifests against the programs; compiles the libraries of Kubernetes
