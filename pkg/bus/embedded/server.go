@@ -38,6 +38,8 @@ const (
 
 	syncInterval   = time.Second
 	readyTimeout   = 5 * time.Second
+	settleTimeout  = 10 * time.Second
+	settleEvery    = 5 * time.Millisecond
 	maxMemory      = 64 << 20
 	maxConnections = 1024
 	defaultStore   = 16 << 30
@@ -276,7 +278,32 @@ func (s *Server) halt() {
 	s.running = nil
 	s.mu.Unlock()
 	if running != nil {
+		settle(running)
 		running.Shutdown()
 		running.WaitForShutdown()
+	}
+}
+
+// settle ends the connections and waits until their requests are done. nats-server does not wait for them: a stream
+// that is made while it shuts down stays open beside the next server on its files.
+func settle(running *server.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+	defer cancel()
+	for ctx.Err() == nil {
+		connections, err := running.Connz(&server.ConnzOptions{Limit: maxConnections})
+		if err != nil {
+			return
+		}
+		for _, c := range connections.Conns {
+			_ = running.DisconnectClientByID(c.Cid) // an error means that it has gone
+		}
+		requests, err := running.Jsz(nil)
+		if err != nil || len(connections.Conns) == 0 && requests.API.Inflight == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(settleEvery):
+		}
 	}
 }

@@ -78,6 +78,23 @@ func TestKeepsMessagesOverRestart(t *testing.T) {
 	require.Equal(t, "kept", string(message.Data))
 }
 
+// A stream that is still being made when the server stops would stay open beside the next server on its files. Its
+// goroutines would fail the run.
+func TestStopsAmidTheMakingOfStreams(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		s := start(t, Config{})
+		nc, _ := connect(t, "", nats.InProcessServer(s.Conn()))
+		for i := range 20 {
+			name := "S" + strconv.Itoa(i)
+			config := fmt.Sprintf(`{"name": %q, "subjects": [%[1]q], "storage": "file", "num_replicas": 1}`, name)
+			require.NoError(t, nc.Publish("$JS.API.STREAM.CREATE."+name, []byte(config)))
+		}
+		require.NoError(t, nc.Flush())
+		s.Stop()
+	}
+}
+
 func TestTellsABusyPort(t *testing.T) {
 	t.Parallel()
 	first := start(t, Config{Listen: "127.0.0.1:0", User: "follower", Password: "secret"})
