@@ -26,10 +26,15 @@ func TestCommands(t *testing.T)         { writes.TestCommands(t) }
 func TestAtOnce(t *testing.T)           { writes.TestAtOnce(t) }
 func BenchmarkConnections(b *testing.B) { writes.BenchmarkConnections(b) }
 
+// paused is a subscription without a worker that delivers. A worker saves its progress now and then, and a transaction
+// that meets that runs twice.
+var paused = object{"status": "0"}
+
 func changes(testing.TB, *testkit.Service, *testkit.Client) []testkit.Change {
 	return []testkit.Change{
 		{Name: "subscriptions", Do: func(c *testkit.Client, _, n int) *testkit.Answer {
-			return c.Post(subscriptionsPath, hook(fmt.Sprint("subscription ", n), "https://hr.acme.test/events"))
+			name := fmt.Sprint("subscription ", n)
+			return c.Post(subscriptionsPath, hook(name, "https://hr.acme.test/events", paused))
 		}},
 	}
 }
@@ -38,9 +43,7 @@ func ofSubscriptions(c *testkit.Client, fresh func() string) []testkit.Commands 
 	const url = "https://hr.acme.test/events"
 	body := func() any { return hook(fresh(), url, onlyThings) }
 	subscription := testkit.Path(func() string { return one(c.Post(subscriptionsPath, body()).Object()) })
-	// A worker that delivers saves its progress at the same time, and a transaction that meets that runs twice. So what
-	// is changed again and again is paused.
-	there := subscription.After(c, "/pause")()
+	there := subscription.After(c, "/pause")() // see paused
 	return []testkit.Commands{
 		testkit.Takes("get a subscription", http.MethodGet, there, nil),
 		testkit.Takes("find subscriptions by a keyword", http.MethodGet, subscriptionsPath+"?keyword=s", nil),
