@@ -19,7 +19,7 @@ var categories = map[string]string{"1": "web", "2": "single page", "3": "client"
 
 var appView = output.View{
 	Columns: append(columns("id", "name"), inWords("KIND", "category", categories),
-		eitherColumn("PROTOCOL", "protocol_type"), statusColumn, eitherColumn("CLIENT ID", "client_id")),
+		eitherColumn("PROTOCOL", "protocol_type"), statusColumn, output.MemberColumn("client_id")),
 	Wide: append(columns("redirect_url", "login_url", "scopes"), inWords("SSO", "sso_enabled", onOff),
 		inWords("MFA", "mfa_enabled", onOff), eitherColumn("SOURCES", "idps"), timeColumn("CREATED", "time_created"),
 		timeColumn("MODIFIED", "time_modified")),

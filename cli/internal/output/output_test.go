@@ -45,7 +45,7 @@ var people = View{
 	Wide: []Column{MemberColumn("free_ext_props"), MemberColumn("tags")}, Name: "username",
 }
 
-// TestGolden compares every form, on a terminal, with a file of testdata. IDP_TEST_UPDATE=1 writes the files.
+// TestGolden compares every form with a file of testdata. IDP_TEST_UPDATE=1 writes the files.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	type form struct {
@@ -57,13 +57,15 @@ func TestGolden(t *testing.T) {
 		{"template", Form{Format: "template={{.username}} {{.until}}"}, people},
 		{"jq", Form{Format: "table", JQ: "if type == \"object\" then .items[]? // . else . end"}, people},
 		{"table-40", Form{Format: "table", Width: 40}, people},
-		{"table-colours", Form{Format: "table", Style: true}, people},
+		{"table-colours", Form{Format: "table", Width: 100, Style: true}, people},
+		{"table-piped", Form{Format: "table"}, people},
 	}
 	for _, format := range Formats {
 		fields := []string{"username", "free_ext_props.team"}
 		forms = append(forms,
-			form{format, Form{Format: format}, people}, form{format + "-guessed", Form{Format: format}, View{}},
-			form{format + "-fields", Form{Format: format, Fields: fields}, people})
+			form{format, Form{Format: format, Width: 100}, people},
+			form{format + "-guessed", Form{Format: format, Width: 100}, View{}},
+			form{format + "-fields", Form{Format: format, Width: 100, Fields: fields}, people})
 	}
 	for _, f := range forms {
 		t.Run(f.name, func(t *testing.T) {
@@ -87,7 +89,7 @@ func TestGolden(t *testing.T) {
 			if !f.form.Style {
 				assertSafe(t, out.String())
 			}
-			if f.form.Format != "table" || f.form.JQ != "" || f.form.Style {
+			if f.form.Format != "table" || f.form.JQ != "" || f.form.Style || f.form.Width == 0 {
 				return
 			}
 			for line := range strings.Lines(strings.Split(out.String(), "== a record")[0]) {

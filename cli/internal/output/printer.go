@@ -2,7 +2,6 @@ package output
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -26,13 +25,10 @@ type Form struct {
 	Format   string   // one of Formats, or template=…
 	JQ       string   // a jq program that runs on what would be printed as JSON
 	Fields   []string // the only members to be printed
-	Width    int      // columns of a line; 0: DefaultWidth
+	Width    int      // columns of a line of a terminal; 0: nothing is cut
 	Terminal bool     // a terminal reads it, which no value may steer
 	Style    Style
 }
-
-// DefaultWidth is how many columns a line of a table has where no terminal says how wide it is.
-const DefaultWidth = 100
 
 // Printer prints answers in the form that the caller chose.
 type Printer struct {
@@ -47,7 +43,7 @@ type Printer struct {
 
 // New makes a Printer.
 func New(w io.Writer, f Form) (*Printer, error) {
-	p := &Printer{w: w, format: f.Format, fields: f.Fields, width: cmp.Or(f.Width, DefaultWidth), style: f.Style}
+	p := &Printer{w: w, format: f.Format, fields: f.Fields, width: f.Width, style: f.Style}
 	if text, ok := strings.CutPrefix(f.Format, "template="); ok {
 		parsed, err := template.New("template").Option("missingkey=zero").Parse(text)
 		if err != nil {
