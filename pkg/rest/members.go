@@ -40,7 +40,8 @@ func described(own, record *huma.Schema) {
 }
 
 // Input describes the body that creates a record of T, or replaces one: its members, of which only those tagged
-// required:"true" are required; read-only ones are ignored, so that clients can send back what they got.
+// required:"true" are required; read-only ones are ignored, so that clients can send back what they got. So can they
+// those tagged changedBy:"lock-user unlock-user", which only these operations change: the document has x-changed-by.
 type Input[T any] struct{}
 
 // Schema returns the schema of the body. It has the name of the record's, with Input.
@@ -65,6 +66,9 @@ func inputOf(r huma.Registry, record reflect.Type) *huma.Schema {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if field.Tag.Get("required") == "true" {
 			s.Required = append(s.Required, name)
+		}
+		if operations := strings.Fields(field.Tag.Get("changedBy")); len(operations) > 0 {
+			s.Properties[name].Extensions = map[string]any{"x-changed-by": operations}
 		}
 		if field.Type == reflect.TypeFor[secret.Text]() {
 			s.Properties[name].WriteOnly = !s.Properties[name].ReadOnly

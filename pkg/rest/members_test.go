@@ -16,6 +16,7 @@ type lamp struct {
 	Watts int      `json:"watts" doc:"What it draws"`
 	Tags  []string `json:"tags" nullable:"false"`
 	State string   `json:"state" readOnly:"true" enum:"on,off"`
+	Dim   bool     `json:"dim" changedBy:"dim-lamp light-lamp"`
 }
 
 // LampInput creates a lamp.
@@ -37,6 +38,7 @@ func TestMembersOf(t *testing.T) {
 	require.Equal(t, "Not of the record", s.Properties["pin"].Description)
 	require.Equal(t, huma.TypeArray, s.Properties["tags"].Type)
 	require.Contains(t, s.Properties, "time_created", "what was read can be sent back")
+	require.Equal(t, map[string]any{"x-changed-by": []string{"dim-lamp", "light-lamp"}}, s.Properties["dim"].Extensions)
 
 	check := func(body map[string]any) []error {
 		var result huma.ValidateResult

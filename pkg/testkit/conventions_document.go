@@ -58,6 +58,15 @@ func documented(t *testing.T, s *Service, r Resource) {
 		}
 		deprecated(t, s, o)
 	}
+	for name, schema := range doc.Components.Schemas {
+		members, _ := schema.(map[string]any)["properties"].(map[string]any)
+		for member, property := range members {
+			operations, _ := property.(map[string]any)["x-changed-by"].([]any)
+			for _, id := range operations {
+				assert.Contains(t, operationIDs, id, "%s.%s", name, member)
+			}
+		}
+	}
 }
 
 // deprecated: every answer of a deprecated operation says so, and what to use instead (RFC 9745).

@@ -93,9 +93,9 @@ func TestMembers(t *testing.T) {
 	text := `{"email":"a@b.c","sys_ext_props":{"big":12345678901234567890}}`
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	got := p.run("api", "update-user", "7", "--data", "@"+file, "-F", "mobile=null", "-F", "sys_ext_props.team=平台",
-		"-F", "sys_ext_props.deep.n=1", "--display_name", "12", "--locked")
+		"-F", "sys_ext_props.deep.n=1", "--display_name", "12", "--email-verified")
 	require.Equal(t, 0, got.code, got.err)
-	assert.Equal(t, `{"display_name":"12","email":"a@b.c","locked":true,"mobile":null,`+
+	assert.Equal(t, `{"display_name":"12","email":"a@b.c","email_verified":true,"mobile":null,`+
 		`"sys_ext_props":{"big":12345678901234567890,"deep":{"n":1},"team":"平台"}}`, p.last().body)
 
 	p.input = `{"username":"li.wei"}`
@@ -104,7 +104,7 @@ func TestMembers(t *testing.T) {
 	assert.Equal(t, `{"employee_number":"007","username":"li.wei"}`, p.last().body, "a string stays one")
 
 	for _, bad := range [][]string{
-		{"--data", "{"}, {"--data", "@nowhere"}, {"-F", "novalue"}, {"--locked=maybe"}, {"--no-such-flag"},
+		{"--data", "{"}, {"--data", "@nowhere"}, {"-F", "novalue"}, {"--email-verified=maybe"}, {"--no-such-flag"},
 		{"--data", "[1]", "-F", "a=1"}, {"extra"},
 	} {
 		got = p.run(append([]string{"api", "update-user", "7"}, bad...)...)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -209,10 +210,17 @@ func exactly(arguments int) cobra.PositionalArgs {
 		case arguments == oneOrTwo && len(args) != 1 && len(args) != 2:
 			return failure.Usagef("%s takes one argument or two: %s", command.CommandPath(), synopsis(command))
 		case arguments != oneOrTwo && len(args) != arguments:
-			return failure.Usagef("%s takes %d arguments: %s", command.CommandPath(), arguments, synopsis(command))
+			return failure.Usagef("%s takes %s: %s", command.CommandPath(), counted(arguments), synopsis(command))
 		}
 		return nil
 	}
+}
+
+func counted(arguments int) string {
+	if arguments == 1 {
+		return "one argument"
+	}
+	return strconv.Itoa(arguments) + " arguments"
 }
 
 func synopsis(command *cobra.Command) string {
@@ -222,7 +230,7 @@ func synopsis(command *cobra.Command) string {
 func atLeast(arguments int) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		if len(args) < arguments {
-			return failure.Usagef("%s takes at least %d arguments: %s", command.CommandPath(), arguments,
+			return failure.Usagef("%s takes at least %s: %s", command.CommandPath(), counted(arguments),
 				synopsis(command))
 		}
 		return nil

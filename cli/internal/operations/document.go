@@ -44,6 +44,7 @@ type schema struct {
 	Enum        []any
 	Description string
 	ReadOnly    bool
+	ChangedBy   []string `json:"x-changed-by"` // other operations alone
 	Required    []string
 	Items       *schema
 	Properties  map[string]*schema
@@ -142,7 +143,7 @@ func (d *document) members(s schema) []Parameter {
 	var out []Parameter
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := d.resolve(*s.Properties[name])
-		if property.ReadOnly {
+		if property.ReadOnly || len(property.ChangedBy) > 0 {
 			continue
 		}
 		made := property.parameter(name)

@@ -40,6 +40,7 @@ func TestParse(t *testing.T) {
 			"parameters": {"M": {"in": "header", "name": "If-Match"}},
 			"schemas": {"A": {"required": ["n"], "properties": {
 				"n": {"type": ["integer", "null"]}, "id": {"type": "string", "readOnly": true},
+				"locked": {"type": "boolean", "x-changed-by": ["lock-a"]},
 				"list": {"type": "array", "items": {"type": "string"}}}}}}}`))
 	require.NoError(t, err)
 	assert.Equal(t, &Operation{

@@ -35,10 +35,10 @@ type Application struct {
 	docstore.Meta
 	Profile
 	ClientID            string   `json:"client_id" readOnly:"true" doc:"Its name at the token endpoint" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
-	Status              string   `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
+	Status              string   `json:"status" changedBy:"enable-application disable-application" enum:"1,0" doc:"Changed by enable and disable"`
 	SSOEnabled          string   `json:"sso_enabled" enum:"1,0" doc:"The same as in config_prop"`
 	MFAEnabled          string   `json:"mfa_enabled" enum:"1,0" doc:"The same as in config_prop"`
-	MultiAccountEnabled string   `json:"multi_account_enabled" enum:"1,0" doc:"Whether a user may have several sub-accounts"`
+	MultiAccountEnabled string   `json:"multi_account_enabled" changedBy:"enable-multi-accounts disable-multi-accounts" enum:"1,0" doc:"Whether a user may have several sub-accounts"`
 	Secrets             []Secret `json:"secrets" readOnly:"true" nullable:"false" doc:"What its client secrets are, without themselves"`
 	IDPs                []Source `json:"idps" readOnly:"true" nullable:"false" doc:"Attached authentication sources"`
 }

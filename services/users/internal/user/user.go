@@ -65,12 +65,12 @@ type Profile struct {
 
 // Protected holds the members that only their own operations change. All of them can be compared with ==.
 type Protected struct {
-	Locked         bool           `json:"locked" doc:"Changed by lock and unlock" example:"false"`
-	LockReason     string         `json:"lock_reason" doc:"Why, as the caller said" example:""`
-	LockedUntil    clock.Time     `json:"locked_until" nullable:"true" doc:"When the lock ends by itself; null: it does not"`
-	RealNameStatus RealNameStatus `json:"real_name_status" enum:"none,pending,verified,rejected" doc:"Changed by real-name verification"`
-	RealName       string         `json:"real_name" doc:"Verified, or waiting for it; empty: none" example:""`
-	IDNumberMasked string         `json:"id_number_masked" doc:"The number of the document; all but the first and last character are *" example:""`
+	Locked         bool           `json:"locked" changedBy:"lock-user unlock-user" doc:"Changed by lock and unlock" example:"false"`
+	LockReason     string         `json:"lock_reason" changedBy:"lock-user unlock-user" doc:"Why, as the caller said" example:""`
+	LockedUntil    clock.Time     `json:"locked_until" changedBy:"lock-user unlock-user" nullable:"true" doc:"When the lock ends by itself; null: it does not"`
+	RealNameStatus RealNameStatus `json:"real_name_status" changedBy:"verify-real-name" enum:"none,pending,verified,rejected" doc:"Changed by real-name verification"`
+	RealName       string         `json:"real_name" changedBy:"verify-real-name" doc:"Verified, or waiting for it; empty: none" example:""`
+	IDNumberMasked string         `json:"id_number_masked" changedBy:"verify-real-name" doc:"The number of the document; all but the first and last character are *" example:""`
 }
 
 // users is the collection of user records.
