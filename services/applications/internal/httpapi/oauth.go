@@ -134,7 +134,7 @@ func (o *oauth) registerTokens(s *rest.Server) {
 		Doc: "RFC 7009. The caller is the client that the token was issued to, or an administrator of the platform. " +
 			"It authenticates like a client that asks for a token, or with a bearer token. The token ends everywhere " +
 			"within seconds.",
-		Errors: refusals, Request: about, Response: struct{}{},
+		Errors: refusals, Request: about,
 	}, o.revoke)
 	rest.Handle(s, rest.Op{
 		ID: "introspect-token", Method: http.MethodPost, Path: introspectionPath, Summary: "Introspect an access token",

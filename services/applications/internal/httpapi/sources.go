@@ -15,12 +15,12 @@ func (a *api) registerSources(s *rest.Server) {
 		Summary: "Attach authentication sources", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "One connection as `config_id`, or several as `config_ids`. Those that are attached already are " +
 			"ignored.",
-		Request: map[string]any{"config_id": "31"}, Response: map[string]any{},
+		Request: map[string]any{"config_id": "31"},
 	}, a.attachSource)
 	rest.Handle(s, rest.Op{
 		ID: "detach-source", Method: http.MethodDelete, Path: "/v1/applications/{app_id}/idp/{config_id}",
 		Record: "app_id", Scope: auth.ApplicationsWrite,
-		Summary: "Detach an authentication source", Response: map[string]any{},
+		Summary: "Detach an authentication source",
 	}, a.detachSource)
 }
 

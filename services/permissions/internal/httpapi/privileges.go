@@ -151,14 +151,14 @@ func (a *api) registerApplications(s *rest.Server) {
 		Summary: "Let identities use applications",
 		Doc: "With `affect` deny the use is forbidden. All or none; applications times identities must be at most " +
 			"1000.",
-		Request: example, Response: map[string]any{},
+		Request: example,
 	}, a.authorize)
 	rest.Handle(s, rest.Op{
 		ID: "unauthorize-applications", Method: http.MethodDelete, Path: "/v1/application-authorizations",
 		Scope:   auth.PermissionsWrite,
 		Summary: "Revoke authorizations of applications",
 		Doc:     "Removes the rules of type `app` that have the same `affect`. Missing rules are not an error.",
-		Request: example, Response: map[string]any{},
+		Request: example,
 	}, a.unauthorize)
 }
 

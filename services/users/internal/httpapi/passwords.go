@@ -26,7 +26,6 @@ func (a *api) registerPasswords(s *rest.Server) {
 		Scope: auth.UsersSecrets, Summary: "Reset users' passwords",
 		Doc: "All or nothing. Hashing 1000 passwords takes a while.", Timeout: 5 * time.Minute,
 		Fresh:    rest.FreshAlways,
-		Request:  exampleIDs,
 		Response: map[string]any{"items": []any{map[string]any{"id": "1048577", "password": "kR7-vm2Q-xW9e-Zt4p"}}},
 	}, a.resetPasswords)
 	rest.Handle(s, rest.Op{
@@ -34,7 +33,7 @@ func (a *api) registerPasswords(s *rest.Server) {
 		Scope: auth.UsersSecrets, Summary: "Change a password, knowing the old one",
 		Doc: "A wrong old password counts as a failed login, in a dry run, too. A user who is locked, disabled or " +
 			"resigned is refused, whatever the password.",
-		Errors: []apperr.Kind{apperr.InvalidState}, Response: map[string]any{},
+		Errors:  []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{"old_password": "the old one", "new_password": "a new one"},
 	}, a.changePassword)
 	rest.Handle(s, rest.Op{

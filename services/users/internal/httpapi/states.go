@@ -24,12 +24,11 @@ func (a *api) registerLocks(s *rest.Server) {
 		ID: "lock-users", Method: http.MethodPost, Path: "/v1/batch/users-lock", Scope: auth.UsersWrite,
 		Summary: "Lock users",
 		Doc:     "All or nothing.", Request: map[string]any{"ids": []string{"1048577"}, "reason": "on leave"},
-		Response: exampleIDs,
 	}, a.lockUsers)
 	rest.Handle(s, rest.Op{
 		ID: "unlock-users", Method: http.MethodPost, Path: "/v1/batch/users-unlock", Scope: auth.UsersWrite,
 		Summary: "Unlock users",
-		Doc:     "All or nothing.", Request: exampleIDs, Response: exampleIDs,
+		Doc:     "All or nothing.",
 	}, a.unlockUsers)
 }
 
@@ -73,11 +72,8 @@ func (a *api) registerStates(s *rest.Server) {
 		Request: map[string]any{
 			"ids": []string{"1048577"}, "object_code": "company", "from_node_id": "31", "to_node_id": "32",
 		},
-		Response: exampleIDs,
 	}, a.changeOrganizations)
 }
-
-var exampleIDs = map[string]any{"ids": []string{"1048577"}}
 
 type lockBody struct {
 	Reason string     `json:"reason,omitempty" doc:"Up to 256 characters, kept as lock_reason" example:"on leave"`

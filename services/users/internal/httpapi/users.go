@@ -49,7 +49,6 @@ func (a *api) registerUsers(s *rest.Server) {
 		ID: "delete-users", Method: http.MethodDelete, Path: "/v1/batch/users", Scope: auth.UsersWrite,
 		Summary: "Delete users",
 		Doc:     "All or nothing. Ids of users that do not exist are ignored.",
-		Request: map[string]any{"ids": []string{"1048577"}}, Response: map[string]any{},
 	}, a.deleteUsers)
 }
 

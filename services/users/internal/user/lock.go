@@ -37,7 +37,7 @@ func (s *Users) UnlockMany(ctx context.Context, ids []string) (Batch, error) {
 
 // Batch is the answer to an operation on many users.
 type Batch struct {
-	IDs []string `json:"ids" doc:"Of the users that were changed"`
+	IDs []string `json:"ids" doc:"Of the users that were changed" example:"[\"1048577\"]"`
 }
 
 func (s *Users) checkLock(reason string, until clock.Time) error {
