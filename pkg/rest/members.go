@@ -40,8 +40,8 @@ func described(own, record *huma.Schema) {
 }
 
 // Input describes the body that creates a record of T, or replaces one: its members, of which only those tagged
-// required:"true" are required; read-only ones are ignored, so that clients can send back what they got. So can they
-// those tagged changedBy:"lock-user unlock-user", which only these operations change: the document has x-changed-by.
+// required:"true" are required; read-only ones are ignored, so that clients can send back what they got. The tag
+// changedBy:"lock-user unlock-user" names the only operations that change a member: x-changed-by in the document.
 type Input[T any] struct{}
 
 // Schema returns the schema of the body. It has the name of the record's, with Input.

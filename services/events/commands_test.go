@@ -26,8 +26,8 @@ func TestCommands(t *testing.T)         { writes.TestCommands(t) }
 func TestAtOnce(t *testing.T)           { writes.TestAtOnce(t) }
 func BenchmarkConnections(b *testing.B) { writes.BenchmarkConnections(b) }
 
-// paused is a subscription without a worker that delivers. A worker saves its progress now and then, and a transaction
-// that meets that runs twice.
+// paused makes a subscription whose events no worker delivers. A worker saves its progress now and then, and a
+// transaction that meets that runs twice.
 var paused = object{"status": "0"}
 
 func changes(testing.TB, *testkit.Service, *testkit.Client) []testkit.Change {

@@ -85,7 +85,7 @@ func TestApps(t *testing.T) {
 		{command: "apps get twice", code: 2, err: "33"},
 		{command: "apps rotate crm --grace 1ms", code: 2, err: "whole"},
 		{command: "apps rotate crm --grace -1h", code: 2, err: "whole seconds"},
-		{command: "apps create", code: 2, err: "takes one argument"},
+		{command: "apps create", code: 2, err: "takes 1 argument:"},
 	})
 	p.play([]step{
 		{command: "apps get crn", code: 3, err: "near it: CRM"},

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -210,17 +209,11 @@ func exactly(arguments int) cobra.PositionalArgs {
 		case arguments == oneOrTwo && len(args) != 1 && len(args) != 2:
 			return failure.Usagef("%s takes one argument or two: %s", command.CommandPath(), synopsis(command))
 		case arguments != oneOrTwo && len(args) != arguments:
-			return failure.Usagef("%s takes %s: %s", command.CommandPath(), counted(arguments), synopsis(command))
+			return failure.Usagef("%s takes %s: %s", command.CommandPath(),
+				output.Counted(arguments, "argument", "arguments"), synopsis(command))
 		}
 		return nil
 	}
-}
-
-func counted(arguments int) string {
-	if arguments == 1 {
-		return "one argument"
-	}
-	return strconv.Itoa(arguments) + " arguments"
 }
 
 func synopsis(command *cobra.Command) string {
@@ -230,8 +223,8 @@ func synopsis(command *cobra.Command) string {
 func atLeast(arguments int) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		if len(args) < arguments {
-			return failure.Usagef("%s takes at least %s: %s", command.CommandPath(), counted(arguments),
-				synopsis(command))
+			return failure.Usagef("%s takes at least %s: %s", command.CommandPath(),
+				output.Counted(arguments, "argument", "arguments"), synopsis(command))
 		}
 		return nil
 	}

@@ -44,7 +44,7 @@ type schema struct {
 	Enum        []any
 	Description string
 	ReadOnly    bool
-	ChangedBy   []string `json:"x-changed-by"` // other operations alone
+	ChangedBy   []string `json:"x-changed-by"` // the only operations that change it
 	Required    []string
 	Items       *schema
 	Properties  map[string]*schema

@@ -183,6 +183,14 @@ func Columns(text string) int { return width(text) }
 // Cut shortens a text to a number of columns.
 func Cut(text string, columns int) string { return cut(text, columns) }
 
+// Counted is a number and what it counts, in the singular or the plural.
+func Counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // Aligned are lines of rows, each cell below the one of the row before. Rows can have different numbers of cells.
 func Aligned(indent string, rows [][]string) (lines []string) {
 	widths := map[int]int{}

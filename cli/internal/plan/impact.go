@@ -204,7 +204,7 @@ func (o *page) decisions(i *Impact, live *Live) {
 	}
 	if i.Undecided > 0 {
 		fmt.Fprintf(o.w, "    %s on the context of a check\n",
-			counted(int(i.Undecided), "further decision depends", "further decisions depend"))
+			output.Counted(int(i.Undecided), "further decision depends", "further decisions depend"))
 	}
 	if !i.Complete {
 		fmt.Fprintln(o.w, "    not everything was compared: there is too much")
@@ -228,10 +228,10 @@ func (i *Impact) head() string {
 func who(people, applications int64, one, many string) string {
 	var parts []string
 	if people > 0 {
-		parts = append(parts, counted(int(people), "person", "people"))
+		parts = append(parts, output.Counted(int(people), "person", "people"))
 	}
 	if applications > 0 {
-		parts = append(parts, counted(int(applications), "application", "applications"))
+		parts = append(parts, output.Counted(int(applications), "application", "applications"))
 	}
 	switch people + applications {
 	case 0:

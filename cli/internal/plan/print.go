@@ -52,7 +52,7 @@ func (p *Plan) Print(w io.Writer, v View) {
 		out.step(s)
 	}
 	for _, of := range over {
-		more := counted(seen[of]-mostAlike, "more "+of.kind, "more "+of.kind+"s")
+		more := output.Counted(seen[of]-mostAlike, "more "+of.kind, "more "+of.kind+"s")
 		fmt.Fprintln(w, paint(v.Style, of.action, signs[of.action]+" "+more)+"; --all shows every step")
 	}
 	if p.Impact != nil {
@@ -79,13 +79,6 @@ func paint(style output.Style, action, text string) string {
 		return style.Red(text)
 	}
 	return style.Yellow(text)
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func (o *page) step(s *Step) {
@@ -175,10 +168,10 @@ func (p *Plan) Summary() string {
 		}
 	}
 	if len(p.Steps) == 0 && p.Left == 0 {
-		return "no difference: " + counted(p.Unchanged, "record is", "records are") + " as the files say"
+		return "no difference: " + output.Counted(p.Unchanged, "record is", "records are") + " as the files say"
 	}
 	parts := []string{fmt.Sprintf("%d to create, %d to change, %d to delete; %s as the files say",
-		counts[Create], counts[Alter], counts[Delete], counted(p.Unchanged, "is", "are"))}
+		counts[Create], counts[Alter], counts[Delete], output.Counted(p.Unchanged, "is", "are"))}
 	if waiting > 0 {
 		parts = append(parts, fmt.Sprintf("%d not tried", waiting))
 	}
@@ -186,7 +179,7 @@ func (p *Plan) Summary() string {
 		parts = append(parts, fmt.Sprintf("%d REFUSED", refused))
 	}
 	if p.Left > 0 {
-		parts = append(parts, counted(p.Left, "that the set made is", "that the set made are")+
+		parts = append(parts, output.Counted(p.Left, "that the set made is", "that the set made are")+
 			" not in the files: --prune deletes what the set made")
 	}
 	return strings.Join(parts, "; ")
