@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,11 +69,13 @@ func answer(t testing.TB, s *testkit.Service, now func() company) {
 			return questions.Applications{Applications: page, Next: after}, nil
 		}))
 	require.NoError(t, testkit.AnswerFor(b, "users", "records",
-		func(_ context.Context, q questions.RecordsPage) (questions.Records, error) {
-			page, after := pageOf(now().page, now().users, q)
+		func(_ context.Context, q questions.UsersPage) (questions.Records, error) {
+			page, after := pageOf(now().page, now().users, q.RecordsPage)
 			records := questions.Records{Next: after}
 			for _, u := range page {
-				raw, err := json.Marshal(u)
+				asked := maps.Clone(u)
+				maps.DeleteFunc(asked, func(name string, _ any) bool { return !slices.Contains(q.Members, name) })
+				raw, err := json.Marshal(asked)
 				if err != nil {
 					return records, err
 				}

@@ -45,7 +45,10 @@ func TestGoldenQuestions(t *testing.T) {
 	add := func(name string, run func(*testing.T)) { cases[name] = run }
 	add(of(questions.ExistingUsers, questions.UserIDs{IDs: []string{"1048577", "1048578"}},
 		questions.UserIDs{IDs: []string{"1048577"}}))
-	add(of(questions.UserRecords, questions.RecordsPage{After: "…", Limit: 500},
+	add(of(questions.UserRecords,
+		questions.UsersPage{
+			RecordsPage: questions.RecordsPage{After: "…", Limit: 500}, Members: []string{"id", "username"},
+		},
 		questions.Records{Users: raw(`{"id":"1048577","username":"li.wei"}`), Sequences: []int64{30}, Next: "…"}))
 	add(of(questions.MatchingUsers, questions.Search{Keyword: "伟", Limit: 1000},
 		questions.Found{IDs: []string{"1048577"}, More: true}))

@@ -34,6 +34,12 @@ type RecordsPage struct {
 	Limit int    `json:"limit"`
 }
 
+// UsersPage asks for a page of users, of whose records the answer has only these Members; all if there are none.
+type UsersPage struct {
+	RecordsPage
+	Members []string `json:"members,omitempty"`
+}
+
 // Records are user records in the form that events carry. There may be fewer than Limit; Next is empty on the last
 // page.
 type Records struct {
@@ -46,7 +52,7 @@ type Records struct {
 
 // UserRecords asks for user records, so that the asking service can build up its copy of all users. Without an
 // answer, it tries again later.
-var UserRecords = bus.Question[RecordsPage, Records]{
+var UserRecords = bus.Question[UsersPage, Records]{
 	Service: "users", Name: "records", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }
 

@@ -85,11 +85,19 @@ func TestAnswerRecords(t *testing.T) {
 	require.Len(t, few, 1104)
 	require.Equal(t, []int{120, 120, 120, 120, 120, 120, 120, 120, 120, 24}, sizes)
 
+	some, err := ask[recordsAnswer](t, s, "acme", "records",
+		object{"limit": 2, "members": []string{"id", "username", "free_ext_props", "manager", "unknown"}})
+	require.NoError(t, err)
+	require.Equal(t, []object{
+		{"id": records[0]["id"], "username": "active", "free_ext_props": object{"note": "<b>\u2028"}},
+		{"id": records[1]["id"], "username": "disabled", "free_ext_props": object{}},
+	}, some.Users)
+
 	for _, bad := range []object{{}, {"limit": 0}, {"limit": -1}, {"limit": 501}, {"limit": 1, "after": "1048577"}} {
 		_, err := ask[recordsAnswer](t, s, "acme", "records", bad)
 		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), "%v", bad)
 	}
-	_, err := ask[recordsAnswer](t, s, "", "records", object{"limit": 1})
+	_, err = ask[recordsAnswer](t, s, "", "records", object{"limit": 1})
 	require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
 }
 

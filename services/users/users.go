@@ -127,8 +127,8 @@ func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) 
 			next, err := users.NextTenant(ctx, q.Tenant)
 			return questions.TenantName{Tenant: next}, err
 		}),
-		questions.UserRecords.Answer(b, func(ctx context.Context, q questions.RecordsPage) (questions.Records, error) {
-			return users.Records(ctx, q.After, q.Limit)
+		questions.UserRecords.Answer(b, func(ctx context.Context, q questions.UsersPage) (questions.Records, error) {
+			return users.Records(ctx, q)
 		}),
 		questions.MatchingUsers.Answer(b, func(ctx context.Context, q questions.Search) (questions.Found, error) {
 			ids, more, err := users.Matching(ctx, q.Keyword, q.IDs, q.Limit)

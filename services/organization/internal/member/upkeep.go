@@ -184,8 +184,8 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 	if node == nil || !node.Dynamic() { // that change has deleted this upkeep
 		return nil
 	}
-	page, err := questions.UserRecords.Ask(ctx, s.Bus,
-		questions.RecordsPage{After: u.Cursor, Limit: usersFor(m, node, u)})
+	page, err := questions.UserRecords.Ask(ctx, s.Bus, questions.UsersPage{
+		RecordsPage: questions.RecordsPage{After: u.Cursor, Limit: usersFor(m, node, u)}})
 	if err != nil {
 		return err
 	}

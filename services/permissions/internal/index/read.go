@@ -302,6 +302,9 @@ func putMembership(m questions.Membership) func(*engine.Change) {
 	}
 }
 
+// userMembers are the members that readUser reads.
+var userMembers = []string{"id", "username", "status", "free_ext_props"}
+
 // readUser completes u from a user record. A user who has resigned is removed from the engine.
 func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 	var user struct {

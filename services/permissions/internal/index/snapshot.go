@@ -158,7 +158,7 @@ func (x *Index) snapshotPeople(ctx context.Context) error {
 // users asks for a tenant's users.
 func (x *Index) users(ctx context.Context, l *loader) error {
 	return eachPage(500, func(q questions.RecordsPage) (string, error) {
-		page, err := questions.UserRecords.Ask(ctx, x.Bus, q)
+		page, err := questions.UserRecords.Ask(ctx, x.Bus, questions.UsersPage{RecordsPage: q, Members: userMembers})
 		if err == nil && len(page.Sequences) != len(page.Users) {
 			return "", fmt.Errorf("%d users with %d sequences", len(page.Users), len(page.Sequences))
 		}

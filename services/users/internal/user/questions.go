@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -44,21 +47,21 @@ func (s *Users) NextTenant(ctx context.Context, after string) (string, error) {
 	return users.NextTenant(ctx, s.Store, after)
 }
 
-// Records returns the tenant's users, in any state, in the order of ids: the first ones or, with after, those that
-// follow an earlier answer whose Next it is. They may be fewer than limit. Next is "" after the last user. The error is
+// Records returns the tenant's users, in any state, in the order of ids: the first ones or, with After, those that
+// follow an earlier answer whose Next it is. They may be fewer than Limit. Next is "" after the last user. The error is
 // apperr.InvalidParameters.
-func (s *Users) Records(ctx context.Context, after string, limit int) (questions.Records, error) {
-	if limit < 1 || limit > maxRecords {
+func (s *Users) Records(ctx context.Context, q questions.UsersPage) (questions.Records, error) {
+	if q.Limit < 1 || q.Limit > maxRecords {
 		return questions.Records{}, apperr.Invalid("limit", "must lie in 1…%d", maxRecords)
 	}
-	records := questions.Records{Users: []json.RawMessage{}, Sequences: []int64{}, Next: after}
-	for size, step := 0, 50; len(records.Users) < limit; {
-		step = min(step, limit-len(records.Users))
+	records := questions.Records{Users: []json.RawMessage{}, Sequences: []int64{}, Next: q.After}
+	for size, step := 0, 50; len(records.Users) < q.Limit; {
+		step = min(step, q.Limit-len(records.Users))
 		page, err := users.Page(ctx, s.Store, docstore.Query{Limit: step, After: records.Next})
 		if err != nil {
 			return questions.Records{}, err
 		}
-		fit, grown, err := fitting(page.Docs, size, len(records.Users) == 0)
+		fit, grown, err := fitting(page.Docs, q.Members, size, len(records.Users) == 0)
 		switch {
 		case err != nil:
 			return questions.Records{}, err
@@ -82,10 +85,13 @@ func (s *Users) Records(ctx context.Context, after string, limit int) (questions
 
 // fitting returns as many of the encoded records as fit beside size bytes, at least one if it is the first, and the new
 // size.
-func fitting(docs []Doc, size int, first bool) ([]json.RawMessage, int, error) {
+func fitting(docs []Doc, members []string, size int, first bool) ([]json.RawMessage, int, error) {
 	var fit []json.RawMessage
 	for i := range docs {
 		body, err := docs[i].JSON()
+		if err == nil && len(members) > 0 {
+			body, err = only(members, body)
+		}
 		if err != nil {
 			return nil, 0, err
 		}
@@ -98,6 +104,39 @@ func fitting(docs []Doc, size int, first bool) ([]json.RawMessage, int, error) {
 		fit = append(fit, escaped.Bytes())
 	}
 	return fit, size, nil
+}
+
+// only returns a record with these of its members.
+func only(members []string, record []byte) ([]byte, error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(record), jsontext.AllowDuplicateNames(true)) // it has none
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	b := []byte{'{'}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(members, name.String()) {
+			if err := d.SkipValue(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		if b, err = jsontext.AppendQuote(b, name.String()); err != nil {
+			return nil, err
+		}
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, ':'), value...)
+	}
+	return append(b, '}'), nil
 }
 
 // Matching returns, in order, the ids of the users that the full-text search finds among ids, or among all users if ids
