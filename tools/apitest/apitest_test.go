@@ -26,15 +26,25 @@ import (
 // platform is a running platform.
 type platform struct{ url, token string }
 
-// startPlatform builds the platform's program and runs it on an empty folder.
-func startPlatform(t *testing.T) platform {
+// standalone is the platform's program: it is built, unless IDP_TEST_PROGRAMS is the folder in which "make services"
+// has just done so. IDP_TEST_PROGRAMS_SUM is read so that go test does not take a result of another program.
+func standalone(t *testing.T) string {
 	t.Helper()
-	program, folder := filepath.Join(t.TempDir(), "idp-standalone"), t.TempDir()
+	if made := os.Getenv("IDP_TEST_PROGRAMS"); made != "" && os.Getenv("IDP_TEST_PROGRAMS_SUM") != "" {
+		return filepath.Join(made, "idp-standalone")
+	}
+	program := filepath.Join(t.TempDir(), "idp-standalone")
 	build := exec.Command("go", "build", "-o", program, ".")
 	build.Dir = "../../deploy/standalone"
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
+	return program
+}
 
+// startPlatform runs the platform on an empty folder.
+func startPlatform(t *testing.T) platform {
+	t.Helper()
+	program, folder := standalone(t), t.TempDir()
 	env := append(os.Environ(), "IDP_DATA_DIR="+folder, "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off",
 		"IDP_NATS_LISTEN=off", "IDP_DRAIN_DELAY=0s")
 	run := exec.Command(program, "serve")
@@ -63,7 +73,7 @@ func startPlatform(t *testing.T) platform {
 
 	token := exec.Command(program, "token", "--tenant", "acme")
 	token.Env = env
-	out, err = token.Output()
+	out, err := token.Output()
 	require.NoError(t, err)
 	lines := strings.Fields(string(out))
 	p.token = lines[len(lines)-1]
