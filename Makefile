@@ -67,7 +67,8 @@ endef
 AT_ONCE := -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 LONGEST := $(addprefix $(CURDIR)/,deploy/standalone tools/run-services services/organization)
 
-# The tests of run-services play the programs in bin/. Go keeps a result until a variable that the test reads changes.
+# The tests of run-services and apitest play the programs in bin/. Go keeps a result until a variable that the test
+# reads changes.
 BUILT := IDP_TEST_PROGRAMS=$(CURDIR)/bin IDP_TEST_PROGRAMS_SUM="$$(cat bin/idp-* bin/nats-server | cksum)"
 
 test: export GOGC ?= 400
