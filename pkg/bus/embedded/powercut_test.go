@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -44,7 +45,9 @@ func powerCut(t *testing.T, dir string, synced map[string]int64) string {
 }
 
 // TestAPowerCutTakesNoEventFromAConsumer: the stream has lost its newest messages after its consumer had handled them.
-// The messages published next get the same numbers, and the consumer gets them.
+// The messages published next get the same numbers, and the consumer gets them. nats-server 2.15 does not set back a
+// consumer that has acknowledged nothing: it gives the consumer the messages with the numbers of those that it had
+// delivered when they are due for delivery again.
 func TestAPowerCutTakesNoEventFromAConsumer(t *testing.T) {
 	t.Parallel()
 	const subject = "idp.events.acme.user.created"
@@ -57,6 +60,7 @@ func TestAPowerCutTakesNoEventFromAConsumer(t *testing.T) {
 		"none that is lost":           {10, 10, 5, false},
 		"nothing lost":                {10, 0, 10, false},
 		"everything lost":             {0, 10, 10, false},
+		"nothing acknowledged":        {0, 10, 0, false},
 		"an index that is ahead":      {10, 10, 20, true},
 		"only an index that is ahead": {0, 10, 10, true},
 	} {
@@ -68,7 +72,7 @@ func TestAPowerCutTakesNoEventFromAConsumer(t *testing.T) {
 			stream, err := js.CreateStream(t.Context(), events)
 			require.NoError(t, err)
 			consumer, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "users",
-				AckPolicy: jetstream.AckExplicitPolicy})
+				AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second})
 			require.NoError(t, err)
 			publish := func(text string) {
 				_, err := js.Publish(t.Context(), subject, []byte(text))
@@ -108,14 +112,15 @@ func TestAPowerCutTakesNoEventFromAConsumer(t *testing.T) {
 			consumer, err = js.Consumer(t.Context(), events.Name, "users")
 			require.NoError(t, err)
 			got := map[string]bool{}
-			for !got["new 29"] {
+			for n := 0; n < 30; {
+				if got[fmt.Sprint("new ", n)] {
+					n++
+					continue
+				}
 				m, err := consumer.Next()
 				require.NoError(t, err)
 				require.NoError(t, m.DoubleAck(t.Context()))
 				got[string(m.Data())] = true
-			}
-			for n := range 30 {
-				require.True(t, got[fmt.Sprint("new ", n)], "new %d was skipped; got %v", n, got)
 			}
 			for n := x.acked; n < x.synced; n++ {
 				require.True(t, got[fmt.Sprint(n)] || n < x.acked+2, "%d was skipped", n)
