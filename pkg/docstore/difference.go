@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/idplatform/idplatform/pkg/members"
 )
 
 // difference returns the members of before that after has with other values or not at all, without version and
@@ -42,27 +42,9 @@ type member struct {
 	value json.RawMessage
 }
 
-// membersOf returns the members of a JSON object. Their values are parts of the text: a decoder of a bytes.Buffer
-// neither copies nor changes it.
+// membersOf returns the members of a JSON object. Their values are parts of the text.
 func membersOf(object []byte) ([]member, error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true),
-		jsontext.AllowInvalidUTF8(true))
-	if _, err := d.ReadToken(); err != nil {
-		return nil, err
-	}
-	members := make([]member, 0, usualMembers)
-	for d.PeekKind() == '"' {
-		token, err := d.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		name := token.String()
-		value, err := d.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		members = append(members, member{name, json.RawMessage(value)})
-	}
-	_, err := d.ReadToken()
-	return members, err
+	list := make([]member, 0, usualMembers)
+	err := members.Each(object, func(name string, value []byte) { list = append(list, member{name, value}) })
+	return list, err
 }

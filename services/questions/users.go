@@ -34,7 +34,8 @@ type RecordsPage struct {
 	Limit int    `json:"limit"`
 }
 
-// UsersPage asks for a page of users, of whose records the answer has only these Members; all if there are none.
+// UsersPage asks for a page of users, of whose records the answer has only these Members (at most 64); all if there
+// are none.
 type UsersPage struct {
 	RecordsPage
 	Members []string `json:"members,omitempty"`

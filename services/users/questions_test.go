@@ -93,7 +93,8 @@ func TestAnswerRecords(t *testing.T) {
 		{"id": records[1]["id"], "username": "disabled", "free_ext_props": object{}},
 	}, some.Users)
 
-	for _, bad := range []object{{}, {"limit": 0}, {"limit": -1}, {"limit": 501}, {"limit": 1, "after": "1048577"}} {
+	for _, bad := range []object{{}, {"limit": 0}, {"limit": -1}, {"limit": 501}, {"limit": 1, "after": "1048577"},
+		{"limit": 1, "members": slices.Repeat([]string{"id"}, 65)}} {
 		_, err := ask[recordsAnswer](t, s, "acme", "records", bad)
 		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), "%v", bad)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/idplatform/idplatform/pkg/members"
 )
 
 // Change is a member's value before and after.
@@ -22,7 +24,7 @@ const maxValue = 8 << 10 // in bytes; a larger value is replaced by its size
 // the same value before and after, or are empty both times. There are no changes if the data are not a JSON object.
 func changesOf(action string, data []byte) []Change {
 	var record, previous []byte
-	eachMember(data, func(name string, value []byte) {
+	each(data, func(name string, value []byte) {
 		switch name {
 		case "record":
 			record = value
@@ -42,44 +44,24 @@ func changesOf(action string, data []byte) []Change {
 	}
 	switch action {
 	case "created":
-		eachMember(record, func(name string, value []byte) { add(name, nil, value) })
+		each(record, func(name string, value []byte) { add(name, nil, value) })
 	case "deleted":
-		eachMember(record, func(name string, value []byte) { add(name, value, nil) })
+		each(record, func(name string, value []byte) { add(name, value, nil) })
 	default:
 		after := map[string][]byte{}
-		eachMember(record, func(name string, value []byte) { after[name] = value })
-		eachMember(previous, func(name string, value []byte) { add(name, value, after[name]) })
+		each(record, func(name string, value []byte) { after[name] = value })
+		each(previous, func(name string, value []byte) { add(name, value, after[name]) })
 	}
 	slices.SortFunc(list, func(a, b Change) int { return strings.Compare(a.Member, b.Member) })
 	return list
 }
 
-// eachMember calls each for the members of a JSON object, in their order, with the bytes of the value. It stops at the
-// first syntax error.
-func eachMember(object []byte, each func(name string, value []byte)) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true),
-		jsontext.AllowInvalidUTF8(true))
-	if begin, err := d.ReadToken(); err != nil || begin.Kind() != '{' {
-		return
-	}
-	for d.PeekKind() == '"' {
-		token, err := d.ReadToken()
-		if err != nil {
-			return
-		}
-		name := token.String()
-		value, err := d.ReadValue()
-		if err != nil {
-			return
-		}
-		end := d.InputOffset()
-		each(name, object[end-int64(len(value)):end])
-	}
-}
+// each calls f for the members of a record. It ends at the first syntax error.
+func each(record []byte, f func(name string, value []byte)) { _ = members.Each(record, f) }
 
 // isFirst reports whether a record has its first version.
 func isFirst(record []byte) (first bool) {
-	eachMember(record, func(name string, value []byte) { first = first || name == "version" && string(value) == "1" })
+	each(record, func(name string, value []byte) { first = first || name == "version" && string(value) == "1" })
 	return first
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/members"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -19,6 +20,7 @@ import (
 const (
 	maxRecords     = 500
 	maxRecordBytes = 512 << 10 // of encoded records, without what surrounds them; NATS accepts messages of 1 MiB
+	maxMembers     = 64
 	maxMatches     = 1000
 	maxKeyword     = 256 // characters
 )
@@ -51,8 +53,11 @@ func (s *Users) NextTenant(ctx context.Context, after string) (string, error) {
 // follow an earlier answer whose Next it is. They may be fewer than Limit. Next is "" after the last user. The error is
 // apperr.InvalidParameters.
 func (s *Users) Records(ctx context.Context, q questions.UsersPage) (questions.Records, error) {
-	if q.Limit < 1 || q.Limit > maxRecords {
-		return questions.Records{}, apperr.Invalid("limit", "must lie in 1…%d", maxRecords)
+	var faults apperr.Faults
+	faults.Check(q.Limit >= 1 && q.Limit <= maxRecords, "limit", "must lie in 1…%d", maxRecords)
+	faults.Check(len(q.Members) <= maxMembers, "members", "must have at most %d names", maxMembers)
+	if err := faults.Err(); err != nil {
+		return questions.Records{}, err
 	}
 	records := questions.Records{Users: []json.RawMessage{}, Sequences: []int64{}, Next: q.After}
 	for size, step := 0, 50; len(records.Users) < q.Limit; {
@@ -85,12 +90,12 @@ func (s *Users) Records(ctx context.Context, q questions.UsersPage) (questions.R
 
 // fitting returns as many of the encoded records as fit beside size bytes, at least one if it is the first, and the new
 // size.
-func fitting(docs []Doc, members []string, size int, first bool) ([]json.RawMessage, int, error) {
+func fitting(docs []Doc, wanted []string, size int, first bool) ([]json.RawMessage, int, error) {
 	var fit []json.RawMessage
 	for i := range docs {
 		body, err := docs[i].JSON()
-		if err == nil && len(members) > 0 {
-			body, err = only(members, body)
+		if err == nil && len(wanted) > 0 {
+			body, err = only(wanted, body)
 		}
 		if err != nil {
 			return nil, 0, err
@@ -106,37 +111,20 @@ func fitting(docs []Doc, members []string, size int, first bool) ([]json.RawMess
 	return fit, size, nil
 }
 
-// only returns a record with these of its members.
-func only(members []string, record []byte) ([]byte, error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(record), jsontext.AllowDuplicateNames(true)) // it has none
-	if _, err := d.ReadToken(); err != nil {
-		return nil, err
-	}
+// only returns a record with those of its members that are wanted.
+func only(wanted []string, record []byte) ([]byte, error) {
 	b := []byte{'{'}
-	for d.PeekKind() == '"' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(members, name.String()) {
-			if err := d.SkipValue(); err != nil {
-				return nil, err
-			}
-			continue
+	err := members.Each(record, func(name string, value []byte) {
+		if !slices.Contains(wanted, name) {
+			return
 		}
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		if b, err = jsontext.AppendQuote(b, name.String()); err != nil {
-			return nil, err
-		}
-		value, err := d.ReadValue()
-		if err != nil {
-			return nil, err
-		}
+		b, _ = jsontext.AppendQuote(b, name) // its error is of invalid UTF-8, which no wanted name has
 		b = append(append(b, ':'), value...)
-	}
-	return append(b, '}'), nil
+	})
+	return append(b, '}'), err
 }
 
 // Matching returns, in order, the ids of the users that the full-text search finds among ids, or among all users if ids
