@@ -136,6 +136,15 @@ func (c *child) token(args ...string) string {
 	return lines[len(lines)-1]
 }
 
+// ready reports whether the program answers that it is ready.
+func (c *child) ready() bool {
+	c.t.Helper()
+	answer, err := http.Get("http://" + c.Addr + "/readyz")
+	require.NoError(c.t, err)
+	defer answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
 // rss is the program's resident memory in MiB, and peak the highest it has been.
 func (c *child) rss() float64  { return c.memory("VmRSS:") }
 func (c *child) peak() float64 { return c.memory("VmHWM:") }

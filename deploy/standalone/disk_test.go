@@ -100,12 +100,6 @@ func TestFullDisk(t *testing.T) {
 			smallDisk(t, disk, "64m")
 			c := startPlatform(t, dir, "IDP_EVENTS_STUCK_AFTER=2s")
 			token := c.token("--tenant", "acme")
-			ready := func() bool {
-				answer, err := http.Get("http://" + c.Addr + "/readyz")
-				require.NoError(t, err)
-				defer answer.Body.Close()
-				return answer.StatusCode == http.StatusOK
-			}
 			acknowledged := map[string]string{} // id → name
 			n := 0
 			write := func() (id string, err error) {
@@ -122,10 +116,10 @@ func TestFullDisk(t *testing.T) {
 			}
 
 			free := fill(t, disk, x.left)
-			writeUntilReported(t, write, ready, x.refuses)
+			writeUntilReported(t, write, c.ready, x.refuses)
 			free()
 			freed := time.Now()
-			writeUntilReady(t, write, ready)
+			writeUntilReady(t, write, c.ready)
 			t.Logf("ready %v after space was freed", time.Since(freed).Round(time.Millisecond))
 			last, err := write()
 			require.NoError(t, err)
