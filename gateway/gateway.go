@@ -122,7 +122,6 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 // Close ends the gateway's background work. Call it after the last request.
 func (g *Gateway) Close() {
 	g.openAPI.close()
-	g.shares.close()
 	g.transport.CloseIdleConnections()
 }
 

@@ -5,10 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"time"
 
-	"github.com/maypok86/otter/v2"
-
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
@@ -23,7 +21,7 @@ type shares struct {
 	running map[share]int // only those above 0, so there are never more entries than requests and streams
 
 	seed  maphash.Seed
-	known *otter.Cache[uint64, bucketKey] // hash of the Authorization header → caller
+	known *cache.Cache[uint64, bucketKey] // hash of the Authorization header → caller
 }
 
 // share is a caller's part of the places for requests, or of those for event streams.
@@ -32,19 +30,12 @@ type share struct {
 	stream bool
 }
 
-// callerAge is how long the caller of an unused credential is remembered.
-const callerAge = 10 * time.Minute
-
 func newShares(requests, streams int) *shares {
 	return &shares{
 		requests: requests, streams: streams, running: map[share]int{}, seed: maphash.MakeSeed(),
-		known: otter.Must(&otter.Options[uint64, bucketKey]{
-			MaximumSize: maxBuckets, ExpiryCalculator: otter.ExpiryAccessing[uint64, bucketKey](callerAge),
-		}),
+		known: cache.New[uint64, bucketKey](maxBuckets),
 	}
 }
-
-func (s *shares) close() { s.known.StopAllGoroutines() }
 
 // take finds the caller of a request and reports whether the caller may have one more. If so, leave must be called
 // with the returned share.
@@ -53,7 +44,7 @@ func (s *shares) take(w *response, r *http.Request, client netip.Addr, stream bo
 	if credential := r.Header.Get("Authorization"); credential != "" {
 		w.credential = maphash.String(s.seed, credential)
 		w.learn = s
-		if caller, known := s.known.GetIfPresent(w.credential); known {
+		if caller, known := s.known.Get(w.credential); known {
 			of.caller, w.learn = caller, nil
 		}
 	}

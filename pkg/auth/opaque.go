@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
@@ -19,7 +18,7 @@ type Opaque struct {
 	prefix string
 	find   func(ctx context.Context, hash string) (*Principal, error)
 	clock  clock.Clock
-	cache  *otter.Cache[string, found]
+	cache  *cache.Cache[string, found]
 }
 
 type found struct {
@@ -33,10 +32,8 @@ const opaqueTTL = 10 * time.Second
 
 // NewOpaque makes the verifier. find gets the token's SHA-256 (HashOpaque) and returns apperr.NotFound for an unknown
 // one; it needs no tenant in its context.
-func NewOpaque(prefix string, c clock.Clock, find func(ctx context.Context, hash string) (*Principal, error)) (*Opaque,
-	error) {
-	cache, err := otter.New(&otter.Options[string, found]{MaximumSize: 10_000})
-	return &Opaque{prefix, find, c, cache}, err
+func NewOpaque(prefix string, c clock.Clock, find func(ctx context.Context, hash string) (*Principal, error)) *Opaque {
+	return &Opaque{prefix, find, c, cache.New[string, found](10_000)}
 }
 
 // HashOpaque is the form in which a token is stored: it has 256 random bits, so a plain hash cannot be guessed back.
@@ -54,7 +51,7 @@ func (o *Opaque) Verify(ctx context.Context, token string) (*Principal, error) {
 		return nil, refused(nil)
 	}
 	hash, now := HashOpaque(token), o.clock.Now()
-	if hit, ok := o.cache.GetIfPresent(hash); ok && now.Before(hit.until) {
+	if hit, ok := o.cache.Get(hash); ok && now.Before(hit.until) {
 		return hit.principal, nil
 	}
 	p, err := o.find(ctx, hash)
@@ -76,7 +73,7 @@ func (o *Opaque) Verify(ctx context.Context, token string) (*Principal, error) {
 }
 
 // Forget makes the next request with any of the tokens look it up again.
-func (o *Opaque) Forget() { o.cache.InvalidateAll() }
+func (o *Opaque) Forget() { o.cache.Clear() }
 
 // Holder is the principal of an opaque token: whom it stands for as an actor (kind:name), in which tenant, and until
 // when; a zero time means without end.

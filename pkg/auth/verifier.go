@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-	"github.com/maypok86/otter/v2"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
@@ -82,7 +82,7 @@ type Verifier struct {
 	asks   atomic.Pointer[Meanwhile]
 	test   func()
 
-	cache      *otter.Cache[[sha256.Size]byte, *verified]
+	cache      *cache.Cache[[sha256.Size]byte, *verified]
 	ttl        time.Duration
 	generation atomic.Uint64 // number of calls of forget
 }
@@ -122,11 +122,7 @@ func New(c Config) (*Verifier, error) {
 		jwt.WithValidMethods([]string{EdDSA, RS256, ES256}), jwt.WithStrictDecoding(), jwt.WithExpirationRequired(),
 		jwt.WithLeeway(Leeway), jwt.WithTimeFunc(func() time.Time { return c.Clock.Now().Std() }),
 	)
-	var err error
-	v.cache, err = otter.New(&otter.Options[[sha256.Size]byte, *verified]{MaximumSize: c.CacheSize})
-	if err != nil {
-		return nil, fmt.Errorf("the token cache: %w", err)
-	}
+	v.cache = cache.New[[sha256.Size]byte, *verified](c.CacheSize)
 	return v, nil
 }
 
@@ -187,7 +183,7 @@ func (v *Verifier) VerifyWithin(ctx context.Context, token string, age time.Dura
 	var text [usualToken]byte // on the stack
 	id := sha256.Sum256(append(text[:0], token...))
 	now := v.clock.Now()
-	if hit, ok := v.cache.GetIfPresent(id); ok && now.Before(hit.until) && now.Before(hit.since.Add(age)) &&
+	if hit, ok := v.cache.Get(id); ok && now.Before(hit.until) && now.Before(hit.since.Add(age)) &&
 		hit.issuer.keys.current() == hit.set {
 		return hit.principal, nil
 	}
@@ -214,7 +210,7 @@ func (v *Verifier) VerifyWithin(ctx context.Context, token string, age time.Dura
 	}
 	// An End that ran meanwhile may have searched the cache before the token was in it.
 	if v.generation.Load() != generation {
-		v.cache.Invalidate(id)
+		v.cache.Delete(id)
 	}
 	return found.principal, nil
 }
@@ -223,11 +219,7 @@ func (v *Verifier) VerifyWithin(ctx context.Context, token string, age time.Dura
 // verified.
 func (v *Verifier) forget(match func(*Principal) bool) {
 	v.generation.Add(1)
-	for id, entry := range v.cache.All() {
-		if match(entry.principal) {
-			v.cache.Invalidate(id)
-		}
-	}
+	v.cache.DeleteFunc(func(_ [sha256.Size]byte, entry *verified) bool { return match(entry.principal) })
 }
 
 func (v *Verifier) parse(ctx context.Context, text string) (*verified, error) {

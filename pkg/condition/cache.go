@@ -1,6 +1,6 @@
 package condition
 
-import "github.com/maypok86/otter/v2"
+import "github.com/idplatform/idplatform/pkg/cache"
 
 // cachedText bounds the texts of the conditions that an Environment keeps compiled, in bytes. A compiled condition
 // takes about a hundred bytes for each byte of its text.
@@ -12,13 +12,8 @@ type compiled struct {
 	err     error
 }
 
-func newCache() *otter.Cache[string, compiled] {
-	return otter.Must(&otter.Options[string, compiled]{
-		MaximumWeight: cachedText,
-		Weigher:       func(text string, _ compiled) uint32 { return uint32(len(text)) + 64 },
-		// Run in the caller: background goroutines could not be stopped, as an Environment is never closed.
-		Executor: func(task func()) { task() },
-	})
+func newCache() *cache.Cache[string, compiled] {
+	return cache.NewWeighed(cachedText, func(text string, _ compiled) int { return len(text) + 64 })
 }
 
 // Cached is Compile with a bounded cache. Use it for stored conditions, which are evaluated often.
@@ -26,7 +21,7 @@ func (e *Environment) Cached(text string) (*Program, error) {
 	if len(text) > MaxLength {
 		return e.Compile(text) // returns the error about the length
 	}
-	c, ok := e.programs.GetIfPresent(text)
+	c, ok := e.programs.Get(text)
 	if !ok {
 		c.program, c.err = e.Compile(text)
 		e.programs.Set(text, c)

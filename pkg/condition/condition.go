@@ -9,7 +9,8 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/ext"
-	"github.com/maypok86/otter/v2"
+
+	"github.com/idplatform/idplatform/pkg/cache"
 )
 
 // Variable is a name that conditions can use.
@@ -30,7 +31,7 @@ func Timestamp(name string) Variable { return Variable{cel.Variable(name, cel.Ti
 type Environment struct {
 	env      *cel.Env
 	tracker  *cost.Tracker
-	programs *otter.Cache[string, compiled]
+	programs *cache.Cache[string, compiled]
 }
 
 // NewEnvironment fails only if a name is declared twice.

@@ -5,15 +5,16 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/maypok86/otter/v2"
 	"golang.org/x/time/rate"
+
+	"github.com/idplatform/idplatform/pkg/cache"
 )
 
 // Buckets are token buckets by key, of about 200 bytes each. A nil Buckets limits nothing.
 type Buckets[K comparable] struct {
 	limit rate.Limit
 	burst int
-	cache *otter.Cache[K, *rate.Limiter]
+	cache *cache.Cache[K, *rate.Limiter]
 }
 
 // New makes buckets that hold up to burst tokens, at least one, and get perSecond new ones; nil if that is not above 0.
@@ -22,8 +23,7 @@ func New[K comparable](perSecond float64, burst, most int) *Buckets[K] {
 	if perSecond <= 0 {
 		return nil
 	}
-	cache := otter.Must(&otter.Options[K, *rate.Limiter]{MaximumSize: most})
-	return &Buckets[K]{rate.Limit(perSecond), max(burst, 1), cache}
+	return &Buckets[K]{rate.Limit(perSecond), max(burst, 1), cache.New[K, *rate.Limiter](most)}
 }
 
 // Take takes one token from a bucket. If there is none, it returns the time until there is one.
@@ -31,9 +31,7 @@ func (b *Buckets[K]) Take(key K) (wait time.Duration) {
 	if b == nil {
 		return 0
 	}
-	bucket, _ := b.cache.ComputeIfAbsent(key, func() (*rate.Limiter, bool) {
-		return rate.NewLimiter(b.limit, b.burst), false
-	})
+	bucket := b.cache.GetOrMake(key, func() *rate.Limiter { return rate.NewLimiter(b.limit, b.burst) })
 	reservation := bucket.Reserve()
 	if wait = reservation.Delay(); wait > 0 {
 		reservation.Cancel()
@@ -46,7 +44,7 @@ func (b *Buckets[K]) Empty(key K) (wait time.Duration) {
 	if b == nil {
 		return 0
 	}
-	bucket, ok := b.cache.GetIfPresent(key)
+	bucket, ok := b.cache.Get(key)
 	if !ok {
 		return 0
 	}

@@ -33,10 +33,7 @@ func Spec() service.Spec {
 func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	var connections *connection.Connections
 	holder := func(ctx context.Context, hash string) (*auth.Principal, error) { return connections.Holder(ctx, hash) }
-	opaque, err := auth.NewOpaque(connection.TokenPrefix, d.Clock, holder)
-	if err != nil {
-		return service.App{}, err
-	}
+	opaque := auth.NewOpaque(connection.TokenPrefix, d.Clock, holder)
 	connections = connection.New(connection.Deps{Store: d.Store, Bus: d.Bus, Ended: opaque.Forget})
 	base := d.PublicURL + "/scim/v2"
 	held := &gate.Gate{Store: d.Store}

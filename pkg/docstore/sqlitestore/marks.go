@@ -26,7 +26,7 @@ func (q *queries) fromMark(ctx context.Context, a *plannedQuery) (*plannedQuery,
 	}
 	text := string(a.order.text(a.filter.text([]byte("marks"))))
 	key := resultKey{scope{a.table.def.Name, a.tenant}, changes, text}
-	known, _ := q.results.cache.GetIfPresent(key)
+	known, _ := q.results.cache.Get(key)
 	needed := a.Offset / markEvery
 	if len(known.rids) < needed {
 		if known.rids, err = q.mark(ctx, a, known.rids, needed); err != nil {

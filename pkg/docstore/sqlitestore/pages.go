@@ -4,8 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 
-	"github.com/maypok86/otter/v2"
-
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
@@ -13,7 +12,7 @@ import (
 // snapshot shows is part of the cache key, so a page is never out of date. A page that is cached costs one statement,
 // which reads that number, instead of one row for each document.
 type pages struct {
-	cache   *otter.Cache[resultKey, page]
+	cache   *cache.Cache[resultKey, page]
 	largest int // bytes of a page that is cached
 }
 
@@ -27,11 +26,10 @@ type page struct {
 const fewRows = 4
 
 func newPages(bytes int64) *pages {
-	return &pages{largest: int(bytes / 8), cache: otter.Must(&otter.Options[resultKey, page]{
-		MaximumWeight: uint64(bytes),
-		Weigher:       func(q resultKey, p page) uint32 { return uint32(len(q.text) + p.size()) },
-		Executor:      func(task func()) { task() }, // starts no goroutines that would outlive the engine
-	})}
+	return &pages{
+		cache:   cache.NewWeighed(int(bytes), func(q resultKey, p page) int { return len(q.text) + p.size() }),
+		largest: int(bytes / 8),
+	}
 }
 
 // size is the estimated size in memory.
@@ -60,7 +58,7 @@ func (e *Engine) page(ctx context.Context, a *plannedQuery, exactTo int64,
 			return err
 		}
 		scope, known := scope{a.table.def.Name, a.tenant}, false
-		if found, known = e.pages.cache.GetIfPresent(resultKey{scope, changes, text}); known {
+		if found, known = e.pages.cache.Get(resultKey{scope, changes, text}); known {
 			return nil
 		}
 		return inSnapshot(ctx, conn, func() error {

@@ -5,8 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/maypok86/otter/v2"
-
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
@@ -14,7 +13,7 @@ import (
 // collection increments a number in the file (counters.changes). The number that a snapshot shows is part of the cache
 // key, so no result is ever out of date; the cache drops old ones when it is full.
 type results struct {
-	cache *otter.Cache[resultKey, result]
+	cache *cache.Cache[resultKey, result]
 }
 
 // resultKey is a search, or a count, of a tenant's documents in one state of the file.
@@ -33,13 +32,9 @@ type result struct {
 const maxResults = 2 << 20 // bytes
 
 func newResults() *results {
-	return &results{otter.Must(&otter.Options[resultKey, result]{
-		MaximumWeight: maxResults,
-		Weigher: func(key resultKey, r result) uint32 {
-			const rest = 200 // estimated size of an entry without rows and text
-			return uint32(rest + len(key.text) + 8*len(r.rids))
-		},
-		Executor: func(task func()) { task() }, // starts no goroutines that would outlive the engine
+	return &results{cache.NewWeighed(maxResults, func(key resultKey, r result) int {
+		const rest = 200 // estimated size of an entry without rows and text
+		return rest + len(key.text) + 8*len(r.rids)
 	})}
 }
 
@@ -55,7 +50,7 @@ func (q *queries) result(ctx context.Context, t *table, tenant, text string,
 		return result{}, err
 	}
 	key := resultKey{scope{t.def.Name, tenant}, changes, text}
-	if known, ok := q.results.cache.GetIfPresent(key); ok {
+	if known, ok := q.results.cache.Get(key); ok {
 		return known, nil
 	}
 	found, err := find()

@@ -4,10 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
@@ -64,13 +63,13 @@ type found struct {
 // callers caches clients that have authenticated by client_secret_basic. An entry is valid for as long as the verifier
 // caches a token, but only until a change of the client ends its tokens.
 type callers struct {
-	cache *otter.Cache[[sha256.Size]byte, found]
+	cache *cache.Cache[[sha256.Size]byte, found]
 }
 
 const maxCallers = 10_000
 
 func newCallers() callers {
-	return callers{otter.Must(&otter.Options[[sha256.Size]byte, found]{MaximumSize: maxCallers})}
+	return callers{cache.New[[sha256.Size]byte, found](maxCallers)}
 }
 
 func (r callers) get(
@@ -81,7 +80,7 @@ func (r callers) get(
 		return known.Caller, err
 	}
 	key := sha256.Sum256([]byte(c.Authorization[0]))
-	known, ok := r.cache.GetIfPresent(key)
+	known, ok := r.cache.Get(key)
 	if ok && now.Before(known.until) && !v.HasEnded(auth.Platform, known.ClientID, known.version) {
 		return known.Caller, nil
 	}

@@ -5,9 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
@@ -17,7 +16,7 @@ type ClientKeys struct {
 	client *http.Client
 	clock  clock.Clock
 	log    *slog.Logger
-	cache  *otter.Cache[string, *clientKeys]
+	cache  *cache.Cache[string, *clientKeys]
 }
 
 type clientKeys struct {
@@ -29,8 +28,7 @@ const maxClientKeys = 1000
 
 // NewClientKeys makes an empty cache. Key sets are fetched with the HTTP client.
 func NewClientKeys(client *http.Client, clk clock.Clock, log *slog.Logger) *ClientKeys {
-	cache := otter.Must(&otter.Options[string, *clientKeys]{MaximumSize: maxClientKeys})
-	return &ClientKeys{client, clk, log, cache}
+	return &ClientKeys{client, clk, log, cache.New[string, *clientKeys](maxClientKeys)}
 }
 
 func (k *ClientKeys) of(c application.Client) (*auth.PublicKeys, error) {
@@ -44,7 +42,7 @@ func (k *ClientKeys) of(c application.Client) (*auth.PublicKeys, error) {
 	default:
 		return nil, errors.New("the client has no keys")
 	}
-	if held, ok := k.cache.GetIfPresent(c.ClientID); ok && held.from == from {
+	if held, ok := k.cache.Get(c.ClientID); ok && held.from == from {
 		return held.keys, nil
 	}
 	keys, err := auth.OpenKeys(source, k.clock, k.log)

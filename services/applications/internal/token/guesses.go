@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/maypok86/otter/v2"
+	"github.com/idplatform/idplatform/pkg/cache"
 )
 
 // fromEverywhere is how many times as many wrong guesses of a client's secret may come from all addresses together as
@@ -17,7 +17,7 @@ const fromEverywhere = 10
 // sent a right secret: for them only their own wrong guesses count. Limits hold for one replica, in memory.
 type guesses struct {
 	ofAddress, ofClient buckets
-	known               *otter.Cache[string, struct{}]
+	known               *cache.Cache[string, struct{}]
 }
 
 func guessKey(clientID string, from netip.Addr) string { return network(from) + " " + clientID }
@@ -28,7 +28,7 @@ func (g *guesses) wait(clientID string, from netip.Addr) time.Duration {
 	if wait := g.ofAddress.Empty(key); wait > 0 {
 		return wait
 	}
-	if _, known := g.known.GetIfPresent(key); known {
+	if _, known := g.known.Get(key); known {
 		return 0
 	}
 	return g.ofClient.Empty(clientID)
@@ -38,7 +38,7 @@ func (g *guesses) wait(clientID string, from netip.Addr) time.Duration {
 func (g *guesses) wrong(clientID string, from netip.Addr) {
 	key := guessKey(clientID, from)
 	g.ofAddress.Take(key)
-	if _, known := g.known.GetIfPresent(key); !known {
+	if _, known := g.known.Get(key); !known {
 		g.ofClient.Take(clientID)
 	}
 }

@@ -3,8 +3,7 @@ package token
 import (
 	"net/netip"
 
-	"github.com/maypok86/otter/v2"
-
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/ratelimit"
 )
 
@@ -36,7 +35,7 @@ func newLimits(l Limits) limits {
 		guesses: guesses{
 			ofAddress: newBuckets(failures, int(l.FailuresPerMinute)),
 			ofClient:  newBuckets(failures*fromEverywhere, int(l.FailuresPerMinute)*fromEverywhere),
-			known:     otter.Must(&otter.Options[string, struct{}]{MaximumSize: maxBuckets}),
+			known:     cache.New[string, struct{}](maxBuckets),
 		},
 	}
 }

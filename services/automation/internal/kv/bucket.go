@@ -7,9 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
@@ -71,8 +70,8 @@ type BucketDoc = docstore.Doc[Bucket]
 // KV are the use cases.
 type KV struct {
 	store   *docstore.Store
-	ids     *otter.Cache[string, string] // of objects, by tenant, bucket and key
-	buckets *otter.Cache[string, *known] // by tenant and name
+	ids     *cache.Cache[string, string] // of objects, by tenant, bucket and key
+	buckets *cache.Cache[string, *known] // by tenant and name
 	turn    atomic.Uint32                // counts the gates that transactions have taken
 }
 
@@ -83,17 +82,9 @@ const (
 
 // New makes the use cases.
 func New(store *docstore.Store) *KV {
-	s := &KV{store: store, ids: cache[string](maxIDs), buckets: cache[*known](maxKnown)}
+	s := &KV{store: store, ids: cache.New[string, string](maxIDs), buckets: cache.New[string, *known](maxKnown)}
 	s.turn.Store(rand.Uint32()) // so that replicas begin with different gates
 	return s
-}
-
-func cache[T any](most int) *otter.Cache[string, T] {
-	return otter.Must(&otter.Options[string, T]{
-		MaximumSize: most,
-		// The caller runs the cache's tasks, because background goroutines could not be stopped.
-		Executor: func(task func()) { task() },
-	})
 }
 
 // Collections are the collections that the store must have.

@@ -110,7 +110,7 @@ type known struct {
 // or writers are to yield.
 func (s *KV) knownBucket(ctx context.Context, name string) (*known, error) {
 	where := request.Tenant(ctx) + "/" + name
-	if k, ok := s.buckets.GetIfPresent(where); ok {
+	if k, ok := s.buckets.Get(where); ok {
 		return k, nil
 	}
 	doc, err := buckets.First(ctx, s.store, named(name))
@@ -146,7 +146,7 @@ func (s *KV) knownBucket(ctx context.Context, name string) (*known, error) {
 }
 
 func (s *KV) forgetBucket(ctx context.Context, name string) {
-	s.buckets.Invalidate(request.Tenant(ctx) + "/" + name)
+	s.buckets.Delete(request.Tenant(ctx) + "/" + name)
 }
 
 // assume makes a transaction depend on the bucket being as it is known. Transactions of this replica take the gates in

@@ -52,7 +52,7 @@ func (s *KV) Get(ctx context.Context, bucket, key string) (Record, error) {
 // find returns an object even if it has expired. The error is apperr.NotFound.
 func (s *KV) find(ctx context.Context, bucket, key string) (docstore.Doc[Object], error) {
 	where := request.Tenant(ctx) + "/" + bucket + "/" + key
-	if id, known := s.ids.GetIfPresent(where); known {
+	if id, known := s.ids.Get(where); known {
 		// The cached id cannot be wrong: an object keeps its bucket and key, and no id is used twice.
 		if doc, err := objects.Find(ctx, s.store, id); !apperr.IsNotFound(err) {
 			return doc, err

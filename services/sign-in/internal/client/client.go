@@ -11,10 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/questions"
@@ -37,8 +36,8 @@ type Clients struct {
 	all       atomic.Int64 // how often everything was dropped
 	mu        sync.Mutex
 	changes   map[string]int64 // how many events each tenant had
-	clients   *otter.Cache[string, answer[questions.Client]]
-	templates *otter.Cache[string, answer[questions.LoginTemplate]]
+	clients   *cache.Cache[string, answer[questions.Client]]
+	templates *cache.Cache[string, answer[questions.LoginTemplate]]
 }
 
 // answer is what an owner has answered, and when it was asked.
@@ -55,8 +54,8 @@ type age struct{ all, tenant int64 }
 func New(b *bus.Bus, clk clock.Clock) *Clients {
 	return &Clients{
 		bus: b, clock: clk, changes: map[string]int64{},
-		clients:   otter.Must(&otter.Options[string, answer[questions.Client]]{MaximumSize: maxAnswers}),
-		templates: otter.Must(&otter.Options[string, answer[questions.LoginTemplate]]{MaximumSize: maxAnswers}),
+		clients:   cache.New[string, answer[questions.Client]](maxAnswers),
+		templates: cache.New[string, answer[questions.LoginTemplate]](maxAnswers),
 	}
 }
 
@@ -133,12 +132,12 @@ func place(service string) (text string, ok bool) {
 // ask returns the kept answer, if it is up to date, or asks. While events do not arrive nobody knows whether it is: the
 // owner is then asked, and the kept answer is used without its answer.
 func ask[T any](
-	ctx context.Context, c *Clients, cache *otter.Cache[string, answer[T]], key string, question func() (T, error),
+	ctx context.Context, c *Clients, cache *cache.Cache[string, answer[T]], key string, question func() (T, error),
 ) (T, error) {
 	tenant := request.Tenant(ctx)
 	key = tenant + "/" + key
 	now, age := c.clock.Now(), c.age(tenant)
-	kept, ok := cache.GetIfPresent(key)
+	kept, ok := cache.Get(key)
 	ok = ok && kept.age == age && now.Before(kept.asked.Add(good))
 	if ok && c.hears() {
 		return kept.value, nil
@@ -149,7 +148,7 @@ func ask[T any](
 		cache.Set(key, answer[T]{value, now, age}) // what changed meanwhile makes it out of date
 		return value, nil
 	case apperr.IsNotFound(err):
-		cache.Invalidate(key)
+		cache.Delete(key)
 	case ok && apperr.KindOf(err) == apperr.Unavailable:
 		return kept.value, nil
 	}

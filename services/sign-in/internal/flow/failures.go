@@ -5,8 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/maypok86/otter/v2"
-
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
@@ -16,7 +15,7 @@ import (
 // users service counts them for each user, in its store.
 type failures struct {
 	now   func() clock.Time
-	since *otter.Cache[string, minute]
+	since *cache.Cache[string, minute]
 }
 
 // minute is a count that begins at a time.
@@ -29,7 +28,7 @@ type minute struct {
 const maxCounts = 100_000
 
 func newFailures(now func() clock.Time) *failures {
-	return &failures{now, otter.Must(&otter.Options[string, minute]{MaximumSize: maxCounts})}
+	return &failures{now, cache.New[string, minute](maxCounts)}
 }
 
 // keysOf are what a visitor's failures count for. An IPv6 network counts as one address, because one machine has many.
@@ -55,7 +54,7 @@ func (f *failures) full(ctx context.Context, v Visitor, limits *settings.Setting
 }
 
 func (f *failures) number(key string) int {
-	m, ok := f.since.GetIfPresent(key)
+	m, ok := f.since.Get(key)
 	if !ok || f.now().Sub(m.begun) >= time.Minute {
 		return 0
 	}
@@ -70,12 +69,12 @@ func (f *failures) count(ctx context.Context, v Visitor) {
 		if key == "" {
 			continue
 		}
-		f.since.Compute(key, func(old minute, found bool) (minute, otter.ComputeOp) {
+		f.since.Change(key, func(old minute, found bool) minute {
 			if !found || now.Sub(old.begun) >= time.Minute {
 				old = minute{begun: now}
 			}
 			old.n++
-			return old, otter.WriteOp
+			return old
 		})
 	}
 }

@@ -72,7 +72,7 @@ type tenantKey struct {
 // use the one that was stored first.
 func (p *Provider) tenant(ctx context.Context) (*tenantKey, error) {
 	tenant := request.Tenant(ctx)
-	if k, ok := p.tenants.GetIfPresent(tenant); ok {
+	if k, ok := p.tenants.Get(tenant); ok {
 		return k, nil
 	}
 	made, err, _ := p.making.Do(tenant, func() (any, error) {
@@ -207,7 +207,7 @@ func (p *Provider) signerFor(ctx context.Context, c questions.Client) (*signer, 
 	}
 	sum := sha256.Sum256([]byte(c.SAML.SigningCert))
 	name := request.Tenant(ctx) + "/" + c.AppID + "/" + hex.EncodeToString(sum[:])
-	if s, ok := p.own.GetIfPresent(name); ok {
+	if s, ok := p.own.Get(name); ok {
 		return s, nil
 	}
 	answer, err := p.SigningKey(ctx, questions.SigningKeyQuestion{AppID: c.AppID, To: p.Recipient.Key()})

@@ -22,10 +22,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
@@ -49,8 +49,8 @@ type Config struct {
 // Provider is the identity provider of all tenants, for one replica. It implements protocol.Protocol.
 type Provider struct {
 	Config
-	tenants *otter.Cache[string, *tenantKey] // by tenant
-	own     *otter.Cache[string, *signer]    // of applications, by tenant and certificate
+	tenants *cache.Cache[string, *tenantKey] // by tenant
+	own     *cache.Cache[string, *signer]    // of applications, by tenant and certificate
 	making  singleflight.Group
 	newKey  func() (*rsa.PrivateKey, error)
 }
@@ -63,8 +63,8 @@ func New(c Config) *Provider {
 	return &Provider{
 		Config:  c,
 		newKey:  func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, keyBits) },
-		tenants: otter.Must(&otter.Options[string, *tenantKey]{MaximumSize: maxKeys}),
-		own:     otter.Must(&otter.Options[string, *signer]{MaximumSize: maxKeys}),
+		tenants: cache.New[string, *tenantKey](maxKeys),
+		own:     cache.New[string, *signer](maxKeys),
 	}
 }
 

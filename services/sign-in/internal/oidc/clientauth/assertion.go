@@ -155,7 +155,7 @@ func (a *Authenticator) keysOf(c questions.Client) (*auth.PublicKeys, error) {
 	default:
 		return nil, errors.New("the client has no keys")
 	}
-	if held, ok := a.keys.GetIfPresent(c.ClientID); ok && held.from == from {
+	if held, ok := a.keys.Get(c.ClientID); ok && held.from == from {
 		return held.keys, nil
 	}
 	keys, err := auth.OpenKeys(source, clockOf{a.store}, a.log)

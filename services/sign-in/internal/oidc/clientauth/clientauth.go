@@ -13,9 +13,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/questions"
@@ -71,13 +70,12 @@ type Authenticator struct {
 	clients Clients
 	http    *http.Client
 	log     *slog.Logger
-	keys    *otter.Cache[string, *clientKeys]
+	keys    *cache.Cache[string, *clientKeys]
 }
 
 // New makes an authenticator. Key sets at jwks_uri are fetched with the HTTP client.
 func New(store *docstore.Store, clients Clients, client *http.Client, log *slog.Logger) *Authenticator {
-	cache := otter.Must(&otter.Options[string, *clientKeys]{MaximumSize: maxClientKeys})
-	return &Authenticator{store, clients, client, log, cache}
+	return &Authenticator{store, clients, client, log, cache.New[string, *clientKeys](maxClientKeys)}
 }
 
 // Collections are the collections that the store must have.

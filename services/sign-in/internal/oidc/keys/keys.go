@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
-	"github.com/maypok86/otter/v2"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/service"
@@ -32,7 +32,7 @@ const (
 // Keys are the signing keys of all tenants, for one replica. The tenant is the context's.
 type Keys struct {
 	store *docstore.Store
-	held  *otter.Cache[string, *held]
+	held  *cache.Cache[string, *held]
 }
 
 // held are a tenant's rings in memory.
@@ -45,7 +45,7 @@ type held struct {
 
 // New makes the keys of a store that has Collections.
 func New(store *docstore.Store) *Keys {
-	return &Keys{store, otter.Must(&otter.Options[string, *held]{MaximumSize: maxHeld})}
+	return &Keys{store, cache.New[string, *held](maxHeld)}
 }
 
 // Collections are the collections that the store must have.
@@ -116,8 +116,7 @@ func (k *Keys) JWKS(ctx context.Context) (JWKS, error) {
 }
 
 func (k *Keys) of(ctx context.Context) *held {
-	h, _ := k.held.ComputeIfAbsent(request.Tenant(ctx), func() (*held, bool) { return &held{}, false })
-	return h
+	return k.held.GetOrMake(request.Tenant(ctx), func() *held { return &held{} })
 }
 
 func (k *Keys) signer(ctx context.Context, algorithm string) (id string, pair crypto.Signer, err error) {
