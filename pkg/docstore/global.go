@@ -16,6 +16,8 @@ type pointer struct {
 	Document string `json:"document"` // the document's id
 }
 
+// Only functions without type parameters use pointers. A package compiles all methods of each Collection that the
+// methods of its own collections use.
 var pointers = Define(Schema[pointer]{Name: "global_keys", Noun: "key", Part: true})
 
 // Global makes an index unique over all tenants. It is for values that are known before the tenant is, such as client
@@ -37,9 +39,12 @@ func (c *Collection[T]) FindGlobal(ctx context.Context, r Reader, index, value s
 	// The pointer and the document are two reads. If the value moves between them, both are repeated.
 	const tries = 3
 	for range tries {
-		p, err := c.follow(ctx, r, c.globalKey(index, value))
+		p, err := follow(ctx, r, globalKey(c.def.Name, index, value))
 		if err != nil {
 			return Doc[T]{}, err
+		}
+		if p == nil {
+			break
 		}
 		docs, err := c.FindMany(request.System(ctx, p.Owner), r, []string{p.Document})
 		if err != nil {
@@ -55,20 +60,17 @@ func (c *Collection[T]) FindGlobal(ctx context.Context, r Reader, index, value s
 	return Doc[T]{}, c.missing()
 }
 
-func (c *Collection[T]) follow(ctx context.Context, r Reader, key string) (*pointer, error) {
-	found, err := pointers.FindMany(request.System(ctx, request.Platform), r, []string{key})
-	if err != nil {
+// follow returns the pointer with an id; nil if there is none.
+func follow(ctx context.Context, r Reader, id string) (*pointer, error) {
+	found, err := pointers.FindMany(request.System(ctx, request.Platform), r, []string{id})
+	if err != nil || len(found) == 0 {
 		return nil, err
-	}
-	if len(found) == 0 {
-		return nil, c.missing()
 	}
 	return found[0].Value()
 }
 
-func (c *Collection[T]) globalKey(index, value string) string {
-	return c.def.Name + "." + index + "." + value
-}
+// globalKey is the id of the pointer of a value.
+func globalKey(collection, index, value string) string { return collection + "." + index + "." + value }
 
 // globalValue is a document's value in a Global index.
 type globalValue struct{ index, value string }
@@ -111,25 +113,26 @@ func (c *Collection[T]) globalsBefore(tx *Tx, v *T) ([]globalValue, error) {
 }
 
 // point updates the pointers of a stored document: those of former values are removed, those of new values added.
-func (c *Collection[T]) point(ctx context.Context, tx *Tx, e *Entry, before, now []globalValue) error {
+func (tx *Tx) point(ctx context.Context, collection string, e *Entry, before, now []globalValue) error {
 	ctx = request.System(ctx, request.Platform)
 	for _, g := range before {
 		if slices.Contains(now, g) {
 			continue
 		}
 		// Pointers are inserted and deleted, never replaced.
-		err := tx.engine.Delete(ctx, pointers.def, request.Platform, c.globalKey(g.index, g.value), Stamp{Version: 1})
+		err := tx.engine.Delete(ctx, pointers.def, request.Platform, globalKey(collection, g.index, g.value),
+			Stamp{Version: 1})
 		if err != nil {
-			return fmt.Errorf("docstore: remove the pointer of a value of %s.%s: %w", c.def.Name, g.index, err)
+			return fmt.Errorf("docstore: remove the pointer of a value of %s.%s: %w", collection, g.index, err)
 		}
 	}
 	for _, g := range now {
 		if slices.Contains(before, g) {
 			continue
 		}
-		p := &pointer{Meta: Meta{ID: c.globalKey(g.index, g.value)}, Owner: e.Tenant, Document: e.ID}
+		p := &pointer{Meta: Meta{ID: globalKey(collection, g.index, g.value)}, Owner: e.Tenant, Document: e.ID}
 		_, err := pointers.insert(ctx, tx, p, 1, func(ctx context.Context, s *Store, _ *DuplicateError) error {
-			return e.refusal(ctx, s, &DuplicateError{Collection: c.def.Name, Index: g.index, Value: g.value, Entry: e})
+			return e.refusal(ctx, s, &DuplicateError{Collection: collection, Index: g.index, Value: g.value, Entry: e})
 		})
 		if err != nil {
 			return err

@@ -1,13 +1,12 @@
 package docstore
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"slices"
+	"sort"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -90,9 +89,11 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 
 func (c *Collection[T]) inOrder(ctx context.Context, store *Store, ids []string) ([]Doc[T], error) {
 	docs, err := c.FindMany(ctx, store, ids)
-	slices.SortFunc(docs, func(a, b Doc[T]) int {
-		return cmp.Compare(slices.Index(ids, a.ID), slices.Index(ids, b.ID))
-	})
+	place := make(map[string]int, len(ids))
+	for i, id := range ids {
+		place[id] = i
+	}
+	sort.Slice(docs, func(i, j int) bool { return place[docs[i].ID] < place[docs[j].ID] })
 	return docs, err
 }
 

@@ -117,7 +117,7 @@ func (c *Collection[T]) store(ctx context.Context, tx *Tx, v *T, body []byte, wh
 		return nil, c.translate(withEntry(err, e))
 	}
 	tx.noteDue(c.def, e)
-	if err := c.point(ctx, tx, e, globals, c.globals(v)); err != nil {
+	if err := tx.point(ctx, c.def.Name, e, globals, c.globals(v)); err != nil {
 		return nil, err
 	}
 	tx.remember(c.def, m.ID, loaded{json: e.JSON})

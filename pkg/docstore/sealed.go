@@ -20,6 +20,7 @@ type sealedValues struct {
 	KeySince clock.Time        `json:"key_since"` // the Since of the key that sealed all values
 }
 
+// Only functions without type parameters use sealed: see pointers.
 var sealed = Define(Schema[sealedValues]{
 	Name: "sealed_values", Noun: "secret", Part: true,
 	// Nothing happens at this time. It lists values by the age of their keys, over all tenants: see UnderOlderKeys.
@@ -28,14 +29,10 @@ var sealed = Define(Schema[sealedValues]{
 
 var errNoKeys = errors.New("docstore: sealed members need SealWith")
 
-func (c *Collection[T]) sealedID(id string) string { return c.def.Name + "." + id }
+func sealedID(collection, id string) string { return collection + "." + id }
 
 // boundTo is the associated data of a value. It binds the value to one member of one record: it cannot be opened as
 // another's.
-func (c *Collection[T]) boundTo(tenant, id, member string) []byte {
-	return boundTo(tenant, c.def.Name, id, member)
-}
-
 func boundTo(tenant, collection, id, member string) []byte {
 	return []byte(tenant + "\x00" + collection + "\x00" + id + "\x00" + member)
 }
@@ -49,20 +46,27 @@ func (c *Collection[T]) seal(
 	if c.schema.Sealed == nil {
 		return false, nil
 	}
-	m := metaOf(v)
-	found, err := sealed.LoadMany(ctx, tx, []string{c.sealedID(m.ID)})
+	check := func(kept []Sealed) error { return c.checkRoutes(kept, former) }
+	return tx.seal(ctx, c.def.Name, metaOf(v), c.schema.Sealed(v), check)
+}
+
+func (tx *Tx) seal(
+	ctx context.Context, collection string, m *Meta, members []Sealed, check func(kept []Sealed) error,
+) (changed bool, _ error) {
+	id := sealedID(collection, m.ID)
+	found, err := sealed.LoadMany(ctx, tx, []string{id})
 	if err != nil {
 		return false, err
 	}
-	old := &sealedValues{Meta: Meta{ID: c.sealedID(m.ID), TenantID: m.TenantID}}
+	old := &sealedValues{Meta: Meta{ID: id, TenantID: m.TenantID}}
 	if len(found) > 0 {
 		old = found[0]
 	}
 	values := map[string]string{}
 	var kept []Sealed
-	for _, member := range c.schema.Sealed(v) {
+	for _, member := range members {
 		given, fresh := member.text.Given()
-		boundTo := c.boundTo(m.TenantID, m.ID, member.name)
+		boundTo := boundTo(m.TenantID, collection, m.ID, member.name)
 		switch stored := old.Values[member.name]; {
 		case fresh && tx.st.keys == nil:
 			return false, errNoKeys
@@ -77,7 +81,7 @@ func (c *Collection[T]) seal(
 			*member.text = secret.Text{}
 		}
 	}
-	if err := c.checkRoutes(kept, former); err != nil {
+	if err := check(kept); err != nil {
 		return false, err
 	}
 	if maps.Equal(values, old.Values) {
@@ -114,11 +118,15 @@ func (c *Collection[T]) unseal(ctx context.Context, tx *Tx, id string) error {
 		return nil
 	}
 	// Who seals a value meanwhile writes the record, too, and one of the two transactions runs again.
+	return c.translate(tx.unseal(ctx, sealedID(c.def.Name, id)))
+}
+
+func (tx *Tx) unseal(ctx context.Context, id string) error {
 	tenant := request.Tenant(ctx)
-	rows, err := tx.engine.Peek().Get(ctx, sealed.def, tenant, []string{c.sealedID(id)})
+	rows, err := tx.engine.Peek().Get(ctx, sealed.def, tenant, []string{id})
 	for _, row := range rows {
 		if err := tx.engine.Delete(ctx, sealed.def, tenant, row.ID, row.Stamp); err != nil {
-			return c.translate(err)
+			return err
 		}
 	}
 	return err
@@ -129,9 +137,13 @@ func (c *Collection[T]) readSealedAhead(ctx context.Context, tx *Tx, tenant stri
 	if c.schema.Sealed == nil || len(ids) < 2 {
 		return nil
 	}
+	return tx.readSealedAhead(ctx, c.def.Name, tenant, ids)
+}
+
+func (tx *Tx) readSealedAhead(ctx context.Context, collection, tenant string, ids []string) error {
 	sealedIDs := make([]string, len(ids))
 	for i, id := range ids {
-		sealedIDs[i] = c.sealedID(id)
+		sealedIDs[i] = sealedID(collection, id)
 	}
 	return tx.engine.ReadAhead(ctx, sealed.def, tenant, sealedIDs)
 }
@@ -139,23 +151,23 @@ func (c *Collection[T]) readSealedAhead(ctx context.Context, tx *Tx, tenant stri
 // Reveal returns the value of a sealed member, empty if the record has none. The caller must keep it out of logs,
 // events and answers.
 func (c *Collection[T]) Reveal(ctx context.Context, r Reader, id, member string) (secret.String, error) {
-	values, err := c.reveal(ctx, r, id, func(name string) bool { return name == member })
+	values, err := reveal(ctx, r, c.def.Name, c.schema.Noun, id, func(name string) bool { return name == member })
 	return values[member], err
 }
 
 // RevealAll returns the values of all sealed members that the record has, by name, with one read. The caller must keep
 // them out of logs, events and answers.
 func (c *Collection[T]) RevealAll(ctx context.Context, r Reader, id string) (map[string]secret.String, error) {
-	return c.reveal(ctx, r, id, func(string) bool { return true })
+	return reveal(ctx, r, c.def.Name, c.schema.Noun, id, func(string) bool { return true })
 }
 
-func (c *Collection[T]) reveal(ctx context.Context, r Reader, id string, wanted func(member string) bool,
+func reveal(ctx context.Context, r Reader, collection, noun, id string, wanted func(member string) bool,
 ) (map[string]secret.String, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := sealed.Find(ctx, r, c.sealedID(id))
+	doc, err := sealed.Find(ctx, r, sealedID(collection, id))
 	if apperr.IsNotFound(err) {
 		return nil, nil
 	}
@@ -175,10 +187,10 @@ func (c *Collection[T]) reveal(ctx context.Context, r Reader, id string, wanted 
 		if keys == nil {
 			return nil, errNoKeys
 		}
-		plain, err := keys.Open(value, c.boundTo(tenant, id, member))
+		plain, err := keys.Open(value, boundTo(tenant, collection, id, member))
 		if err != nil {
 			return nil, fmt.Errorf("docstore: the %s of a %s is sealed under a key that is not configured: %w",
-				member, c.schema.Noun, err)
+				member, noun, err)
 		}
 		values[member] = secret.New(string(plain))
 	}

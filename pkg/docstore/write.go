@@ -168,7 +168,7 @@ func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, version int64,
 		return Doc[T]{}, withEntry(err, e)
 	}
 	tx.noteDue(c.def, e)
-	if err := c.point(ctx, tx, e, nil, c.globals(v)); err != nil {
+	if err := tx.point(ctx, c.def.Name, e, nil, c.globals(v)); err != nil {
 		return Doc[T]{}, err
 	}
 	return c.written(v, e, nil), nil
@@ -185,7 +185,7 @@ func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) (Doc[T], error
 	if err := tx.engine.Delete(ctx, c.def, m.TenantID, m.ID, m.stamp()); err != nil {
 		return Doc[T]{}, c.translate(err)
 	}
-	if err := c.point(ctx, tx, &Entry{}, globals, nil); err != nil {
+	if err := tx.point(ctx, c.def.Name, &Entry{}, globals, nil); err != nil {
 		return Doc[T]{}, err
 	}
 	m.counts++
@@ -216,7 +216,7 @@ func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each 
 				if err != nil {
 					return err
 				}
-				if err := c.point(ctx, tx, &Entry{}, c.globals(v), nil); err != nil {
+				if err := tx.point(ctx, c.def.Name, &Entry{}, c.globals(v), nil); err != nil {
 					return err
 				}
 			}
