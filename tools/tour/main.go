@@ -9,10 +9,8 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,6 +22,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/tools/internal/launch"
 )
 
 func main() {
@@ -80,13 +79,13 @@ func run(ctx context.Context, program, address string, readmes []string) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
-		started, stop, err := start(ctx, program, dir)
+		platform, err := launch.Start(ctx, program, dir)
 		if err != nil {
 			return err
 		}
-		defer stop()
-		fmt.Printf("started a platform at %s, with the data folder %s\n\n", started, dir)
-		env = append(env, "IDP="+started, "IDP_DATA_DIR="+dir)
+		defer platform.Stop()
+		fmt.Printf("started a platform at %s, with the data folder %s\n\n", platform.Address, dir)
+		env = append(env, "IDP="+platform.Address, "IDP_DATA_DIR="+dir)
 	}
 	for i, name := range readmes {
 		fmt.Printf("== %s\n\n", name)
@@ -148,34 +147,6 @@ func running(ctx context.Context, address string) error {
 		return fmt.Errorf("GET /readyz: %s", response.Status)
 	}
 	return nil
-}
-
-// start starts a platform and returns when it prints its address.
-func start(ctx context.Context, program, dir string) (address string, stop func(), err error) {
-	cmd := exec.CommandContext(ctx, program, "serve")
-	cmd.Env = append(os.Environ(), "IDP_DATA_DIR="+dir, "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off",
-		"IDP_NATS_LISTEN=127.0.0.1:0", "IDP_LOG_LEVEL=warn")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
-	}
-	stop = func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if m := regexp.MustCompile(`API\s+(http://[^/]+)`).FindStringSubmatch(lines.Text()); m != nil {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return m[1], stop, nil
-		}
-	}
-	stop()
-	return "", nil, errors.New("the platform did not start")
 }
 
 // stepLimit is how long one step may take.

@@ -47,7 +47,7 @@ func Start(ctx context.Context, program, dir string, env ...string) (*Platform, 
 		}
 	}
 	p.Stop()
-	return nil, errors.New("the platform did not start")
+	return nil, errors.Join(errors.New("the platform did not start"), lines.Err())
 }
 
 // Stop ends the platform in order and waits for that.
