@@ -140,8 +140,7 @@ fuzz: ## Fuzz every parser for a while (FUZZTIME=10s each)
 
 lint: $(TOOL) ## Check formatting, vet, staticcheck, licences, known faults of imports (where vuln.go.dev answers), imports between parts, and sizes
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
-	go vet $(PACKAGES)
-	bin/tools/staticcheck $(PACKAGES)
+	bin/tools/analyse $(PACKAGES)
 	@bin/tools/licences $(PACKAGES)
 	@if curl -sfI --max-time 10 -o /dev/null https://vuln.go.dev/index/modules.json.gz; then bin/tools/govulncheck $(PACKAGES); \
 	else echo "govulncheck did not run: vuln.go.dev does not answer"; fi

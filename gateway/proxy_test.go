@@ -23,6 +23,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
@@ -335,6 +336,7 @@ func TestImportsFlowBothWaysAtOnce(t *testing.T) {
 					_, _ = fmt.Fprintln(w, "done", lines.Text())
 					_ = control.Flush()
 				}
+				assert.NoError(t, lines.Err())
 			})}, nil)
 			body, client := io.Pipe()
 			target := listen(t, g).URL + "/v1/users/import"

@@ -96,6 +96,7 @@ func (c *child) start(env []string, args ...string) {
 			c.Addr, _, _ = strings.Cut(rest, "/")
 		}
 	}
+	require.NoError(c.t, lines.Err())
 	if c.Addr == "" {
 		_ = c.cmd.Wait()
 		text, _ := os.ReadFile(c.logs)

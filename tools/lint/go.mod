@@ -3,14 +3,18 @@ module github.com/idplatform/idplatform/tools/lint
 go 1.26.0
 
 tool (
+	github.com/idplatform/idplatform/tools/lint/analyse
 	github.com/idplatform/idplatform/tools/lint/licences
 	github.com/idplatform/idplatform/tools/lint/testreport
 	golang.org/x/vuln/cmd/govulncheck
 	gotest.tools/gotestsum
-	honnef.co/go/tools/cmd/staticcheck
 )
 
-require github.com/google/licensecheck v0.3.1
+require (
+	github.com/google/licensecheck v0.3.1
+	golang.org/x/tools v0.52.0
+	honnef.co/go/tools v0.8.2
+)
 
 require (
 	github.com/BurntSushi/toml v1.6.0 // indirect
@@ -28,8 +32,6 @@ require (
 	golang.org/x/telemetry v0.0.0-20261010193011-f71dc92da45e // indirect
 	golang.org/x/term v0.35.0 // indirect
 	golang.org/x/text v0.17.0 // indirect
-	golang.org/x/tools v0.52.0 // indirect
 	golang.org/x/vuln v1.9.0 // indirect
 	gotest.tools/gotestsum v1.13.0 // indirect
-	honnef.co/go/tools v0.8.2 // indirect
 )

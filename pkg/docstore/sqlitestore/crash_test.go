@@ -43,6 +43,7 @@ func TestCrash(t *testing.T) {
 		for lines.Scan() { // acknowledged before the kill and read after it; a short write to a pipe is never cut
 			acknowledged[lines.Text()] = true
 		}
+		require.NoError(t, lines.Err())
 		require.Error(t, child.Wait())
 
 		f := openAt(t, path, notes)
