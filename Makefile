@@ -71,7 +71,7 @@ LONGEST := $(addprefix $(CURDIR)/,deploy/standalone tools/run-services services/
 # reads changes.
 BUILT := IDP_TEST_PROGRAMS=$(CURDIR)/bin IDP_TEST_PROGRAMS_SUM="$$(cat bin/idp-* bin/nats-server | cksum)"
 
-test: export GOGC ?= 400
+test race race-all lint: export GOGC ?= 400
 test: services $(TOOL) ## Run all tests but those of make verify; what fails runs again, and what passes then is told as FLAKY
 	@rm -rf bin/test && mkdir -p bin/test
 	@export $(BUILT); trap "kill 0" INT; $(call run-tests,test,$(LONGEST) $(PACKAGES),$(AT_ONCE)) & workspace=$$!; failed=0; \

@@ -64,6 +64,8 @@ var layers = []layer{
 			!strings.Contains(file, "/internal/httpapi/") && !isTest(file)
 	}, forbid: technology, except: ofTheStream,
 		why: "the domain uses no HTTP, database or NATS: those belong in httpapi, docstore, bus and outbox"},
+	{part: func(file string) bool { return !below("pkg/cache/")(file) }, forbid: []string{"github.com/maypok86"},
+		why: "each package that uses otter compiles it again: see pkg/cache"},
 	{part: below("deploy/"), forbid: []string{module + "tools"}, why: "tools run and check what is deployed"},
 	{part: func(file string) bool { return !isTest(file) }, why: "the package is only for tests", forbid: []string{
 		"testing", "github.com/stretchr/testify", module + "pkg/testkit", module + "pkg/docstore/docstoretest",
