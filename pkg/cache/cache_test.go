@@ -9,7 +9,7 @@ import (
 
 func TestCache(t *testing.T) {
 	t.Parallel()
-	c := New[string, error](100) // an interface, so that a nil value is stored as no type
+	c := New[string, error](100) // a value may be a nil interface
 	_, ok := c.Get("a")
 	require.False(t, ok)
 	c.Set("a", nil)

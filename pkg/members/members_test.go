@@ -9,10 +9,11 @@ import (
 func TestEach(t *testing.T) {
 	t.Parallel()
 	for object, want := range map[string][]string{
-		`{}`: nil,
-		` { "名" : [1, {"a":2}] , "b":"x\u003c" , "a\nb":null } `: {"名", `[1, {"a":2}]`, "b", `"x\u003c"`, "a\nb", "null"},
-		`{"a":1,"a":2}`:    {"a", "1", "a", "2"},
-		"{\"a\":\"\xff\"}": {"a", "\"\xff\""},
+		`{}`:                                  nil,
+		` { "名" : [1, {"a":2}] , "b":null } `: {"名", `[1, {"a":2}]`, "b", "null"},
+		`{"a\nb":"x\u003c"}`:                  {"a\nb", `"x\u003c"`},
+		`{"a":1,"a":2}`:                       {"a", "1", "a", "2"},
+		"{\"a\":\"\xff\"}":                    {"a", "\"\xff\""},
 	} {
 		var got []string
 		require.NoError(t, Each([]byte(object), func(name string, value []byte) {
