@@ -25,7 +25,9 @@ var Tries = strings.TrimSuffix(strings.Repeat("200ms,", 20), ",")
 // Webhooks is a receiver of many subscriptions, each with a path of its own.
 type Webhooks struct {
 	*httptest.Server
-	paths []string
+	client *Client // of the tenant that has the subscriptions
+	paths  []string
+	ids    []string // of the subscriptions
 
 	mu       sync.Mutex
 	got      map[string]map[string]int   // by path and event, how often it was accepted
@@ -64,12 +66,7 @@ func (w *Webhooks) receive(rw http.ResponseWriter, r *http.Request) {
 // Subscribe makes subscriptions to all events about users, of which some fail half the time.
 func (w *Webhooks) Subscribe(t testing.TB, c *Client, works, failing int) {
 	t.Helper()
-	t.Cleanup(func() {
-		if t.Failed() {
-			answer, err := c.Do(http.MethodGet, "/v1/event-subscriptions?page_size=200", "")
-			t.Logf("the subscriptions: %s %v", answer, err)
-		}
-	})
+	w.client = c
 	for n := range works + failing {
 		path := fmt.Sprintf("/works%d", n)
 		if n < failing {
@@ -79,17 +76,20 @@ func (w *Webhooks) Subscribe(t testing.TB, c *Client, works, failing int) {
 		w.mu.Lock()
 		w.got[path], w.last[path] = map[string]int{}, map[string]int64{}
 		w.mu.Unlock()
-		_, err := c.Do(http.MethodPost, "/v1/event-subscriptions", fmt.Sprintf(
+		answer, err := c.Do(http.MethodPost, "/v1/event-subscriptions", fmt.Sprintf(
 			`{"name":%q,"event_types":["user.*"],"delivery":{"type":"webhook","url":%q}}`, path, w.URL+path))
 		require.NoError(t, err)
+		var made struct{ ID string }
+		require.NoError(t, json.Unmarshal(answer, &made))
+		w.ids = append(w.ids, made.ID)
 	}
 }
 
 // RequireAll waits until each subscription has got each event, and checks the order of each record's.
 func (w *Webhooks) RequireAll(t testing.TB, told map[string]bool) {
 	t.Helper()
-	for _, path := range w.paths {
-		wait.Reach(t, len(told), func() int { return w.events(path, told) }, "%s has not all %d", path, len(told))
+	for i, path := range w.paths {
+		w.requireAll(t, w.ids[i], path, told)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,6 +103,23 @@ func (w *Webhooks) RequireAll(t testing.TB, told map[string]bool) {
 	}
 	t.Logf("%d events to %d subscriptions with %d requests; %d were accepted again",
 		len(told), len(w.paths), w.requests, again)
+}
+
+func (w *Webhooks) requireAll(t testing.TB, id, path string, told map[string]bool) {
+	t.Helper()
+	defer func() {
+		if !t.Failed() {
+			return
+		}
+		w.mu.Lock()
+		t.Logf("%s has %d of %d", path, len(w.got[path]), len(told))
+		w.mu.Unlock()
+		for _, of := range []string{"", "/events?page_size=20"} {
+			answer, err := w.client.Do(http.MethodGet, "/v1/event-subscriptions/"+id+of, "")
+			t.Logf("%s %v", answer, err)
+		}
+	}()
+	wait.Reach(t, len(told), func() int { return w.events(path, told) }, "%s has not all %d", path, len(told))
 }
 
 // events is how many of some events a path has accepted.

@@ -53,7 +53,6 @@ type Engine struct {
 
 	workers map[docstore.Ref]*running // only Run uses it
 	later   map[docstore.Ref]bool     // subscriptions whose worker could not start yet or has ended
-	alive   bool                      // this replica may work
 
 	ended chan docstore.Ref // subscriptions whose worker has ended
 }
@@ -139,7 +138,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			}
 		case <-shared:
 		case <-wait.C:
-			again = e.tidy(ctx)
+			e.tidy(ctx)
 		case <-ctx.Done():
 			wait.Stop()
 			return nil
@@ -180,25 +179,21 @@ func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- change)
 }
 
 // tidy starts workers that could not start before, and stops all while the other replicas may take this one for dead.
-// It reports whether all subscriptions should be looked up, because this replica may work again.
-func (e *Engine) tidy(ctx context.Context) (again bool) {
-	was := e.alive
-	if e.alive = e.group.Alive(); !e.alive {
+func (e *Engine) tidy(ctx context.Context) {
+	if !e.group.Alive() {
 		e.stopAll()
-		return false
+		return
 	}
 	for ref := range e.later {
 		delete(e.later, ref)
 		e.restart(ctx, ref)
 	}
-	return !was
 }
 
 func (e *Engine) owns(ref docstore.Ref) bool { return e.group.Owns(ref.Tenant + "/" + ref.ID) }
 
 // reconcile starts the workers that are missing, and stops those that belong to other replicas now.
 func (e *Engine) reconcile(ctx context.Context) error {
-	e.alive = e.group.Alive() // otherwise it owns nothing, and tidy looks everything up once it is
 	for ref := range e.workers {
 		if !e.owns(ref) {
 			e.stop(ref)
@@ -245,7 +240,8 @@ func (e *Engine) stopAll() {
 
 var errTaken = errors.New("another replica still delivers")
 
-// start begins to deliver to a subscription, if it is active and belongs to this replica.
+// start begins to deliver to a subscription, if it is active and belongs to this replica. If it will only belong to it
+// later, the group tells of the change.
 func (e *Engine) start(ctx context.Context, ref docstore.Ref) {
 	if !e.owns(ref) {
 		return

@@ -56,7 +56,7 @@ type Group struct {
 	seen    map[string]sighting
 	live    []string
 	shown   time.Time // when this replica last wrote its heartbeat
-	changes int       // of live
+	changes int       // of what this replica owns
 	changed chan struct{}
 }
 
@@ -126,8 +126,9 @@ func (g *Group) beat(ctx context.Context) error {
 	}
 	var gone []string
 	g.mu.Lock()
+	lapsed := !g.alive() // who asked meanwhile was told that this replica owns nothing
 	g.shown = began
-	gone, err = g.look(page.Docs)
+	gone, err = g.look(page.Docs, lapsed)
 	g.mu.Unlock()
 	for _, id := range gone {
 		err := docstore.Do(ctx, g.store, func(tx *docstore.Tx) error {
@@ -140,8 +141,9 @@ func (g *Group) beat(ctx context.Context) error {
 	return err
 }
 
-// look updates the live replicas, and returns those that have been dead for long.
-func (g *Group) look(docs []docstore.Doc[member]) (gone []string, _ error) {
+// look updates the live replicas, and returns those that have been dead for long. It announces a change if the replicas
+// are others than before, or lapsed.
+func (g *Group) look(docs []docstore.Doc[member], lapsed bool) (gone []string, _ error) {
 	now, seen := time.Now(), map[string]sighting{}
 	var live []string
 	for _, doc := range docs {
@@ -162,9 +164,13 @@ func (g *Group) look(docs []docstore.Doc[member]) (gone []string, _ error) {
 		}
 	}
 	g.seen = seen
-	if !slices.Equal(live, g.live) {
+	others := !slices.Equal(live, g.live)
+	if others {
 		g.log.Info("the replicas that share the work", "replicas", len(live))
-		g.live, g.changes = live, g.changes+1
+		g.live = live
+	}
+	if others || lapsed {
+		g.changes++
 		close(g.changed)
 		g.changed = make(chan struct{})
 	}
@@ -183,7 +189,11 @@ func (g *Group) leave(ctx context.Context) error {
 func (g *Group) Alive() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return time.Since(g.shown) < quiet
+	return g.alive()
+}
+
+func (g *Group) alive() bool {
+	return time.Since(g.shown) < quiet || g.alone && !g.shown.IsZero()
 }
 
 // Lives reports whether a replica is alive.
@@ -197,7 +207,7 @@ func (g *Group) Lives(id string) bool {
 func (g *Group) Owns(work string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if time.Since(g.shown) >= quiet {
+	if !g.alive() {
 		return false
 	}
 	best, owner := uint64(0), ""
@@ -223,7 +233,8 @@ func mix(h uint64) uint64 {
 // MayTake reports whether this replica may take work with an owner: "", itself, or a replica that is dead.
 func (g *Group) MayTake(owner string) bool { return owner == "" || owner == g.ID || !g.Lives(owner) }
 
-// Changed returns how often the live replicas have changed, and a channel that is closed when they do so again. Who
+// Changed returns how often what this replica owns may have changed, and a channel that is closed when it does so
+// again: replicas come and go, and a replica that could not write its heartbeat in time owns nothing until it has. Who
 // shares work compares the number with that of the last time: the channel alone tells nothing of a change before it was
 // asked for.
 func (g *Group) Changed() (times int, again <-chan struct{}) {
