@@ -1,121 +1,14 @@
 package docstore
 
 import (
-	"fmt"
+	"context"
 
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// Meta holds the members that every document has. Embed it as the first member.
-type Meta struct {
-	ID           string     `json:"id" readOnly:"true" doc:"Given by the platform; never used again" example:"1048577"`
-	TenantID     string     `json:"tenant_id" readOnly:"true" doc:"The tenant that it belongs to" example:"acme"`
-	Version      int64      `json:"version" readOnly:"true" doc:"Grows by one with every change; If-Match takes it" example:"1"`
-	TimeCreated  clock.Time `json:"time_created" readOnly:"true" doc:"When it was created" example:"2026-01-31T09:30:00.000Z"`
-	TimeModified clock.Time `json:"time_modified" readOnly:"true" doc:"When it last changed" example:"2026-01-31T09:30:00.000Z"`
-
-	counts int64 // see Stamp
-}
-
-func (m *Meta) meta() *Meta { return m }
-
-func (m *Meta) stamp() Stamp { return Stamp{m.Version, m.counts} }
-
-type document interface{ meta() *Meta }
-
-// Index declares one index of documents of type T. The functions below make one.
-type Index[T any] struct {
-	def     IndexDef
-	key     func(*T) Value
-	list    func(*T) []string
-	members []string // of a unique index: the members that its values come from
-	global  bool     // see Global
-}
-
-// ByText indexes one text per document.
-func ByText[T any](name string, f func(*T) string) Index[T] {
-	return Index[T]{def: IndexDef{Name: name}, key: func(t *T) Value { return Text(f(t)) }}
-}
-
-// ByNumber indexes one number or time per document.
-func ByNumber[T any](name string, f func(*T) Value) Index[T] {
-	return Index[T]{def: IndexDef{Name: name, Number: true}, key: f}
-}
-
-// ByList indexes a list of texts per document.
-func ByList[T any](name string, f func(*T) []string) Index[T] {
-	return Index[T]{def: IndexDef{Name: name, Many: true}, list: f}
-}
-
-// Facet turns a text index with few different values into one that combines with orders. The orders are names of other
-// single-value indexes. Engines make sure, each in its own way, that the documents with one or several of the facet's
-// values are found in these orders, and in ranges of these indexes, without reading all other documents. An engine may
-// also keep the number of documents for each value.
-func Facet[T any](ix Index[T], orders ...string) Index[T] {
-	ix.def.Orders = orders
-	return ix
-}
-
-// Grouped is for a text index with many different values, by which documents are found in one order: the name of
-// another single-value index. Engines make sure that the documents with one or several of the values are found in this
-// order, and in ranges of that index, at the cost of the page. The collection cannot be sorted by the index itself.
-func Grouped[T any](ix Index[T], order string) Index[T] {
-	ix.def.GroupedBy = order
-	return ix
-}
-
-// Counted makes the number of documents with one or several of a text index's values cheap where the engine keeps these
-// numbers, as it does for a Facet. Engines that would slow writes down by it count the documents.
-func Counted[T any](ix Index[T]) Index[T] {
-	ix.def.Counted = true
-	return ix
-}
-
-// Spanned makes the ranges and the order of an index combine well with any other filter, at the cost of slower writes.
-// A span is a range of width numbers, or the texts with the same first width bytes. Engines may keep, for each span,
-// which documents have a value in it. Choose width so that the ranges of queries cover many spans and a span has many
-// documents. A list index can be spanned only if it is Unique.
-func Spanned[T any](ix Index[T], width int64) Index[T] {
-	ix.def.Span = width
-	return ix
-}
-
-// Schema declares a collection of documents of type T.
-type Schema[T any] struct {
-	Name    string // lower-case letters, digits, underscore
-	Noun    string // what error messages call a document
-	Indexes []Index[T]
-
-	// Sortable are the names of the indexes that a List can be sorted by. The first is the default.
-	Sortable []string
-
-	// Revision must grow when an index function changes its results, so that the index entries of stored documents are
-	// made again.
-	Revision int
-
-	// Due is the time from which the stored document is out of date, such as the end of a lock. Settle brings it up to
-	// date. Every read settles the documents that it returns; a schedule stores the settled form (Collection.Due).
-	// Settle must not change values of Global indexes.
-	Due    func(*T) clock.Time // the zero time means never
-	Settle func(*T, clock.Time)
-
-	// Sealed are the secret members of a document. Their values are stored apart, encrypted; the document has a mask in
-	// their place. Index functions must not use them. See Reveal.
-	Sealed func(*T) []Sealed
-	// Counts are members that follow from other records, such as the number of children. A write that changes nothing
-	// else leaves version and time_modified as they are. The Tag of a document changes with its counts, too.
-	Counts func(*T) []*int64
-
-	// Part marks documents that belong to a record of another collection and have its id. If-Match is never checked
-	// against them.
-	Part bool
-}
-
 // Collection is a declared collection. Its methods take the tenant from the context.
-type Collection[T any] struct {
-	schema Schema[T]
-	def    *Def
-}
+type Collection[T any] struct{ untyped *collection }
 
 // Define declares a collection. It panics on programming errors: a T that does not embed Meta, a Facet, Grouped or
 // Sortable that names an unknown order, a list that is Spanned but not Unique, or a Counted index of other than texts.
@@ -123,97 +16,256 @@ func Define[T any](s Schema[T]) *Collection[T] {
 	if _, ok := any(new(T)).(document); !ok {
 		panic("docstore: the documents of " + s.Name + " must embed Meta")
 	}
-	c := &Collection[T]{schema: s, def: &Def{Name: s.Name, Revision: s.Revision, Seals: s.Sealed != nil}}
-	keys, lists := 0, 0
-	for i := range s.Indexes {
-		d := s.Indexes[i].def
-		if d.Many {
-			d.Slot, lists = lists, lists+1
-		} else {
-			d.Slot, keys = keys, keys+1
-		}
-		c.def.Indexes = append(c.def.Indexes, d)
+	c := &collection{
+		def:    &Def{Name: s.Name, Revision: s.Revision, Seals: s.Sealed != nil, Blank: func() any { return new(T) }},
+		noun:   s.Noun,
+		orders: s.Sortable,
+		due:    ofAny(s.Due),
+		sealed: ofAny(s.Sealed),
+		counts: ofAny(s.Counts),
+		part:   s.Part,
+		clone:  func(v any) any { copied := *v.(*T); return &copied },
 	}
-	for i, d := range c.def.Indexes {
-		if s.Indexes[i].global {
-			if d.Number {
-				panic("docstore: the Global index " + d.Name + " of " + s.Name + " must be ByText or ByList")
-			}
-			c.def.Points = true
-		}
-		if d.Span < 0 || d.Span > 0 && (d.Many && !d.Unique || len(d.Orders) > 0) {
-			panic("docstore: the index " + d.Name + " of " + s.Name + " cannot be Spanned")
-		}
-		if d.Counted && (d.Many || d.Number || d.Unique) {
-			panic("docstore: the index " + d.Name + " of " + s.Name + " cannot be Counted")
-		}
-		if d.GroupedBy != "" && !c.def.canBeGrouped(&d) {
-			panic("docstore: the index " + d.Name + " of " + s.Name + " cannot be Grouped by " + d.GroupedBy)
-		}
-		for _, name := range d.Orders {
-			if order := c.def.Index(name); order == nil || order.Many || d.Many || d.Number || d.Unique {
-				panic("docstore: " + s.Name + " has no order by " + name + " for the facet " + d.Name)
-			}
-		}
+	for _, ix := range s.Indexes {
+		c.indexes = append(c.indexes, ix.anyIndex)
 	}
-	for _, name := range s.Sortable {
-		if order := c.def.Index(name); order == nil || !order.sorts() {
-			panic("docstore: " + s.Name + " has no order by " + name)
-		}
+	if s.Settle != nil {
+		c.settle = func(v any, now clock.Time) { s.Settle(v.(*T), now) }
 	}
-	c.def.Blank = func() any { return new(T) }
-	c.def.Extract = func(engine Engine, data []byte) (*Entry, error) {
-		v := new(T)
-		if err := engine.Decode(data, v); err != nil {
-			return nil, err
-		}
-		return c.entry(v)
-	}
-	return c
+	c.define()
+	return &Collection[T]{c}
 }
 
-// canBeGrouped reports whether an index is a plain text index and is grouped by one that documents can be sorted by.
-func (d *Def) canBeGrouped(ix *IndexDef) bool {
-	order := d.Index(ix.GroupedBy)
-	return order != nil && order.sorts() && !ix.Many && !ix.Number && !ix.Unique && ix.Span == 0 && len(ix.Orders) == 0
+// Find returns the document with the id. The error is apperr.NotFound if the tenant has none.
+func (c *Collection[T]) Find(ctx context.Context, r Reader, id string) (Doc[T], error) {
+	doc, err := c.untyped.find(ctx, r, id)
+	return Doc[T]{doc}, err
+}
+
+// FindMany returns the documents that exist among ids, in no particular order.
+func (c *Collection[T]) FindMany(ctx context.Context, r Reader, ids []string) ([]Doc[T], error) {
+	docs, err := c.untyped.findMany(ctx, r, ids)
+	return docsOf[T](docs), err
+}
+
+// FindGlobal returns the document of any tenant that has this value in a Global index. The document's Meta has the
+// tenant. The error is apperr.NotFound if there is none. It is the only read that needs no tenant in the context.
+func (c *Collection[T]) FindGlobal(ctx context.Context, r Reader, index, value string) (Doc[T], error) {
+	doc, err := c.untyped.findGlobal(ctx, r, index, value)
+	return Doc[T]{doc}, err
+}
+
+// First returns the first document that the filter selects. The error is apperr.NotFound if there is none.
+func (c *Collection[T]) First(ctx context.Context, r Reader, f Filter) (Doc[T], error) {
+	doc, err := c.untyped.first(ctx, r, f)
+	return Doc[T]{doc}, err
+}
+
+// Each calls fn for every document that the filter selects, in the order of ids. It reads a page at a time: changes
+// that others make meanwhile make it neither repeat a document nor skip one. It stops at fn's first error.
+func (c *Collection[T]) Each(ctx context.Context, r Reader, f Filter, fn func(Doc[T]) error) error {
+	return c.untyped.each(ctx, r, f, func(doc anyDoc) error { return fn(Doc[T]{doc}) })
+}
+
+// List reads one page of a list, in an order of Schema.Sortable. The error is apperr.InvalidParameters at page_num,
+// page_sort or page_token.
+func (c *Collection[T]) List(ctx context.Context, r Reader, f Filter, p Paging) (Page[T], error) {
+	page, err := c.untyped.list(ctx, r, f, p)
+	return pageOf(c, r, page), err
+}
+
+// Page reads one page. The error is apperr.InvalidParameters at page_token if After comes from another query.
+func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], error) {
+	page, err := c.untyped.page(ctx, r, q)
+	return pageOf(c, r, page), err
+}
+
+// Count returns the exact number of documents that the filter selects. Its cost grows with that number.
+func (c *Collection[T]) Count(ctx context.Context, r Reader, f Filter) (int64, error) {
+	return c.untyped.count(ctx, r, f)
+}
+
+// Room refuses one more document where the filter selects most or more already. The error is apperr.InvalidState with
+// the text, in which %d stands for most: "a tenant has at most %d jobs".
+func (c *Collection[T]) Room(ctx context.Context, r Reader, f Filter, most int64, text string) error {
+	return c.untyped.room(ctx, r, f, most, text)
+}
+
+// CountTo is Count, but exact only up to a number at least; with 0 it is always exact. Its cost does not grow beyond
+// that number.
+func (c *Collection[T]) CountTo(ctx context.Context, r Reader, f Filter, exactTo int64) (Total, error) {
+	return c.untyped.countTo(ctx, r, f, exactTo)
+}
+
+// Texts lists the values of a text index for the documents that the filter selects, in the index's order, at most limit
+// of them. It reads index entries and, if the filter is about another index, the values that are stored beside
+// documents. It decodes no documents.
+func (c *Collection[T]) Texts(ctx context.Context, r Reader, index string, f Filter, limit int) ([]Indexed, error) {
+	return c.untyped.texts(ctx, r, index, f, limit)
+}
+
+// NextTenant returns the tenant that follows after among the tenants with documents, in an arbitrary order: the first
+// for "", and "" after the last.
+func (c *Collection[T]) NextTenant(ctx context.Context, s *Store, after string) (string, error) {
+	return c.untyped.nextTenant(ctx, s, after)
+}
+
+// EachTenant calls fn for every tenant with documents, with a context for work on them. It stops at fn's first error.
+func (c *Collection[T]) EachTenant(ctx context.Context, s *Store, fn func(ctx context.Context) error) error {
+	return c.untyped.eachTenant(ctx, s, fn)
+}
+
+// Due lists documents of all tenants whose Due time has come, at most limit of them. It finds what another process has
+// written within askAgain.
+func (c *Collection[T]) Due(ctx context.Context, s *Store, limit int) ([]Ref, error) {
+	return c.untyped.listDue(ctx, s, limit)
+}
+
+// Reveal returns the value of a sealed member, empty if the record has none. The caller must keep it out of logs,
+// events and answers.
+func (c *Collection[T]) Reveal(ctx context.Context, r Reader, id, member string) (secret.String, error) {
+	return c.untyped.reveal(ctx, r, id, member)
+}
+
+// RevealAll returns the values of all sealed members that the record has, by name, with one read. The caller must keep
+// them out of logs, events and answers.
+func (c *Collection[T]) RevealAll(ctx context.Context, r Reader, id string) (map[string]secret.String, error) {
+	return c.untyped.revealAll(ctx, r, id)
+}
+
+// ReadAhead reads documents, and their sealed values, that the transaction will Load or Insert one by one, so that this
+// costs no round trip for each. The transaction does not depend on them yet, and they need not exist.
+func (c *Collection[T]) ReadAhead(ctx context.Context, tx *Tx, ids ...string) error {
+	return c.untyped.readAhead(ctx, tx, ids...)
+}
+
+// Assume makes the transaction depend on a document that the caller knows in a version, without reading it, as if the
+// transaction had read it in that version. It saves a round trip for what seldom changes. If the document has changed
+// or is gone, Write returns ErrStale. It is not for a document that the transaction changes.
+func (c *Collection[T]) Assume(ctx context.Context, tx *Tx, id string, version int64) error {
+	return c.untyped.assume(ctx, tx, id, version)
 }
 
 // Def is the collection's definition, for Open.
-func (c *Collection[T]) Def() *Def { return c.def }
+func (c *Collection[T]) Def() *Def { return c.untyped.def }
 
-func metaOf[T any](v *T) *Meta { return any(v).(document).meta() }
-
-func (c *Collection[T]) encode(v *T) ([]byte, error) {
-	body, err := encode(v)
-	if err != nil {
-		return nil, fmt.Errorf("docstore: encode %s: %w", c.def.Name, err)
-	}
-	return body, nil
-}
-
-func (c *Collection[T]) entry(v *T) (*Entry, error) {
-	body, err := c.encode(v)
+// Load returns a document to be changed in this transaction, as stored (not settled). The error is apperr.NotFound if
+// the tenant has none, and apperr.VersionMismatch if the request's If-Match is about this document and asks for another
+// version.
+func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error) {
+	v, err := c.untyped.load(ctx, tx, id)
 	if err != nil {
 		return nil, err
 	}
-	return c.entryOf(v, body), nil
+	return v.(*T), nil
 }
 
-// entryOf makes the entry of a document whose JSON form is known.
-func (c *Collection[T]) entryOf(v *T, body []byte) *Entry {
-	m := metaOf(v)
-	e := &Entry{Tenant: m.TenantID, ID: m.ID, Stamp: m.stamp(), Doc: v, JSON: body}
-	if c.schema.Due != nil {
-		if due := c.schema.Due(v); !due.IsZero() {
-			e.Due = due.Millis()
+// LoadMany is Load for those of the ids that exist, in no particular order. It does not check If-Match.
+func (c *Collection[T]) LoadMany(ctx context.Context, tx *Tx, ids []string) ([]*T, error) {
+	all, err := c.untyped.loadMany(ctx, tx, ids)
+	return valuesOf[T](all), err
+}
+
+// LoadWhere is LoadMany for the first documents that the filter selects, in the order of an index, or in the order of
+// ids if the index is "".
+func (c *Collection[T]) LoadWhere(ctx context.Context, tx *Tx, f Filter, by string, limit int) ([]*T, error) {
+	all, err := c.untyped.loadWhere(ctx, tx, f, by, limit)
+	return valuesOf[T](all), err
+}
+
+// Insert adds a document, whose id must be set. It sets the tenant, version 1, time_created if it is zero, and
+// time_modified to time_created.
+func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	return c.InsertAfter(ctx, tx, v, 0)
+}
+
+// InsertAfter is Insert with the version that follows another one. It is for a record that takes the place of a deleted
+// one, so that an If-Match for that does not accept it.
+func (c *Collection[T]) InsertAfter(ctx context.Context, tx *Tx, v *T, version int64) (Doc[T], error) {
+	doc, err := c.untyped.insertOne(ctx, tx, v, version+1)
+	return Doc[T]{doc}, err
+}
+
+// InsertMany is Insert for several documents. at returns where in the request the i-th document stands, such as
+// items[3]; faults about taken values name it.
+func (c *Collection[T]) InsertMany(ctx context.Context, tx *Tx, at func(i int) string, all ...*T) ([]Doc[T], error) {
+	values := make([]any, len(all))
+	for i, v := range all {
+		values[i] = v
+	}
+	docs, err := c.untyped.insertMany(ctx, tx, at, values)
+	return docsOf[T](docs), err
+}
+
+// Replace stores a loaded document as the next version, or at the same version if only Counts have changed. It does not
+// write a document that is unchanged since it was loaded; the Doc is then neither Changed nor Written.
+func (c *Collection[T]) Replace(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	doc, err := c.untyped.replace(ctx, tx, v, ifChanged)
+	return Doc[T]{doc}, err
+}
+
+// Revise is Replace that always writes, at the same version if nothing has changed. It is for an event about a record
+// that does not change with it, and for a document that makes concurrent transactions conflict.
+func (c *Collection[T]) Revise(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	doc, err := c.untyped.replace(ctx, tx, v, inAnyCase)
+	return Doc[T]{doc}, err
+}
+
+// Touch is Replace that always makes a new version, without comparing the document. It is for a change of something
+// that belongs to the document, or for a document that is certain to have changed.
+func (c *Collection[T]) Touch(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	doc, err := c.untyped.replace(ctx, tx, v, newVersion)
+	return Doc[T]{doc}, err
+}
+
+// Recount is Replace that always writes at the same version, without comparing the document. It is for a document of
+// which only Counts have changed. The Doc has no Previous.
+func (c *Collection[T]) Recount(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	doc, err := c.untyped.replace(ctx, tx, v, newCounts)
+	return Doc[T]{doc}, err
+}
+
+// Delete removes a document and returns it as it was. The removal is a revision of its own. The error is
+// apperr.NotFound or apperr.VersionMismatch if the stored document is not at the revision of v.
+func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	doc, err := c.untyped.remove(ctx, tx, v)
+	return Doc[T]{doc}, err
+}
+
+// DeleteWhere removes the documents that the filter selects. It calls each, unless that is nil, with every removed
+// document, in the form that Delete returns.
+func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each func(Doc[T]) error) error {
+	return c.untyped.removeWhere(ctx, tx, f, func(doc anyDoc) error {
+		if each == nil {
+			return nil
+		}
+		return each(Doc[T]{doc})
+	})
+}
+
+func pageOf[T any](c *Collection[T], r Reader, p anyPage) Page[T] {
+	page := Page[T]{Docs: docsOf[T](p.docs), Total: p.total, More: p.more, Next: p.next}
+	if store, ok := r.(*Store); ok {
+		page.again = func(ctx context.Context, ids []string) ([]Doc[T], error) {
+			docs, err := c.untyped.inOrder(ctx, store, ids)
+			return docsOf[T](docs), err
 		}
 	}
-	for i := range c.schema.Indexes {
-		if ix := &c.schema.Indexes[i]; ix.def.Many {
-			e.Lists = append(e.Lists, distinct(ix.list(v)))
-		} else {
-			e.Keys = append(e.Keys, ix.key(v))
-		}
+	return page
+}
+
+func docsOf[T any](all []anyDoc) []Doc[T] {
+	docs := make([]Doc[T], len(all))
+	for i, doc := range all {
+		docs[i] = Doc[T]{doc}
 	}
-	return e
+	return docs
+}
+
+func valuesOf[T any](all []any) []*T {
+	values := make([]*T, len(all))
+	for i, v := range all {
+		values[i] = v.(*T)
+	}
+	return values
 }

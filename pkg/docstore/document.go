@@ -8,8 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-func (c *Collection[T]) docs(r Reader, rows []Row) ([]Doc[T], error) {
-	docs := make([]Doc[T], len(rows))
+func (c *collection) docs(r Reader, rows []Row) ([]anyDoc, error) {
+	docs := make([]anyDoc, len(rows))
 	for i := range rows {
 		d, err := c.doc(r.store(), &rows[i])
 		if err != nil {
@@ -21,10 +21,10 @@ func (c *Collection[T]) docs(r Reader, rows []Row) ([]Doc[T], error) {
 }
 
 // doc makes the Doc of a row, settled.
-func (c *Collection[T]) doc(s *Store, row *Row) (Doc[T], error) {
-	d := Doc[T]{ID: row.ID, Stamp: row.Stamp, body: row.Data, engine: s.engine, counted: c.schema.Counts != nil}
+func (c *collection) doc(s *Store, row *Row) (anyDoc, error) {
+	d := anyDoc{ID: row.ID, Stamp: row.Stamp, body: row.Data, engine: s.engine, of: c}
 	var now clock.Time
-	due := row.Due != 0 && c.schema.Settle != nil
+	due := row.Due != 0 && c.settle != nil
 	if due { // reading the clock for every document of a list would cost as much as all else
 		now = s.clock.Now()
 		due = row.Due <= now.Millis()
@@ -33,35 +33,35 @@ func (c *Collection[T]) doc(s *Store, row *Row) (Doc[T], error) {
 		d.encoded = s.engine.DataIsJSON()
 		return d, nil
 	}
-	v, err := d.Value()
+	v, err := d.decoded()
 	if err != nil {
 		return d, err
 	}
-	c.schema.Settle(v, now)
+	c.settle(v, now)
 	d.body = nil
 	return d.with(v)
 }
 
-func (c *Collection[T]) written(v *T, e *Entry, before []byte) Doc[T] {
-	d := Doc[T]{ID: e.ID, Stamp: e.Stamp, body: e.JSON, encoded: e.JSON != nil, was: &former{body: before},
-		counted: c.schema.Counts != nil, written: true}
-	d.value = new(T)
-	*d.value = *v
-	return d
+func (c *collection) written(v any, e *Entry, before []byte) anyDoc {
+	return anyDoc{ID: e.ID, Stamp: e.Stamp, value: c.clone(v), body: e.JSON, encoded: e.JSON != nil,
+		was: &former{body: before}, of: c, written: true}
 }
 
 // Doc is a document that was read or written. It holds the JSON form; the value is decoded when it is first asked for.
 // A Doc is not safe for concurrent use. It is small, because a list has many.
-type Doc[T any] struct {
+type Doc[T any] struct{ anyDoc }
+
+// anyDoc is a Doc whose type its collection knows.
+type anyDoc struct {
 	ID string
 	Stamp
 
-	value   *T
+	of      *collection
+	value   any     // a pointer, or nil if it is not decoded yet
 	body    []byte  // the JSON form if encoded; otherwise the engine's own form, or nil if only value is known
 	was     *former // nil unless the document was written
 	engine  Engine
 	encoded bool
-	counted bool // the document's type has Counts
 	written bool
 }
 
@@ -73,8 +73,16 @@ type former struct {
 
 // Value returns the decoded document. Changes to it do not change what is stored.
 func (d *Doc[T]) Value() (*T, error) {
+	v, err := d.decoded()
+	if err != nil {
+		return nil, err
+	}
+	return v.(*T), nil
+}
+
+func (d *anyDoc) decoded() (any, error) {
 	if d.value == nil {
-		v := new(T)
+		v := d.of.def.Blank()
 		if err := d.engine.Decode(d.body, v); err != nil {
 			return nil, fmt.Errorf("docstore: decode %s: %w", d.ID, err)
 		}
@@ -85,11 +93,11 @@ func (d *Doc[T]) Value() (*T, error) {
 }
 
 // JSON returns the document's JSON form. The caller must not change the bytes.
-func (d *Doc[T]) JSON() ([]byte, error) {
+func (d *anyDoc) JSON() ([]byte, error) {
 	if d.encoded {
 		return d.body, nil
 	}
-	v, err := d.Value()
+	v, err := d.decoded()
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +109,7 @@ func (d *Doc[T]) JSON() ([]byte, error) {
 	return body, nil
 }
 
-func (d Doc[T]) with(v *T) (Doc[T], error) {
+func (d anyDoc) with(v any) (anyDoc, error) {
 	d.value = v
 	_, err := d.JSON()
 	return d, err
@@ -109,7 +117,7 @@ func (d Doc[T]) with(v *T) (Doc[T], error) {
 
 // Previous returns the members that this write changed, with their former values, without version and time_modified. It
 // is nil for an inserted document and for one that was not changed.
-func (d *Doc[T]) Previous() map[string]json.RawMessage {
+func (d *anyDoc) Previous() map[string]json.RawMessage {
 	was := d.was
 	if was == nil {
 		return nil
@@ -124,26 +132,26 @@ func (d *Doc[T]) Previous() map[string]json.RawMessage {
 }
 
 // Changed reports whether the write changed the document. It is true for an inserted and for a deleted one.
-func (d *Doc[T]) Changed() bool {
+func (d *anyDoc) Changed() bool {
 	return d.was == nil || d.was.make != nil || d.was.body == nil || string(d.was.body) != string(d.body)
 }
 
 // Written reports whether this transaction inserted, replaced or deleted the document. Only then is the revision new,
 // so that no event about it exists yet.
-func (d *Doc[T]) Written() bool { return d.written }
+func (d *anyDoc) Written() bool { return d.written }
 
 // Tag identifies the document's content: it changes whenever any member does. It is the version; if the type has
 // Counts, a dash and a number that stands for them follow.
-func (d *Doc[T]) Tag() string {
+func (d *anyDoc) Tag() string {
 	tag := strconv.FormatInt(d.Version, 10)
-	if d.counted {
+	if d.of.counts != nil {
 		tag += "-" + strconv.FormatInt(d.Counts, 10)
 	}
 	return tag
 }
 
 // Stored is the document's JSON form and Tag, for code that does not know the document's type.
-func (d Doc[T]) Stored() (body []byte, tag string, err error) {
+func (d anyDoc) Stored() (body []byte, tag string, err error) {
 	body, err = d.JSON()
 	return body, d.Tag(), err
 }

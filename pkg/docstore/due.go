@@ -26,9 +26,7 @@ type dueTime struct {
 	written int       // counts the documents with a Due time that this process has written
 }
 
-// Due lists documents of all tenants whose Due time has come, at most limit of them. It finds what another process has
-// written within askAgain.
-func (c *Collection[T]) Due(ctx context.Context, s *Store, limit int) ([]Ref, error) {
+func (c *collection) listDue(ctx context.Context, s *Store, limit int) ([]Ref, error) {
 	if err := transaction.Refuse("docstore: Due"); err != nil {
 		return nil, err
 	}

@@ -16,8 +16,6 @@ type pointer struct {
 	Document string `json:"document"` // the document's id
 }
 
-// Only functions without type parameters use pointers. A package compiles all methods of each Collection that the
-// methods of its own collections use.
 var pointers = Define(Schema[pointer]{Name: "global_keys", Noun: "key", Part: true})
 
 // Global makes an index unique over all tenants. It is for values that are known before the tenant is, such as client
@@ -29,35 +27,33 @@ func Global[T any](ix Index[T], member string, more ...string) Index[T] {
 	return ix
 }
 
-// FindGlobal returns the document of any tenant that has this value in a Global index. The document's Meta has the
-// tenant. The error is apperr.NotFound if there is none. It is the only read that needs no tenant in the context.
-func (c *Collection[T]) FindGlobal(ctx context.Context, r Reader, index, value string) (Doc[T], error) {
-	i := slices.IndexFunc(c.schema.Indexes, func(ix Index[T]) bool { return ix.global && ix.def.Name == index })
+func (c *collection) findGlobal(ctx context.Context, r Reader, index, value string) (anyDoc, error) {
+	i := slices.IndexFunc(c.indexes, func(ix anyIndex) bool { return ix.global && ix.def.Name == index })
 	if i < 0 {
-		return Doc[T]{}, fmt.Errorf("docstore: %s has no global index %q", c.def.Name, index)
+		return anyDoc{}, fmt.Errorf("docstore: %s has no global index %q", c.def.Name, index)
 	}
 	// The pointer and the document are two reads. If the value moves between them, both are repeated.
 	const tries = 3
 	for range tries {
 		p, err := follow(ctx, r, globalKey(c.def.Name, index, value))
 		if err != nil {
-			return Doc[T]{}, err
+			return anyDoc{}, err
 		}
 		if p == nil {
 			break
 		}
-		docs, err := c.FindMany(request.System(ctx, p.Owner), r, []string{p.Document})
+		docs, err := c.findMany(request.System(ctx, p.Owner), r, []string{p.Document})
 		if err != nil {
-			return Doc[T]{}, err
+			return anyDoc{}, err
 		}
 		for _, d := range docs {
-			v, err := d.Value()
-			if err != nil || slices.Contains(c.schema.Indexes[i].texts(v), value) {
+			v, err := d.decoded()
+			if err != nil || slices.Contains(c.indexes[i].texts(v), value) {
 				return d, err
 			}
 		}
 	}
-	return Doc[T]{}, c.missing()
+	return anyDoc{}, c.missing()
 }
 
 // follow returns the pointer with an id; nil if there is none.
@@ -76,10 +72,10 @@ func globalKey(collection, index, value string) string { return collection + "."
 type globalValue struct{ index, value string }
 
 // globals lists a document's values in all Global indexes.
-func (c *Collection[T]) globals(v *T) []globalValue {
+func (c *collection) globals(v any) []globalValue {
 	var values []globalValue
-	for i := range c.schema.Indexes {
-		if ix := &c.schema.Indexes[i]; ix.global {
+	for i := range c.indexes {
+		if ix := &c.indexes[i]; ix.global {
 			for _, text := range ix.texts(v) {
 				values = append(values, globalValue{ix.def.Name, text})
 			}
@@ -89,7 +85,7 @@ func (c *Collection[T]) globals(v *T) []globalValue {
 }
 
 // texts are a document's values in the index, without absent ones.
-func (ix *Index[T]) texts(v *T) []string {
+func (ix *anyIndex) texts(v any) []string {
 	if ix.def.Many {
 		return distinct(ix.list(v))
 	}
@@ -97,7 +93,7 @@ func (ix *Index[T]) texts(v *T) []string {
 }
 
 // globalsBefore is globals of the document as this transaction loaded it; of v itself if it was not loaded.
-func (c *Collection[T]) globalsBefore(tx *Tx, v *T) ([]globalValue, error) {
+func (c *collection) globalsBefore(tx *Tx, v any) ([]globalValue, error) {
 	if !c.def.Points {
 		return nil, nil
 	}
@@ -120,7 +116,7 @@ func (tx *Tx) point(ctx context.Context, collection string, e *Entry, before, no
 			continue
 		}
 		// Pointers are inserted and deleted, never replaced.
-		err := tx.engine.Delete(ctx, pointers.def, request.Platform, globalKey(collection, g.index, g.value),
+		err := tx.engine.Delete(ctx, pointers.untyped.def, request.Platform, globalKey(collection, g.index, g.value),
 			Stamp{Version: 1})
 		if err != nil {
 			return fmt.Errorf("docstore: remove the pointer of a value of %s.%s: %w", collection, g.index, err)
@@ -131,7 +127,7 @@ func (tx *Tx) point(ctx context.Context, collection string, e *Entry, before, no
 			continue
 		}
 		p := &pointer{Meta: Meta{ID: globalKey(collection, g.index, g.value)}, Owner: e.Tenant, Document: e.ID}
-		_, err := pointers.insert(ctx, tx, p, 1, func(ctx context.Context, s *Store, _ *DuplicateError) error {
+		_, err := pointers.untyped.insert(ctx, tx, p, 1, func(ctx context.Context, s *Store, _ *DuplicateError) error {
 			return e.refusal(ctx, s, &DuplicateError{Collection: collection, Index: g.index, Value: g.value, Entry: e})
 		})
 		if err != nil {

@@ -37,14 +37,12 @@ func (f Flag) Or(absent bool) bool {
 // neither the cost nor the bound.
 const maxOffset = 10_000_000
 
-// List reads one page of a list, in an order of Schema.Sortable. The error is apperr.InvalidParameters at page_num,
-// page_sort or page_token.
-func (c *Collection[T]) List(ctx context.Context, r Reader, f Filter, p Paging) (Page[T], error) {
-	q, err := p.Query(f, c.schema.Sortable...)
+func (c *collection) list(ctx context.Context, r Reader, f Filter, p Paging) (anyPage, error) {
+	q, err := p.Query(f, c.orders...)
 	if err != nil {
-		return Page[T]{}, err
+		return anyPage{}, err
 	}
-	return c.Page(ctx, r, q)
+	return c.page(ctx, r, q)
 }
 
 // Query makes the query of a page. sortable are the names of the indexes that the list can be sorted by; the first is

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"sort"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -36,13 +36,20 @@ type Page[T any] struct {
 	again func(ctx context.Context, ids []string) ([]Doc[T], error)
 }
 
+// anyPage is a Page without the type of its documents.
+type anyPage struct {
+	docs  []anyDoc
+	total int64
+	more  bool
+	next  string
+}
+
 // Again returns a function that reads documents of the page again, in the order of their ids; without those that no
 // longer exist. It is nil for a page that was read in a transaction.
 func (p Page[T]) Again() func(ctx context.Context, ids []string) ([]Doc[T], error) { return p.again }
 
-// Page reads one page. The error is apperr.InvalidParameters at page_token if After comes from another query.
-func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], error) {
-	page := Page[T]{Total: -1}
+func (c *collection) page(ctx context.Context, r Reader, q Query) (anyPage, error) {
+	page := anyPage{total: -1}
 	tenant, err := tenantOf(ctx)
 	if err != nil {
 		return page, err
@@ -68,7 +75,7 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 	if q.Count {
 		var total Total
 		rows, total, err = from.Page(ctx, c.def, tenant, find, MaxCounted)
-		page.Total, page.More = total.N, total.More
+		page.total, page.more = total.N, total.More
 	} else {
 		rows, err = from.Find(ctx, c.def, tenant, find)
 	}
@@ -78,22 +85,19 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 	if len(rows) > q.Limit {
 		rows = rows[:q.Limit]
 		last := rows[q.Limit-1]
-		page.Next = writeToken(c.def.Name, tenant, q, Position{last.Sort, last.ID})
+		page.next = writeToken(c.def.Name, tenant, q, Position{last.Sort, last.ID})
 	}
-	page.Docs, err = c.docs(r, rows)
-	if store, ok := r.(*Store); ok {
-		page.again = func(ctx context.Context, ids []string) ([]Doc[T], error) { return c.inOrder(ctx, store, ids) }
-	}
+	page.docs, err = c.docs(r, rows)
 	return page, err
 }
 
-func (c *Collection[T]) inOrder(ctx context.Context, store *Store, ids []string) ([]Doc[T], error) {
-	docs, err := c.FindMany(ctx, store, ids)
+func (c *collection) inOrder(ctx context.Context, store *Store, ids []string) ([]anyDoc, error) {
+	docs, err := c.findMany(ctx, store, ids)
 	place := make(map[string]int, len(ids))
 	for i, id := range ids {
 		place[id] = i
 	}
-	sort.Slice(docs, func(i, j int) bool { return place[docs[i].ID] < place[docs[j].ID] })
+	slices.SortFunc(docs, func(a, b anyDoc) int { return place[a.ID] - place[b.ID] })
 	return docs, err
 }
 

@@ -19,44 +19,20 @@ const (
 	newCounts              // does not compare; writes at the same version
 )
 
-// Replace stores a loaded document as the next version, or at the same version if only Counts have changed. It does not
-// write a document that is unchanged since it was loaded; the Doc is then neither Changed nor Written.
-func (c *Collection[T]) Replace(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
-	return c.replace(ctx, tx, v, ifChanged)
-}
-
-// Revise is Replace that always writes, at the same version if nothing has changed. It is for an event about a record
-// that does not change with it, and for a document that makes concurrent transactions conflict.
-func (c *Collection[T]) Revise(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
-	return c.replace(ctx, tx, v, inAnyCase)
-}
-
-// Touch is Replace that always makes a new version, without comparing the document. It is for a change of something
-// that belongs to the document, or for a document that is certain to have changed.
-func (c *Collection[T]) Touch(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
-	return c.replace(ctx, tx, v, newVersion)
-}
-
-// Recount is Replace that always writes at the same version, without comparing the document. It is for a document of
-// which only Counts have changed. The Doc has no Previous.
-func (c *Collection[T]) Recount(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
-	return c.replace(ctx, tx, v, newCounts)
-}
-
-// replace is all four of them; how says which. It changes v's Meta to that of the stored document.
-func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how mode) (Doc[T], error) {
+// replace is Replace, Revise, Touch and Recount; how says which. It changes v's Meta to that of the stored document.
+func (c *collection) replace(ctx context.Context, tx *Tx, v any, how mode) (anyDoc, error) {
 	m := metaOf(v)
 	old, ok := tx.loaded[loadedKey{c.def.Name, m.ID}]
 	if !ok {
-		return Doc[T]{}, fmt.Errorf("docstore: %s was not loaded in this transaction", c.def.Name)
+		return anyDoc{}, fmt.Errorf("docstore: %s was not loaded in this transaction", c.def.Name)
 	}
 	if how != newCounts { // otherwise no sealed member has changed
-		former := func() (*T, error) {
+		former := func() (any, error) {
 			was, _, err := c.former(tx, old)
 			return was, err
 		}
 		if changed, err := c.seal(ctx, tx, v, former); err != nil {
-			return Doc[T]{}, err
+			return anyDoc{}, err
 		} else if changed {
 			how = newVersion
 		}
@@ -66,12 +42,12 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how mode) (Do
 	change := ofContent
 	if how != newVersion {
 		if body, err = c.encode(v); err != nil {
-			return Doc[T]{}, err
+			return anyDoc{}, err
 		}
 		if how == newCounts {
 			change = ofCounts
 		} else if before, change, err = c.compare(tx, old, v, body); err != nil {
-			return Doc[T]{}, err
+			return anyDoc{}, err
 		}
 	}
 	if change == noChange && how == ifChanged {
@@ -81,7 +57,7 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how mode) (Do
 	}
 	e, err := c.store(ctx, tx, v, body, change)
 	if err != nil {
-		return Doc[T]{}, err
+		return anyDoc{}, err
 	}
 	d := c.written(v, e, before)
 	if how == newVersion {
@@ -94,7 +70,7 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how mode) (Do
 }
 
 // store writes v, whose JSON form is body if it is not nil, at its next stamp.
-func (c *Collection[T]) store(ctx context.Context, tx *Tx, v *T, body []byte, what change) (*Entry, error) {
+func (c *collection) store(ctx context.Context, tx *Tx, v any, body []byte, what change) (*Entry, error) {
 	m := metaOf(v)
 	was := *m
 	if what == ofContent {
@@ -125,7 +101,7 @@ func (c *Collection[T]) store(ctx context.Context, tx *Tx, v *T, body []byte, wh
 }
 
 // restamp returns the JSON form of v. body, if it is not nil, is the JSON form of v with another Meta.
-func (c *Collection[T]) restamp(v *T, body []byte, was *Meta) ([]byte, error) {
+func (c *collection) restamp(v any, body []byte, was *Meta) ([]byte, error) {
 	if body == nil {
 		return c.encode(v)
 	}
@@ -152,7 +128,7 @@ const (
 
 // compare returns how v, whose JSON form is body, differs from the loaded document. before is the JSON form of the
 // loaded document as the type encodes it today: the type may have had other members when the document was stored.
-func (c *Collection[T]) compare(tx *Tx, old loaded, v *T, body []byte) (before []byte, what change, err error) {
+func (c *collection) compare(tx *Tx, old loaded, v any, body []byte) (before []byte, what change, err error) {
 	stored := old.json
 	if stored == nil && tx.st.engine.DataIsJSON() {
 		stored = old.data
@@ -167,7 +143,7 @@ func (c *Collection[T]) compare(tx *Tx, old loaded, v *T, body []byte) (before [
 	if string(before) == string(body) {
 		return before, noChange, nil
 	}
-	if c.schema.Counts == nil || !c.recount(was, v) {
+	if c.counts == nil || !c.recount(was, v) {
 		return before, ofContent, nil
 	}
 	recounted, err := c.encode(was)
@@ -178,8 +154,8 @@ func (c *Collection[T]) compare(tx *Tx, old loaded, v *T, body []byte) (before [
 }
 
 // former returns a loaded document as it was, and its JSON form as the type encodes it today.
-func (c *Collection[T]) former(tx *Tx, old loaded) (was *T, before []byte, err error) {
-	was = new(T)
+func (c *collection) former(tx *Tx, old loaded) (was any, before []byte, err error) {
+	was = c.def.Blank()
 	if old.json != nil {
 		err = json.Unmarshal(old.json, was)
 	} else {
@@ -193,9 +169,9 @@ func (c *Collection[T]) former(tx *Tx, old loaded) (was *T, before []byte, err e
 }
 
 // recount sets the counts of was to those of v, and reports whether they differed.
-func (c *Collection[T]) recount(was, v *T) (changed bool) {
-	counts := c.schema.Counts(v)
-	for i, n := range c.schema.Counts(was) {
+func (c *collection) recount(was, v any) (changed bool) {
+	counts := c.counts(v)
+	for i, n := range c.counts(was) {
 		changed = changed || *n != *counts[i]
 		*n = *counts[i]
 	}

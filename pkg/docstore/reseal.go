@@ -70,7 +70,7 @@ func UnderOlderKeys(ctx context.Context, s *Store, limit int) ([]Ref, error) {
 	if s.keys == nil || !s.seals {
 		return nil, nil
 	}
-	return s.engine.Due(ctx, sealed.def, s.keySince.Millis()-1, limit)
+	return s.engine.Due(ctx, sealed.untyped.def, s.keySince.Millis()-1, limit)
 }
 
 // Reseal seals the secrets of one record, whose id UnderOlderKeys lists, under the first key. It does not overwrite a

@@ -41,7 +41,7 @@ func (s Sealed) At(location string) Sealed {
 }
 
 // checkRoutes reports a fault at each of the members, whose stored values are to be kept, if its Route has changed.
-func (c *Collection[T]) checkRoutes(kept []Sealed, former func() (*T, error)) error {
+func (c *collection) checkRoutes(kept []Sealed, former func() (any, error)) error {
 	if len(kept) == 0 {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (c *Collection[T]) checkRoutes(kept []Sealed, former func() (*T, error)) er
 		return err
 	}
 	before := map[string]Route{}
-	for _, member := range c.schema.Sealed(was) {
+	for _, member := range c.sealed(was) {
 		before[member.name] = member.route
 	}
 	var faults apperr.Faults

@@ -20,7 +20,6 @@ type sealedValues struct {
 	KeySince clock.Time        `json:"key_since"` // the Since of the key that sealed all values
 }
 
-// Only functions without type parameters use sealed: see pointers.
 var sealed = Define(Schema[sealedValues]{
 	Name: "sealed_values", Noun: "secret", Part: true,
 	// Nothing happens at this time. It lists values by the age of their keys, over all tenants: see UnderOlderKeys.
@@ -40,14 +39,14 @@ func boundTo(tenant, collection, id, member string) []byte {
 // seal stores the values that were given to v's sealed members, and removes those of members that are empty. A mask
 // without a stored value becomes empty. It reports whether a stored value changed. former returns the document as it
 // was. The error is apperr.InvalidParameters for a mask that would keep a value whose Route changes.
-func (c *Collection[T]) seal(
-	ctx context.Context, tx *Tx, v *T, former func() (*T, error),
+func (c *collection) seal(
+	ctx context.Context, tx *Tx, v any, former func() (any, error),
 ) (changed bool, _ error) {
-	if c.schema.Sealed == nil {
+	if c.sealed == nil {
 		return false, nil
 	}
 	check := func(kept []Sealed) error { return c.checkRoutes(kept, former) }
-	return tx.seal(ctx, c.def.Name, metaOf(v), c.schema.Sealed(v), check)
+	return tx.seal(ctx, c.def.Name, metaOf(v), c.sealed(v), check)
 }
 
 func (tx *Tx) seal(
@@ -113,8 +112,8 @@ func (s *Store) opensAs(stored, given string, boundTo []byte) bool {
 	return err == nil && string(plain) == given
 }
 
-func (c *Collection[T]) unseal(ctx context.Context, tx *Tx, id string) error {
-	if c.schema.Sealed == nil {
+func (c *collection) unseal(ctx context.Context, tx *Tx, id string) error {
+	if c.sealed == nil {
 		return nil
 	}
 	// Who seals a value meanwhile writes the record, too, and one of the two transactions runs again.
@@ -123,9 +122,9 @@ func (c *Collection[T]) unseal(ctx context.Context, tx *Tx, id string) error {
 
 func (tx *Tx) unseal(ctx context.Context, id string) error {
 	tenant := request.Tenant(ctx)
-	rows, err := tx.engine.Peek().Get(ctx, sealed.def, tenant, []string{id})
+	rows, err := tx.engine.Peek().Get(ctx, sealed.untyped.def, tenant, []string{id})
 	for _, row := range rows {
-		if err := tx.engine.Delete(ctx, sealed.def, tenant, row.ID, row.Stamp); err != nil {
+		if err := tx.engine.Delete(ctx, sealed.untyped.def, tenant, row.ID, row.Stamp); err != nil {
 			return err
 		}
 	}
@@ -133,8 +132,8 @@ func (tx *Tx) unseal(ctx context.Context, id string) error {
 }
 
 // readSealedAhead is ReadAhead for the sealed values of several records.
-func (c *Collection[T]) readSealedAhead(ctx context.Context, tx *Tx, tenant string, ids []string) error {
-	if c.schema.Sealed == nil || len(ids) < 2 {
+func (c *collection) readSealedAhead(ctx context.Context, tx *Tx, tenant string, ids []string) error {
+	if c.sealed == nil || len(ids) < 2 {
 		return nil
 	}
 	return tx.readSealedAhead(ctx, c.def.Name, tenant, ids)
@@ -145,20 +144,16 @@ func (tx *Tx) readSealedAhead(ctx context.Context, collection, tenant string, id
 	for i, id := range ids {
 		sealedIDs[i] = sealedID(collection, id)
 	}
-	return tx.engine.ReadAhead(ctx, sealed.def, tenant, sealedIDs)
+	return tx.engine.ReadAhead(ctx, sealed.untyped.def, tenant, sealedIDs)
 }
 
-// Reveal returns the value of a sealed member, empty if the record has none. The caller must keep it out of logs,
-// events and answers.
-func (c *Collection[T]) Reveal(ctx context.Context, r Reader, id, member string) (secret.String, error) {
-	values, err := reveal(ctx, r, c.def.Name, c.schema.Noun, id, func(name string) bool { return name == member })
+func (c *collection) reveal(ctx context.Context, r Reader, id, member string) (secret.String, error) {
+	values, err := reveal(ctx, r, c.def.Name, c.noun, id, func(name string) bool { return name == member })
 	return values[member], err
 }
 
-// RevealAll returns the values of all sealed members that the record has, by name, with one read. The caller must keep
-// them out of logs, events and answers.
-func (c *Collection[T]) RevealAll(ctx context.Context, r Reader, id string) (map[string]secret.String, error) {
-	return reveal(ctx, r, c.def.Name, c.schema.Noun, id, func(string) bool { return true })
+func (c *collection) revealAll(ctx context.Context, r Reader, id string) (map[string]secret.String, error) {
+	return reveal(ctx, r, c.def.Name, c.noun, id, func(string) bool { return true })
 }
 
 func reveal(ctx context.Context, r Reader, collection, noun, id string, wanted func(member string) bool,

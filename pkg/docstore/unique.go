@@ -25,10 +25,10 @@ type claim struct {
 }
 
 // claims lists the claims of a document. Absent values claim nothing.
-func (c *Collection[T]) claims(v *T) []claim {
+func (c *collection) claims(v any) []claim {
 	var all []claim
-	for i := range c.schema.Indexes {
-		ix := &c.schema.Indexes[i]
+	for i := range c.indexes {
+		ix := &c.indexes[i]
 		switch {
 		case !ix.def.Unique:
 		case ix.def.Many:
@@ -55,7 +55,7 @@ type refusal func(ctx context.Context, s *Store, refused *DuplicateError) error
 
 // refusal returns the refusal of documents that are written together. at returns where in the request each stands. It
 // names all members whose values are taken, not only the one that the engine met first.
-func (c *Collection[T]) refusal(at func(i int) string, docs ...*T) refusal {
+func (c *collection) refusal(at func(i int) string, docs ...any) refusal {
 	return func(ctx context.Context, s *Store, refused *DuplicateError) error {
 		if refused.Index == "" { // clients do not choose ids
 			return refused
@@ -93,7 +93,7 @@ type holding struct {
 }
 
 // holders returns the id of the document that has each value.
-func (c *Collection[T]) holders(ctx context.Context, s *Store, claims []claim) (map[holding]string, error) {
+func (c *collection) holders(ctx context.Context, s *Store, claims []claim) (map[holding]string, error) {
 	wanted := map[string][]Value{}
 	for _, cl := range claims {
 		wanted[cl.index] = append(wanted[cl.index], cl.value)
@@ -102,8 +102,8 @@ func (c *Collection[T]) holders(ctx context.Context, s *Store, claims []claim) (
 	const atOnce = 200
 	for index, values := range wanted {
 		for part := range slices.Chunk(values, atOnce) {
-			err := c.Each(ctx, s, In(index, part...), func(d Doc[T]) error {
-				v, err := d.Value()
+			err := c.each(ctx, s, In(index, part...), func(d anyDoc) error {
+				v, err := d.decoded()
 				if err != nil {
 					return err
 				}
@@ -121,8 +121,8 @@ func (c *Collection[T]) holders(ctx context.Context, s *Store, claims []claim) (
 }
 
 // named is the location of the value that the engine named.
-func (c *Collection[T]) named(refused *DuplicateError, at func(int) string, docs []*T) string {
-	i := max(0, slices.IndexFunc(docs, func(v *T) bool { return metaOf(v).ID == refused.Entry.ID }))
+func (c *collection) named(refused *DuplicateError, at func(int) string, docs []any) string {
+	i := max(0, slices.IndexFunc(docs, func(v any) bool { return metaOf(v).ID == refused.Entry.ID }))
 	member := ""
 	for _, cl := range c.claims(docs[i]) {
 		if cl.index == refused.Index && (member == "" || cl.value.Text == refused.Value) {

@@ -9,10 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Load returns a document to be changed in this transaction, as stored (not settled). The error is apperr.NotFound if
-// the tenant has none, and apperr.VersionMismatch if the request's If-Match is about this document and asks for another
-// version.
-func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error) {
+func (c *collection) load(ctx context.Context, tx *Tx, id string) (any, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
 		return nil, err
@@ -24,15 +21,13 @@ func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error)
 	if len(rows) == 0 {
 		return nil, c.missing()
 	}
-	if want := expectedVersion(ctx, id); !c.schema.Part && want != nil && !want(rows[0].Version) {
+	if want := expectedVersion(ctx, id); !c.part && want != nil && !want(rows[0].Version) {
 		return nil, Mismatch(rows[0].Version)
 	}
-	return c.load(tx, &rows[0])
+	return c.loaded(tx, &rows[0])
 }
 
-// ReadAhead reads documents, and their sealed values, that the transaction will Load or Insert one by one, so that this
-// costs no round trip for each. The transaction does not depend on them yet, and they need not exist.
-func (c *Collection[T]) ReadAhead(ctx context.Context, tx *Tx, ids ...string) error {
+func (c *collection) readAhead(ctx context.Context, tx *Tx, ids ...string) error {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
 		return err
@@ -43,8 +38,7 @@ func (c *Collection[T]) ReadAhead(ctx context.Context, tx *Tx, ids ...string) er
 	return c.readSealedAhead(ctx, tx, tenant, ids)
 }
 
-// LoadMany is Load for those of the ids that exist, in no particular order. It does not check If-Match.
-func (c *Collection[T]) LoadMany(ctx context.Context, tx *Tx, ids []string) ([]*T, error) {
+func (c *collection) loadMany(ctx context.Context, tx *Tx, ids []string) ([]any, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
 		return nil, err
@@ -56,9 +50,7 @@ func (c *Collection[T]) LoadMany(ctx context.Context, tx *Tx, ids []string) ([]*
 	return c.loadAll(tx, rows)
 }
 
-// LoadWhere is LoadMany for the first documents that the filter selects, in the order of an index, or in the order of
-// ids if the index is "".
-func (c *Collection[T]) LoadWhere(ctx context.Context, tx *Tx, f Filter, by string, limit int) ([]*T, error) {
+func (c *collection) loadWhere(ctx context.Context, tx *Tx, f Filter, by string, limit int) ([]any, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
 		return nil, err
@@ -77,19 +69,19 @@ func (c *Collection[T]) LoadWhere(ctx context.Context, tx *Tx, f Filter, by stri
 	return c.loadAll(tx, rows)
 }
 
-func (c *Collection[T]) loadAll(tx *Tx, rows []Row) ([]*T, error) {
-	all := make([]*T, len(rows))
+func (c *collection) loadAll(tx *Tx, rows []Row) ([]any, error) {
+	all := make([]any, len(rows))
 	for i := range rows {
 		var err error
-		if all[i], err = c.load(tx, &rows[i]); err != nil {
+		if all[i], err = c.loaded(tx, &rows[i]); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-func (c *Collection[T]) load(tx *Tx, row *Row) (*T, error) {
-	v := new(T)
+func (c *collection) loaded(tx *Tx, row *Row) (any, error) {
+	v := c.def.Blank()
 	if err := tx.st.engine.Decode(row.Data, v); err != nil {
 		return nil, fmt.Errorf("docstore: decode %s %s: %w", c.def.Name, row.ID, err)
 	}
@@ -98,10 +90,7 @@ func (c *Collection[T]) load(tx *Tx, row *Row) (*T, error) {
 	return v, nil
 }
 
-// Assume makes the transaction depend on a document that the caller knows in a version, without reading it, as if the
-// transaction had read it in that version. It saves a round trip for what seldom changes. If the document has changed
-// or is gone, Write returns ErrStale. It is not for a document that the transaction changes.
-func (c *Collection[T]) Assume(ctx context.Context, tx *Tx, id string, version int64) error {
+func (c *collection) assume(ctx context.Context, tx *Tx, id string, version int64) error {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
 		return err
@@ -109,22 +98,8 @@ func (c *Collection[T]) Assume(ctx context.Context, tx *Tx, id string, version i
 	return tx.engine.Assume(ctx, c.def, tenant, id, version)
 }
 
-// Insert adds a document, whose id must be set. It sets the tenant, version 1, time_created if it is zero, and
-// time_modified to time_created.
-func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
-	return c.insert(ctx, tx, v, 1, c.refusal(inPlace, v))
-}
-
-// InsertAfter is Insert with the version that follows another one. It is for a record that takes the place of a deleted
-// one, so that an If-Match for that does not accept it.
-func (c *Collection[T]) InsertAfter(ctx context.Context, tx *Tx, v *T, version int64) (Doc[T], error) {
-	return c.insert(ctx, tx, v, version+1, c.refusal(inPlace, v))
-}
-
-// InsertMany is Insert for several documents. at returns where in the request the i-th document stands, such as
-// items[3]; faults about taken values name it.
-func (c *Collection[T]) InsertMany(ctx context.Context, tx *Tx, at func(i int) string, all ...*T) ([]Doc[T], error) {
-	docs := make([]Doc[T], len(all))
+func (c *collection) insertMany(ctx context.Context, tx *Tx, at func(i int) string, all []any) ([]anyDoc, error) {
+	docs := make([]anyDoc, len(all))
 	ids := make([]string, len(all))
 	for i, v := range all {
 		ids[i] = metaOf(v).ID
@@ -145,10 +120,14 @@ func (c *Collection[T]) InsertMany(ctx context.Context, tx *Tx, at func(i int) s
 // inPlace is the place of a document that is the whole request body.
 func inPlace(int) string { return "" }
 
-func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, version int64, taken refusal) (Doc[T], error) {
+func (c *collection) insertOne(ctx context.Context, tx *Tx, v any, version int64) (anyDoc, error) {
+	return c.insert(ctx, tx, v, version, c.refusal(inPlace, v))
+}
+
+func (c *collection) insert(ctx context.Context, tx *Tx, v any, version int64, taken refusal) (anyDoc, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
-		return Doc[T]{}, err
+		return anyDoc{}, err
 	}
 	m := metaOf(v)
 	m.TenantID, m.Version, m.counts = tenant, version, 0
@@ -156,63 +135,59 @@ func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, version int64,
 		m.TimeCreated = tx.Now
 	}
 	m.TimeModified = m.TimeCreated
-	if _, err := c.seal(ctx, tx, v, func() (*T, error) { return new(T), nil }); err != nil {
-		return Doc[T]{}, err
+	if _, err := c.seal(ctx, tx, v, func() (any, error) { return c.def.Blank(), nil }); err != nil {
+		return anyDoc{}, err
 	}
 	e, err := c.entry(v)
 	if err != nil {
-		return Doc[T]{}, err
+		return anyDoc{}, err
 	}
 	e.refusal = taken
 	if err := tx.engine.Insert(ctx, c.def, e); err != nil {
-		return Doc[T]{}, withEntry(err, e)
+		return anyDoc{}, withEntry(err, e)
 	}
 	tx.noteDue(c.def, e)
 	if err := tx.point(ctx, c.def.Name, e, nil, c.globals(v)); err != nil {
-		return Doc[T]{}, err
+		return anyDoc{}, err
 	}
 	return c.written(v, e, nil), nil
 }
 
-// Delete removes a document and returns it as it was. The removal is a revision of its own. The error is
-// apperr.NotFound or apperr.VersionMismatch if the stored document is not at the revision of v.
-func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+func (c *collection) remove(ctx context.Context, tx *Tx, v any) (anyDoc, error) {
 	m := metaOf(v)
 	globals, err := c.globalsBefore(tx, v)
 	if err != nil {
-		return Doc[T]{}, err
+		return anyDoc{}, err
 	}
 	if err := tx.engine.Delete(ctx, c.def, m.TenantID, m.ID, m.stamp()); err != nil {
-		return Doc[T]{}, c.translate(err)
+		return anyDoc{}, c.translate(err)
 	}
 	if err := tx.point(ctx, c.def.Name, &Entry{}, globals, nil); err != nil {
-		return Doc[T]{}, err
+		return anyDoc{}, err
 	}
 	m.counts++
 	return c.written(v, &Entry{ID: m.ID, Stamp: m.stamp()}, nil), c.unseal(ctx, tx, m.ID)
 }
 
-// DeleteWhere removes the documents that the filter selects. It calls each, unless that is nil, with every removed
-// document, in the form that Delete returns.
-func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each func(Doc[T]) error) error {
+func (c *collection) removeWhere(ctx context.Context, tx *Tx, f Filter, each func(anyDoc) error) error {
 	for {
-		page, err := c.Page(ctx, tx, Query{Filter: f, Limit: 500})
+		page, err := c.page(ctx, tx, Query{Filter: f, Limit: 500})
 		if err != nil {
 			return err
 		}
-		ids := make([]string, len(page.Docs))
-		for i := range page.Docs {
-			ids[i] = page.Docs[i].ID
+		ids := make([]string, len(page.docs))
+		for i := range page.docs {
+			ids[i] = page.docs[i].ID
 		}
 		if err := c.readSealedAhead(ctx, tx, request.Tenant(ctx), ids); err != nil {
 			return err
 		}
-		for _, d := range page.Docs {
+		for _, d := range page.docs {
 			if err := tx.engine.Delete(ctx, c.def, request.Tenant(ctx), d.ID, d.Stamp); err != nil {
 				return c.translate(err)
 			}
 			if c.def.Points {
-				v, err := d.Value()
+				v, err := d.decoded()
 				if err != nil {
 					return err
 				}
@@ -225,20 +200,18 @@ func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each 
 			}
 			d.Counts++
 			d.written = true
-			if each != nil {
-				if err := each(d); err != nil {
-					return err
-				}
+			if err := each(d); err != nil {
+				return err
 			}
 		}
-		if page.Next == "" {
+		if page.next == "" {
 			return nil
 		}
 	}
 }
 
 // translate turns an engine's conflict errors into errors for clients.
-func (c *Collection[T]) translate(err error) error {
+func (c *collection) translate(err error) error {
 	if version, ok := errors.AsType[*VersionError](err); ok {
 		return Mismatch(version.Current).Because(err)
 	}
@@ -248,4 +221,4 @@ func (c *Collection[T]) translate(err error) error {
 	return err
 }
 
-func (c *Collection[T]) missing() error { return apperr.Missing(c.schema.Noun) }
+func (c *collection) missing() error { return apperr.Missing(c.noun) }

@@ -21,7 +21,7 @@ func TestRecordsTellTheirChanges(t *testing.T) {
 	write := func(fn func(tx *docstore.Tx) error) {
 		require.NoError(t, docstore.Do(ctx, store, fn))
 	}
-	edit := func(r outbox.Records[note], text string) {
+	edit := func(r *outbox.Records[note], text string) {
 		_, err := r.Edit(ctx, store, "1", func(_ *docstore.Tx, n *note) error {
 			n.Text = text
 			return nil

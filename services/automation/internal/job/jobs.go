@@ -54,7 +54,7 @@ func New(d Deps) *Jobs {
 	s := &Jobs{
 		Deps: d, calls: due.NewCalls(slots, inProgress), waitAfter: waitAfter,
 		reports: reports{waiting: map[string]*batch{}},
-		dueJobs: due.Turns[Job]{Of: jobs.Collection, By: byNextFire, Group: FiresAtOnce, Others: 64},
+		dueJobs: due.Turns[Job]{Of: &jobs.Collection, By: byNextFire, Group: FiresAtOnce, Others: 64},
 		dueRuns: due.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16},
 		fires:   rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
 	}

@@ -19,7 +19,7 @@ func (s *Trees) NextTenant(ctx context.Context, after string) (string, error) {
 
 // ObjectRecords returns a page of core objects in the order of ids. The error is apperr.InvalidParameters.
 func (s *Trees) ObjectRecords(ctx context.Context, q questions.RecordsPage) (questions.CoreObjects, error) {
-	page, err := recordsPage(ctx, s.Store, objects.Collection, q)
+	page, err := recordsPage(ctx, s.Store, &objects.Collection, q)
 	records := questions.CoreObjects{CoreObjects: []questions.CoreObject{}, Next: page.Next}
 	for i := range page.Docs {
 		o, err := page.Docs[i].Value()
