@@ -5,10 +5,10 @@ package cache
 // Cache has values of type V by keys of type K. It may be used by several goroutines at once, and starts none.
 type Cache[K comparable, V any] struct{ of store }
 
-// New makes a cache for so many values.
+// New makes a cache for that many values.
 func New[K comparable, V any](most int) *Cache[K, V] { return &Cache[K, V]{newStore(most, nil)} }
 
-// NewWeighed makes a cache for values that weigh so much together. A value's weight must not change.
+// NewWeighed makes a cache for values that weigh that much together. A value's weight must not change.
 func NewWeighed[K comparable, V any](most int, weigh func(K, V) int) *Cache[K, V] {
 	return &Cache[K, V]{newStore(most, func(k, v any) int { return weigh(k.(K), value[V](v)) })}
 }
@@ -34,8 +34,8 @@ func (c *Cache[K, V]) Change(key K, change func(present V, ok bool) V) V {
 	return value[V](c.of.change(key, func(present any, ok bool) any { return change(value[V](present), ok) }))
 }
 
-// GetOrMake returns the value of a key. If there is none, it is what make returns, which is called as Change says.
-func (c *Cache[K, V]) GetOrMake(key K, make func() V) V {
+// GetOrMake returns the value of a key. If there is none, it is what create returns, which is called as Change says.
+func (c *Cache[K, V]) GetOrMake(key K, create func() V) V {
 	if v, ok := c.Get(key); ok {
 		return v
 	}
@@ -43,7 +43,7 @@ func (c *Cache[K, V]) GetOrMake(key K, make func() V) V {
 		if ok {
 			return present
 		}
-		return make()
+		return create()
 	})
 }
 

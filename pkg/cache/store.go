@@ -17,7 +17,7 @@ type store interface {
 
 type held struct{ cache *otter.Cache[any, any] }
 
-// newStore makes a cache of so many values or, if they are weighed, of values that weigh so much.
+// newStore makes a cache of that many values or, if they are weighed, of values that weigh that much.
 //
 //go:noinline
 func newStore(most int, weigh func(key, value any) int) store {

@@ -124,13 +124,14 @@ func (c *Collection[T]) Due(ctx context.Context, s *Store, limit int) ([]Ref, er
 // Reveal returns the value of a sealed member, empty if the record has none. The caller must keep it out of logs,
 // events and answers.
 func (c *Collection[T]) Reveal(ctx context.Context, r Reader, id, member string) (secret.String, error) {
-	return c.untyped.reveal(ctx, r, id, member)
+	values, err := c.untyped.reveal(ctx, r, id, member)
+	return values[member], err
 }
 
 // RevealAll returns the values of all sealed members that the record has, by name, with one read. The caller must keep
 // them out of logs, events and answers.
 func (c *Collection[T]) RevealAll(ctx context.Context, r Reader, id string) (map[string]secret.String, error) {
-	return c.untyped.revealAll(ctx, r, id)
+	return c.untyped.reveal(ctx, r, id)
 }
 
 // ReadAhead reads documents, and their sealed values, that the transaction will Load or Insert one by one, so that this

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -45,14 +46,8 @@ func (c *collection) seal(
 	if c.sealed == nil {
 		return false, nil
 	}
-	check := func(kept []Sealed) error { return c.checkRoutes(kept, former) }
-	return tx.seal(ctx, c.def.Name, metaOf(v), c.sealed(v), check)
-}
-
-func (tx *Tx) seal(
-	ctx context.Context, collection string, m *Meta, members []Sealed, check func(kept []Sealed) error,
-) (changed bool, _ error) {
-	id := sealedID(collection, m.ID)
+	m := metaOf(v)
+	id := sealedID(c.def.Name, m.ID)
 	found, err := sealed.LoadMany(ctx, tx, []string{id})
 	if err != nil {
 		return false, err
@@ -63,9 +58,9 @@ func (tx *Tx) seal(
 	}
 	values := map[string]string{}
 	var kept []Sealed
-	for _, member := range members {
+	for _, member := range c.sealed(v) {
 		given, fresh := member.text.Given()
-		boundTo := boundTo(m.TenantID, collection, m.ID, member.name)
+		boundTo := boundTo(m.TenantID, c.def.Name, m.ID, member.name)
 		switch stored := old.Values[member.name]; {
 		case fresh && tx.st.keys == nil:
 			return false, errNoKeys
@@ -80,7 +75,7 @@ func (tx *Tx) seal(
 			*member.text = secret.Text{}
 		}
 	}
-	if err := check(kept); err != nil {
+	if err := c.checkRoutes(kept, former); err != nil {
 		return false, err
 	}
 	if maps.Equal(values, old.Values) {
@@ -116,19 +111,15 @@ func (c *collection) unseal(ctx context.Context, tx *Tx, id string) error {
 	if c.sealed == nil {
 		return nil
 	}
-	// Who seals a value meanwhile writes the record, too, and one of the two transactions runs again.
-	return c.translate(tx.unseal(ctx, sealedID(c.def.Name, id)))
-}
-
-func (tx *Tx) unseal(ctx context.Context, id string) error {
 	tenant := request.Tenant(ctx)
-	rows, err := tx.engine.Peek().Get(ctx, sealed.untyped.def, tenant, []string{id})
+	rows, err := tx.engine.Peek().Get(ctx, sealed.untyped.def, tenant, []string{sealedID(c.def.Name, id)})
 	for _, row := range rows {
+		// Who seals a value meanwhile writes the record, too, and one of the two transactions runs again.
 		if err := tx.engine.Delete(ctx, sealed.untyped.def, tenant, row.ID, row.Stamp); err != nil {
-			return err
+			return c.translate(err)
 		}
 	}
-	return err
+	return c.translate(err)
 }
 
 // readSealedAhead is ReadAhead for the sealed values of several records.
@@ -136,33 +127,21 @@ func (c *collection) readSealedAhead(ctx context.Context, tx *Tx, tenant string,
 	if c.sealed == nil || len(ids) < 2 {
 		return nil
 	}
-	return tx.readSealedAhead(ctx, c.def.Name, tenant, ids)
-}
-
-func (tx *Tx) readSealedAhead(ctx context.Context, collection, tenant string, ids []string) error {
 	sealedIDs := make([]string, len(ids))
 	for i, id := range ids {
-		sealedIDs[i] = sealedID(collection, id)
+		sealedIDs[i] = sealedID(c.def.Name, id)
 	}
 	return tx.engine.ReadAhead(ctx, sealed.untyped.def, tenant, sealedIDs)
 }
 
-func (c *collection) reveal(ctx context.Context, r Reader, id, member string) (secret.String, error) {
-	values, err := reveal(ctx, r, c.def.Name, c.noun, id, func(name string) bool { return name == member })
-	return values[member], err
-}
-
-func (c *collection) revealAll(ctx context.Context, r Reader, id string) (map[string]secret.String, error) {
-	return reveal(ctx, r, c.def.Name, c.noun, id, func(string) bool { return true })
-}
-
-func reveal(ctx context.Context, r Reader, collection, noun, id string, wanted func(member string) bool,
-) (map[string]secret.String, error) {
+// reveal returns the values of some sealed members that the record has; without members, of all.
+func (c *collection) reveal(ctx context.Context, r Reader, id string, members ...string) (map[string]secret.String,
+	error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := sealed.Find(ctx, r, sealedID(collection, id))
+	doc, err := sealed.Find(ctx, r, sealedID(c.def.Name, id))
 	if apperr.IsNotFound(err) {
 		return nil, nil
 	}
@@ -176,16 +155,16 @@ func reveal(ctx context.Context, r Reader, collection, noun, id string, wanted f
 	keys := r.store().keys
 	values := map[string]secret.String{}
 	for member, value := range stored.Values {
-		if !wanted(member) {
+		if len(members) > 0 && !slices.Contains(members, member) {
 			continue
 		}
 		if keys == nil {
 			return nil, errNoKeys
 		}
-		plain, err := keys.Open(value, boundTo(tenant, collection, id, member))
+		plain, err := keys.Open(value, boundTo(tenant, c.def.Name, id, member))
 		if err != nil {
 			return nil, fmt.Errorf("docstore: the %s of a %s is sealed under a key that is not configured: %w",
-				member, noun, err)
+				member, c.noun, err)
 		}
 		values[member] = secret.New(string(plain))
 	}
