@@ -97,17 +97,16 @@ func checkJSON(body []byte, of *shape) (left []byte, unknown []string, err error
 		out: jsontext.NewEncoder(&out, lone, jsontext.AllowDuplicateNames(true),
 			jsontext.PreserveRawStrings(true)),
 	}
-	err = w.value(of, true)
-	if _, more := w.in.ReadToken(); err == nil && !errors.Is(more, io.EOF) {
-		err = errTrailing
-	}
-	switch {
-	case err != nil:
+	if err := w.value(of, true); err != nil {
 		return body, nil, w.fault(err)
-	case w.changed:
-		return out.Bytes(), w.unknown, nil
 	}
-	return body, nil, nil
+	if _, more := w.in.ReadToken(); !errors.Is(more, io.EOF) {
+		return body, nil, w.fault(more)
+	}
+	if w.changed {
+		body = out.Bytes()
+	}
+	return body, w.unknown, nil
 }
 
 // walker reads a JSON text and writes it again.
@@ -118,10 +117,7 @@ type walker struct {
 	unknown []string
 }
 
-var (
-	errTooDeep  = errors.New("too many levels")
-	errTrailing = errors.New("more than one value")
-)
+var errTooDeep = errors.New("too many levels")
 
 // value reads a value, without the members that its shape does not have. It writes the value if it is wanted.
 func (w *walker) value(of *shape, wanted bool) error {
