@@ -35,11 +35,13 @@ const (
 	maxMessage   = 2 << 10   // bytes of a fault's message
 )
 
-// compileTimes limit the processor time of compiling, and compileTimeout the time that passes meanwhile. The time of
-// goja's parser grows with the square of the depth of brackets; a 4 MiB module takes about three seconds.
+// compileTimes limit the processor time of compiling. The time of goja's parser grows with the square of the depth of
+// brackets; a 4 MiB module takes about three seconds.
 var compileTimes = map[Runtime]time.Duration{JavaScript: 2 * time.Second, WebAssembly: 10 * time.Second}
 
-var compileTimeout = 20 * time.Second
+// compileTimeout limits the time that passes meanwhile, for a worker that stands still. On a busy machine, compiling
+// takes many times its processor time; who calls the function may give up earlier.
+const compileTimeout = 2 * time.Minute
 
 // Code is what a function consists of.
 type Code struct {
