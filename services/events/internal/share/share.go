@@ -126,9 +126,9 @@ func (g *Group) beat(ctx context.Context) error {
 	}
 	var gone []string
 	g.mu.Lock()
-	lapsed := !g.alive() // who asked meanwhile was told that this replica owns nothing
+	late := !g.alive() // who asked meanwhile was told that this replica owns nothing
 	g.shown = began
-	gone, err = g.look(page.Docs, lapsed)
+	gone, err = g.look(page.Docs, late)
 	g.mu.Unlock()
 	for _, id := range gone {
 		err := docstore.Do(ctx, g.store, func(tx *docstore.Tx) error {
@@ -142,8 +142,8 @@ func (g *Group) beat(ctx context.Context) error {
 }
 
 // look updates the live replicas, and returns those that have been dead for long. It announces a change if the replicas
-// are others than before, or lapsed.
-func (g *Group) look(docs []docstore.Doc[member], lapsed bool) (gone []string, _ error) {
+// are others than before, or if this replica's heartbeat was late.
+func (g *Group) look(docs []docstore.Doc[member], late bool) (gone []string, _ error) {
 	now, seen := time.Now(), map[string]sighting{}
 	var live []string
 	for _, doc := range docs {
@@ -169,7 +169,7 @@ func (g *Group) look(docs []docstore.Doc[member], lapsed bool) (gone []string, _
 		g.log.Info("the replicas that share the work", "replicas", len(live))
 		g.live = live
 	}
-	if others || lapsed {
+	if others || late {
 		g.changes++
 		close(g.changed)
 		g.changed = make(chan struct{})

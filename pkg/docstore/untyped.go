@@ -6,23 +6,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// Meta holds the members that every document has. Embed it as the first member.
-type Meta struct {
-	ID           string     `json:"id" readOnly:"true" doc:"Given by the platform; never used again" example:"1048577"`
-	TenantID     string     `json:"tenant_id" readOnly:"true" doc:"The tenant that it belongs to" example:"acme"`
-	Version      int64      `json:"version" readOnly:"true" doc:"Grows by one with every change; If-Match takes it" example:"1"`
-	TimeCreated  clock.Time `json:"time_created" readOnly:"true" doc:"When it was created" example:"2026-01-31T09:30:00.000Z"`
-	TimeModified clock.Time `json:"time_modified" readOnly:"true" doc:"When it last changed" example:"2026-01-31T09:30:00.000Z"`
-
-	counts int64 // see Stamp
-}
-
-func (m *Meta) meta() *Meta { return m }
-
-func (m *Meta) stamp() Stamp { return Stamp{m.Version, m.counts} }
-
-type document interface{ meta() *Meta }
-
 // collection is what a Collection does, with documents that are pointers of its type as any: the compiler makes the
 // methods of a generic type again in each package that uses it, so that those of Collection only convert.
 type collection struct {
