@@ -12,7 +12,8 @@ export CGO_ENABLED ?= 0
 
 # -trimpath makes compiled packages the same in every folder, so a fresh clone finds them in the build cache.
 # nomsgpack leaves out gin's support of MessagePack, which no operation uses: 6 MB of each program, 8 MiB of its memory.
-export GOFLAGS := $(sort $(GOFLAGS) -trimpath -tags=nomsgpack -buildvcs=false)
+# Without what only debuggers read, compiling takes 7 % less processor time and a fifth less of the build cache.
+export GOFLAGS := $(sort $(GOFLAGS) -trimpath -tags=nomsgpack -buildvcs=false -gcflags=all=-dwarf=false)
 PROGRAM := -ldflags '-s -w'
 
 .PHONY: help build run check test race race-all verify k8s-test test-mongo test-simulated soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test console-speed cli-test compose-test clean
@@ -25,6 +26,10 @@ build: web ## Build every program into bin/
 	go build $(PROGRAM) -o bin/idp-standalone ./deploy/standalone
 	@go build $(PROGRAM) -o bin/ $(addprefix ./,$(wildcard */cmd/* services/*/cmd/*))
 	@ls bin
+
+# Collecting garbage less often saves a fifth of the processor time of the compiler and of tests, and a tenth of the
+# linker's. The largest package then takes 1.5 GB of memory to compile instead of 0.9.
+build services web test race race-all lint: export GOGC ?= 400
 
 web: ## Bundle the console's files into console/dist, which programs embed
 	@cd console/web/bundle && GOWORK=off go run . -out ../../dist
@@ -62,8 +67,8 @@ $(CURDIR)/$(TOOL) --format pkgname --format-hide-empty-pkg --hide-summary skippe
 endef
 
 # Tests of processes wait more than they work: twice as many packages as processors run at a time, and those begin that
-# take longest. Collecting garbage less often saves a fifth of the processor time of tests, and a tenth of the linker's.
-# Tests of modules apart run meanwhile; Ctrl-C would not end what a shell runs in the background, hence the trap.
+# take longest. Tests of modules apart run meanwhile; Ctrl-C would not end what a shell runs in the background, hence
+# the trap.
 AT_ONCE := -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 LONGEST := $(addprefix $(CURDIR)/,deploy/standalone tools/run-services services/organization)
 
@@ -71,7 +76,6 @@ LONGEST := $(addprefix $(CURDIR)/,deploy/standalone tools/run-services services/
 # reads changes.
 BUILT := IDP_TEST_PROGRAMS=$(CURDIR)/bin IDP_TEST_PROGRAMS_SUM="$$(cat bin/idp-* bin/nats-server | cksum)"
 
-test race race-all lint: export GOGC ?= 400
 test: services $(TOOL) ## Run all tests but those of make verify; what fails runs again, and what passes then is told as FLAKY
 	@rm -rf bin/test && mkdir -p bin/test
 	@export $(BUILT); trap "kill 0" INT; $(call run-tests,test,$(LONGEST) $(PACKAGES),$(AT_ONCE)) & workspace=$$!; failed=0; \
@@ -82,7 +86,7 @@ test: services $(TOOL) ## Run all tests but those of make verify; what fails run
 # The detector leaves SQLite out: only its own package touches its memory, and tests would take twice as long. Libraries
 # with generic functions cannot be left out: the linker keeps one copy of a function that several packages instantiate,
 # and if that is theirs, the detector misses its locks and reports races that there are not.
-RACE     := -race -gcflags='github.com/ncruces/...=-race=false'
+RACE     := -race -gcflags='github.com/ncruces/...=-race=false -dwarf=false'
 
 # Packages whose goroutines share memory: their code starts goroutines or uses sync. The sandbox is left to race-all: its
 # tests compile in child processes, which takes ten times as long with the detector.
