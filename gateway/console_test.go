@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -154,17 +153,4 @@ func TestConsoleHasNoCORS(t *testing.T) {
 	}
 	require.Equal(t, "*", get(g, "/v1/users", "Origin", "https://any.example").Header().
 		Get("Access-Control-Allow-Origin"))
-}
-
-// The console's document has no paths, and takes nothing from the merged one.
-func TestConsoleAddsNothingToTheDocument(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t, map[string]Upstream{
-		Users:   local(serving(testdata(t, "users.json"))),
-		Console: local(serving([]byte(`{"openapi":"3.1.0","info":{"title":"console","version":"1"},"paths":{}}`))),
-	}, nil)
-	var doc map[string]any
-	require.NoError(t, json.Unmarshal(get(g, "/openapi.json").Body.Bytes(), &doc))
-	require.NotContains(t, doc, "x-missing-services")
-	require.Contains(t, doc["paths"], "/v1/users/{id}")
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/idplatform/idplatform/pkg/openapi"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
@@ -56,39 +55,4 @@ func TestTablesKnowEveryService(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestDocumentsDoNotConflict checks that no two services use one name of a schema, a tag or an operation for different
-// things, and that the merged documents have no faults.
-func TestDocumentsDoNotConflict(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("../services/*/api/openapi.yaml")
-	require.NoError(t, err)
-	parts := map[string]map[string]any{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		var document map[string]any
-		require.NoError(t, yaml.Unmarshal(text, &document))
-		parts[filepath.Base(filepath.Dir(filepath.Dir(file)))] = document
-	}
-	merged, err := mergeOpenAPI(parts, nil)
-	require.NoError(t, err)
-	require.Empty(t, merged.Missing)
-	documents, err := merged.encode()
-	require.NoError(t, err)
-	if folder := os.Getenv("IDP_TEST_OPENAPI"); folder != "" { // make openapi, for generators
-		require.NoError(t, os.WriteFile(filepath.Join(folder, "openapi.json"), documents.json, 0o600))
-		require.NoError(t, os.WriteFile(filepath.Join(folder, "openapi-3.0.json"), documents.json30, 0o600))
-	}
-	for version, document := range map[string][]byte{"3.1": documents.json, "3.0": documents.json30} {
-		parsed, err := openapi.Parse(document)
-		require.NoError(t, err)
-		require.Empty(t, openapi.Faults(parsed), version)
-	}
-
-	schemas := parts[Users]["components"].(map[string]any)["schemas"].(map[string]any)
-	schemas["Problem"] = map[string]any{"type": "string"}
-	_, err = mergeOpenAPI(parts, nil)
-	require.ErrorContains(t, err, "components/schemas/Problem", "a conflict would be found")
 }

@@ -1,6 +1,6 @@
 // Package gateway is the entry point of the platform: it finds the service that a path belongs to and passes the
 // request on, to a handler in the same process or to another process. It gives each request an id, limits the number,
-// size and duration of requests, answers CORS preflights, and serves what belongs to no single service: the merged
+// size and duration of requests, answers CORS preflights, and serves what belongs to no single service: one
 // OpenAPI document, its page, and health. It has no store and does not look into bodies.
 package gateway
 
@@ -49,7 +49,7 @@ type Gateway struct {
 	services map[string]service
 	handler  http.Handler // all handlers, from edge to the services
 
-	openAPI   *openAPI
+	openAPI   http.Handler
 	docs      http.Handler
 	readiness *readiness
 	transport *http.Transport
@@ -110,20 +110,15 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 	if g.metrics, err = newMetrics(deps.Metrics, Services(), &g.inFlight, &g.streams); err != nil {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
-	client := &http.Client{Transport: g.transport}
-	// From here on New cannot fail; what is started now is ended by Close.
 	g.shares = newShares(config.share(config.MaxConcurrent), config.share(config.MaxStreams))
-	g.openAPI = newOpenAPI(upstreams, client, deps.Log)
-	g.readiness = newReadiness(upstreams, config.Required, client, deps.Log)
+	g.openAPI = newOpenAPI(g.services)
+	g.readiness = newReadiness(upstreams, config.Required, &http.Client{Transport: g.transport}, deps.Log)
 	g.handler = g.chain(deps.Tracer)
 	return g, nil
 }
 
-// Close ends the gateway's background work. Call it after the last request.
-func (g *Gateway) Close() {
-	g.openAPI.close()
-	g.transport.CloseIdleConnections()
-}
+// Close ends the gateway's connections to services. Call it after the last request.
+func (g *Gateway) Close() { g.transport.CloseIdleConnections() }
 
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.ServeHTTP(w, r) }

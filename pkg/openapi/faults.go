@@ -10,8 +10,8 @@ import (
 var parameterName = regexp.MustCompile(`\{[^}]*\}`)
 
 // Faults lists what validators of documents find, beyond the official schemas, and readers stumble over: operations
-// without security, paths that differ only in a parameter's name, no servers, members of which nothing is said; in
-// version 3.0 also nullable without a type, and members beside a reference.
+// without security, an id of two operations, paths that differ only in a parameter's name, no servers, members of which
+// nothing is said; in version 3.0 also nullable without a type, and members beside a reference.
 func Faults(document map[string]any) (faults []string) {
 	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if servers, _ := document["servers"].([]any); len(servers) == 0 {
@@ -19,7 +19,7 @@ func Faults(document map[string]any) (faults []string) {
 	}
 	_, general := document["security"]
 	paths, _ := document["paths"].(map[string]any)
-	same := map[string]string{}
+	same, ids := map[string]string{}, map[any]bool{}
 	for path, item := range paths {
 		form := parameterName.ReplaceAllString(path, "{}")
 		if other, taken := same[form]; taken {
@@ -28,8 +28,14 @@ func Faults(document map[string]any) (faults []string) {
 		same[form] = path
 		operations, _ := item.(map[string]any)
 		for method, operation := range operations {
-			if o, ok := operation.(map[string]any); ok && o["responses"] != nil && o["security"] == nil && !general {
+			o, _ := operation.(map[string]any)
+			if o["responses"] != nil && o["security"] == nil && !general {
 				add("%s %s has no security", strings.ToUpper(method), path)
+			}
+			if id := o["operationId"]; id != nil && ids[id] {
+				add("%v is the id of two operations", id)
+			} else {
+				ids[id] = true
 			}
 		}
 	}

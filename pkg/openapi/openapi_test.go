@@ -73,6 +73,8 @@ func TestFaults(t *testing.T) {
 		`{"openapi":"3.1.0","servers":[{"url":"/"}],"paths":{"/x":{"get":{"responses":{}}}}}`:                             1,
 		`{"openapi":"3.1.0","servers":[{"url":"/"}],"paths":{"/x":{"get":{"responses":{},"security":[]}}}}`:               0,
 		`{"openapi":"3.1.0",` + head + `,"paths":{"/x/{a}/y":{},"/x/{b}/y":{},"/x/{a}":{}}}`:                              1,
+		`{"openapi":"3.1.0",` + head + `,"paths":{"/x":{"get":{"operationId":"a"},"put":{"operationId":"a"}}}}`:           1,
+		`{"openapi":"3.1.0",` + head + `,"paths":{"/x":{"get":{"operationId":"a"},"put":{}},"/y":{"get":{}}}}`:            0,
 		`{"openapi":"3.0.3",` + head + `,"components":{"schemas":{"a":{"nullable":true}}}}`:                               1,
 		`{"openapi":"3.1.0",` + head + `,"components":{"schemas":{"a":{"properties":{"b":{},"c":{"description":"C"}}}}}}`: 1,
 		`{"openapi":"3.0.3",` + head + `,"components":{"schemas":{"a":{"$ref":"#/b","description":""}}}}`:                 1,

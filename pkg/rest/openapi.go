@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -11,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/yaml"
 	"github.com/gin-gonic/gin"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -254,62 +252,33 @@ func (op *Op) kinds() []apperr.Kind {
 	return kinds
 }
 
-// document is the OpenAPI document, version 3.1.
-func (s *Server) document() (map[string]any, error) {
+// documents are the forms of the OpenAPI document.
+func (s *Server) documents() (openapi.Forms, error) {
 	generated, err := json.Marshal(s.api.OpenAPI())
 	if err != nil {
-		return nil, err
+		return openapi.Forms{}, err
 	}
 	document, err := openapi.Parse(generated)
-	if err == nil {
-		openapi.Finish(document)
-	}
-	return document, err
-}
-
-// Document is the OpenAPI document as JSON.
-func (s *Server) Document() ([]byte, error) {
-	document, err := s.document()
 	if err != nil {
-		return nil, err
+		return openapi.Forms{}, err
 	}
-	return json.Marshal(document)
+	openapi.Finish(document)
+	return openapi.FormsOf(document)
 }
 
-// YAML is the OpenAPI document as it is checked in.
-func (s *Server) YAML() ([]byte, error) {
-	document, err := s.Document()
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	err = yaml.Convert(&b, bytes.NewReader(document))
-	return b.Bytes(), err
-}
-
-// Document30 is the OpenAPI document in version 3.0.3, as JSON.
-func (s *Server) Document30() ([]byte, error) {
-	document, err := s.document()
-	if err != nil {
-		return nil, err
-	}
-	openapi.Downgrade(document)
-	return json.Marshal(document)
-}
-
-func (s *Server) serveDocument() {
-	serve := func(path, contentType string, make func() ([]byte, error)) {
-		document := sync.OnceValues(make) // after the last Handle: requests arrive only when the server listens
+func (s *Server) serveDocuments() {
+	documents := sync.OnceValues(s.documents) // after the last Handle: requests arrive only when the server listens
+	serve := func(path, contentType string, form func(openapi.Forms) []byte) {
 		s.engine.GET(path, func(c *gin.Context) {
-			body, err := document()
+			all, err := documents()
 			if err != nil {
 				problem.Write(c.Writer, err)
 				return
 			}
-			c.Data(http.StatusOK, contentType, body)
+			c.Data(http.StatusOK, contentType, form(all))
 		})
 	}
-	serve("/openapi.json", "application/openapi+json", s.Document)
-	serve("/openapi.yaml", "application/openapi+yaml", s.YAML)
-	serve("/openapi-3.0.json", "application/openapi+json", s.Document30)
+	serve("/openapi.json", "application/openapi+json", func(f openapi.Forms) []byte { return f.JSON })
+	serve("/openapi.yaml", "application/openapi+yaml", func(f openapi.Forms) []byte { return f.YAML })
+	serve("/openapi-3.0.json", "application/openapi+json", func(f openapi.Forms) []byte { return f.JSON30 })
 }

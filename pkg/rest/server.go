@@ -107,7 +107,7 @@ func New(cfg Config) *Server {
 	config.Components = components(s.names)
 	config.Servers = []*huma.Server{{URL: "/"}}
 	s.api = huma.NewAPI(config, &adapter{s})
-	s.serveDocument()
+	s.serveDocuments()
 	return s
 }
 

@@ -1,6 +1,6 @@
 // `make generate` writes the document and runs this (adr/0051).
 export default {
-  input: '../../bin/openapi.json',
+  input: '../../gateway/openapi.json',
   output: {path: 'src', clean: true, postProcess: []},
   plugins: [
     {name: '@hey-api/typescript', enums: false},
