@@ -270,12 +270,11 @@ func checkPorts(base int) error {
 	}
 	var faults []error
 	for _, port := range ports {
-		listener, err := net.Listen("tcp", local(port))
-		if err != nil {
-			faults = append(faults, fmt.Errorf("%w: choose other ports with IDP_BASE_PORT", err))
-			continue
+		// Not by listening: a process that is started meanwhile would hold the port until it runs its program.
+		if conn, err := net.Dial("tcp", local(port)); err == nil {
+			conn.Close()
+			faults = append(faults, fmt.Errorf("port %d is in use: choose other ports with IDP_BASE_PORT", port))
 		}
-		faults = append(faults, listener.Close())
 	}
 	return errors.Join(faults...)
 }
