@@ -42,7 +42,12 @@ require (
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 )
 
-require github.com/lmittmann/tint v1.2.1
+require (
+	github.com/lmittmann/tint v1.2.1
+	github.com/synadia-io/orbit.go/jetstreamext v0.3.2
+)
+
+require github.com/synadia-io/orbit.go/natsext v0.1.3 // indirect
 
 require (
 	cel.dev/expr v0.25.2 // indirect

@@ -281,7 +281,7 @@ func (f *Follower) session(ctx context.Context) error {
 func (f *Follower) resume(ctx context.Context, stream jetstream.Stream) error {
 	info := stream.CachedInfo()
 	state := info.State
-	if f.created.Equal(info.Created) && oldestKept(info, "") <= f.place+1 && f.place <= state.LastSeq {
+	if f.created.Equal(info.Created) && oldestKept(info) <= f.place+1 && f.place <= state.LastSeq {
 		there, err := idAt(ctx, stream, f.place)
 		if err != nil || there == "" || f.event == "" || there == f.event {
 			return err
@@ -313,6 +313,11 @@ func (f *Follower) resume(ctx context.Context, stream jetstream.Stream) error {
 	return nil
 }
 
+// oldestKept returns the first place from which on the stream has all events of all tenants.
+func oldestKept(info *jetstream.StreamInfo) uint64 {
+	return max(info.State.FirstSeq, Dropped(info.Config, "")+1)
+}
+
 // idAt returns the id of the event at a place; "" if the stream does not have it.
 func idAt(ctx context.Context, stream jetstream.Stream, place uint64) (string, error) {
 	if place == 0 {
@@ -334,7 +339,7 @@ func (f *Follower) checkKept(ctx context.Context, stream jetstream.Stream, from 
 	if err != nil {
 		return fmt.Errorf("look at the stream: %w", err)
 	}
-	if oldestKept(info, "") > from+1 {
+	if oldestKept(info) > from+1 {
 		f.created = time.Time{}
 		return errors.New("the stream dropped events while they were read")
 	}

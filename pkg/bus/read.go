@@ -5,150 +5,157 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/synadia-io/orbit.go/jetstreamext"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// Pages says which events Read returns.
-type Pages struct {
-	Stream      string   // as in Place
-	Subjects    []string // of which no event can match two
-	After, UpTo uint64   // places; there is or was an event at UpTo
+// readAtOnce is about how many bytes of events one request reads.
+const readAtOnce = 256 << 10
+
+// Reading says which events Read returns.
+type Reading struct {
+	Stream      string // as in Place; "" for the present one
+	Tenant      string // "" for all
+	After, UpTo uint64 // places; there is or was an event at UpTo
 	Limit       int
 }
 
-// Page are events of the stream, in order.
-type Page struct {
-	Events []Event
-	Next   uint64 // up to this place there are no others
-	Lost   bool   // the stream no longer has some of the events
+// GoneError reports that events after a place are no longer kept.
+type GoneError struct{ First uint64 } // the oldest place that is kept
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("the stream no longer has the events before place %d", e.First)
 }
 
-// Read reads events that the stream still has. It is for work that is behind; what follows the stream consumes or
-// follows it. The error is apperr.Unavailable.
-func (b *Bus) Read(ctx context.Context, p Pages) (Page, error) {
+// Read reads events that the stream has, in order: at most r.Limit, and about 256 KiB. Up to the place next there are
+// no others. It needs no consumer, so it is for work that is behind; what has read everything follows the stream. The
+// error is *GoneError or apperr.Unavailable.
+func (b *Bus) Read(ctx context.Context, r Reading) (events []Event, next uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	page, err := b.read(ctx, p)
-	if err != nil {
-		return Page{}, apperr.Away("the event stream", err)
+	events, next, err = b.batch(ctx, r)
+	if err == nil && next == r.After {
+		// Any server of a cluster may answer a batch, even one that is behind.
+		events, next, err = b.fromLeader(ctx, r)
 	}
-	return page, nil
-}
-
-func (b *Bus) read(ctx context.Context, p Pages) (Page, error) {
-	stream, err := b.js.Stream(ctx, EventStream)
 	if err != nil {
-		return Page{}, fmt.Errorf("look at the stream: %w", err)
+		return nil, 0, apperr.Away("the event stream", err)
+	}
+	stream, err := b.js.Stream(ctx, EventStream) // at last, because the events lack what was dropped meanwhile
+	if err != nil {
+		return nil, 0, apperr.Away("the event stream", err)
 	}
 	info := stream.CachedInfo()
-	if Epoch(info) != p.Stream || info.State.FirstSeq > p.UpTo {
-		return Page{Next: p.UpTo, Lost: true}, nil
+	if r.Stream != "" && r.Stream != Epoch(info) {
+		return nil, 0, &GoneError{r.UpTo + 1}
 	}
-	page := Page{Next: p.After}
-	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubjects: p.Subjects, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: p.After + 1,
-		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: followIdle,
-	})
-	if err != nil {
-		return Page{}, fmt.Errorf("make a consumer: %w", err)
+	if oldest := oldestOf(info, r.Tenant); r.After+1 < oldest {
+		return nil, 0, &GoneError{oldest}
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) // JetStream does so after followIdle
-	}()
-	n, err := page.fetch(consumer, p)
-	if err != nil {
-		return page, err
-	}
-	if info, err = stream.Info(ctx); err != nil { // what was dropped meanwhile is missing, too
-		return page, fmt.Errorf("look at the stream: %w", err)
-	}
-	page.Lost = slices.ContainsFunc(p.Subjects, func(subject string) bool {
-		return oldestKept(info, tenantOf(subject)) > p.After+1
-	})
-	if n == p.Limit || page.Next == p.UpTo {
-		return page, nil
-	}
-	return page, page.checkEnd(ctx, stream, p)
+	return events, next, nil
 }
 
-// oldestKept returns the first place from which on the stream has all events of a tenant, or of all tenants for "".
-func oldestKept(info *jetstream.StreamInfo, tenant string) uint64 {
-	return max(info.State.FirstSeq, Dropped(info.Config, tenant)+1)
-}
-
-// tenantOf returns the tenant that a filter of events selects; "" for all.
-func tenantOf(subject string) string {
-	tenant, _, _ := strings.Cut(strings.TrimPrefix(subject, eventsPrefix), ".")
-	if tenant == "*" || tenant == ">" {
-		return ""
-	}
-	return tenant
-}
-
-// fetch adds the consumer's messages to the page, and returns how many there were.
-func (page *Page) fetch(consumer jetstream.Consumer, p Pages) (n int, err error) {
-	batch, err := consumer.FetchNoWait(p.Limit)
+// batch reads from any server that has the stream.
+func (b *Bus) batch(ctx context.Context, r Reading) (events []Event, next uint64, err error) {
+	// A batch of one has no end marker: the request would wait until its timeout.
+	batch, err := jetstreamext.GetBatch(ctx, b.js, EventStream, max(2, r.Limit), jetstreamext.GetBatchSeq(r.After+1),
+		jetstreamext.GetBatchSubject(subjectsOf(r.Tenant)), jetstreamext.GetBatchMaxBytes(readAtOnce))
 	if err != nil {
-		return 0, fmt.Errorf("pull: %w", err)
+		return nil, 0, err
 	}
-	for m := range batch.Messages() {
-		n++
-		meta, err := m.Metadata()
+	next = r.After
+	for m, err := range batch {
+		switch {
+		case errors.Is(err, jetstreamext.ErrNoMessages):
+			return events, next, nil
+		case err != nil:
+			return nil, 0, err
+		case m.Sequence > r.UpTo:
+			return events, r.UpTo, nil
+		case len(events) == r.Limit:
+			return events, next, nil
+		}
+		next = m.Sequence
+		events = appendEvent(events, m)
+	}
+	return events, next, nil
+}
+
+// fromLeader reads one event from the server that has the whole stream.
+func (b *Bus) fromLeader(ctx context.Context, r Reading) (events []Event, next uint64, err error) {
+	stream, err := b.js.Stream(ctx, EventStream)
+	if err != nil {
+		return nil, 0, err
+	}
+	m, err := stream.GetMsg(ctx, r.After+1, jetstream.WithGetMsgSubject(subjectsOf(r.Tenant)))
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence > r.UpTo {
+		return nil, r.UpTo, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return appendEvent(nil, m), m.Sequence, nil
+}
+
+// appendEvent leaves out what is not an event.
+func appendEvent(events []Event, m *jetstream.RawStreamMsg) []Event {
+	e, err := Decode(m.Subject, m.Data)
+	if err != nil {
+		return events
+	}
+	e.Place.Number = m.Sequence
+	return append(events, e)
+}
+
+// PlaceAt returns the place of the tenant's first event that the stream took at a time or later, of all tenants' for
+// ""; 0 if there is none. The error is apperr.Unavailable.
+func (b *Bus) PlaceAt(ctx context.Context, tenant string, at time.Time) (uint64, error) {
+	batch, err := jetstreamext.GetBatch(ctx, b.js, EventStream, 1, jetstreamext.GetBatchStartTime(at),
+		jetstreamext.GetBatchSubject(subjectsOf(tenant)))
+	if err != nil {
+		return 0, apperr.Away("the event stream", err)
+	}
+	for m, err := range batch {
+		if errors.Is(err, jetstreamext.ErrNoMessages) {
+			break
+		}
 		if err != nil {
-			return n, fmt.Errorf("message without metadata: %w", err)
+			return 0, apperr.Away("the event stream", err)
 		}
-		if meta.Sequence.Consumer != uint64(n) {
-			return n, errLostMessage
-		}
-		page.Next = min(meta.Sequence.Stream, p.UpTo)
-		if e, err := Decode(m.Subject(), m.Data()); err == nil && meta.Sequence.Stream <= p.UpTo {
-			e.Place = Place{Stream: p.Stream, Number: meta.Sequence.Stream}
-			page.Events = append(page.Events, e)
-		}
+		return m.Sequence, nil
 	}
-	if err := batch.Error(); err != nil {
-		return n, fmt.Errorf("pull: %w", err)
-	}
-	return n, nil
+	return 0, nil
 }
 
-// checkEnd is for a page that ends before the place up to which it was to be read. The event there may have another
-// subject, or is no longer kept. Otherwise the server that was asked does not have it yet.
-func (page *Page) checkEnd(ctx context.Context, stream jetstream.Stream, p Pages) error {
-	last, err := stream.GetMsg(ctx, p.UpTo)
-	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		page.Lost = true
-	case err != nil:
-		return fmt.Errorf("look at the last event: %w", err)
-	case slices.ContainsFunc(p.Subjects, func(filter string) bool { return matches(filter, last.Subject) }):
-		return errors.New("the server does not have all events yet")
+// Oldest returns the oldest place from which on the stream has all events of a tenant; for "" the oldest that it keeps
+// of any tenant. The error is apperr.Unavailable.
+func (b *Bus) Oldest(ctx context.Context, tenant string) (uint64, error) {
+	stream, err := b.js.Stream(ctx, EventStream)
+	if err != nil {
+		return 0, apperr.Away("the event stream", err)
 	}
-	page.Next = p.UpTo
-	return nil
+	return oldestOf(stream.CachedInfo(), tenant), nil
 }
 
-// matches reports whether a subject is one of a filter's.
-func matches(filter, subject string) bool {
-	of, is := strings.Split(filter, "."), strings.Split(subject, ".")
-	for i, token := range of {
-		if token == ">" {
-			return len(is) > i
-		}
-		if i == len(is) || token != "*" && token != is[i] {
-			return false
-		}
+func oldestOf(info *jetstream.StreamInfo, tenant string) uint64 {
+	if tenant == "" {
+		return max(1, info.State.FirstSeq)
 	}
-	return len(of) == len(is)
+	return max(1, info.State.FirstSeq, Dropped(info.Config, tenant)+1)
+}
+
+// subjectsOf are those of a tenant's events, or of all for "".
+func subjectsOf(tenant string) string {
+	if tenant == "" {
+		return eventsPrefix + ">"
+	}
+	return eventsPrefix + tenant + ".>"
 }
 
 // epochOf identifies a stream.

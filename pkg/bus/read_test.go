@@ -1,7 +1,9 @@
 package bus
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -10,51 +12,69 @@ func TestReadOfEventsThatTheStreamHas(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
 	publish(t, b, history(3, 10)...)
-	stream, err := b.epochOf(t.Context(), EventStream)
+	epoch, err := b.epochOf(t.Context(), EventStream)
 	require.NoError(t, err)
-	js, err := b.js.Stream(t.Context(), EventStream)
+	stream, err := b.js.Stream(t.Context(), EventStream)
 	require.NoError(t, err)
-	before := js.CachedInfo().State.FirstSeq - 1
+	before := stream.CachedInfo().State.FirstSeq - 1
 	end := before + 25
-	want := Pages{Stream: stream, Subjects: []string{"idp.events.acme.user.*"}, After: before + 4, UpTo: end, Limit: 15}
-	page, err := b.Read(t.Context(), want)
+	want := Reading{Stream: epoch, Tenant: "acme", After: before + 4, UpTo: end, Limit: 15}
+	events, next, err := b.Read(t.Context(), want)
 	require.NoError(t, err)
-	require.Len(t, page.Events, 15)
-	require.EqualValues(t, before+19, page.Next)
-	require.Equal(t, Place{Stream: stream, Number: before + 5}, page.Events[0].Place)
-	require.Contains(t, string(page.Events[0].JSON), `"sequence"`)
+	require.Len(t, events, 15)
+	require.EqualValues(t, before+19, next)
+	require.EqualValues(t, before+5, events[0].Place.Number)
+	require.Contains(t, string(events[0].JSON), `"sequence"`)
 
-	want.After = page.Next
-	page, err = b.Read(t.Context(), want)
+	want.After = next
+	events, next, err = b.Read(t.Context(), want)
 	require.NoError(t, err)
-	require.Len(t, page.Events, 6)
-	require.EqualValues(t, end, page.Next)
-	require.False(t, page.Lost)
+	require.Len(t, events, 6)
+	require.EqualValues(t, end, next)
+	one := want
+	one.Tenant, one.Limit = "", 1
+	events, next, err = b.Read(t.Context(), one)
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	require.EqualValues(t, want.After+1, next)
 
-	want.Subjects = []string{"idp.events.acme.job.*"}
-	page, err = b.Read(t.Context(), want)
+	other := want
+	other.Tenant = "globex"
+	events, next, err = b.Read(t.Context(), other)
 	require.NoError(t, err)
-	require.Equal(t, Page{Next: end}, page, "other events only")
+	require.Empty(t, events)
+	require.EqualValues(t, end, next, "there are none of this tenant")
 
-	want.Stream = "another"
-	page, err = b.Read(t.Context(), want)
-	require.NoError(t, err)
-	require.Equal(t, Page{Next: end, Lost: true}, page)
-
-	require.NoError(t, js.Purge(t.Context()))
-	want.Stream = stream
-	page, err = b.Read(t.Context(), want)
-	require.NoError(t, err)
-	require.True(t, page.Lost)
-	require.EqualValues(t, end, page.Next)
+	gone := func(r Reading) uint64 {
+		t.Helper()
+		_, _, err := b.Read(t.Context(), r)
+		missing, is := errors.AsType[*GoneError](err)
+		require.True(t, is, "%v", err)
+		return missing.First
+	}
+	other.Stream = "another"
+	require.EqualValues(t, end+1, gone(other), "all are gone")
+	require.NoError(t, stream.Purge(t.Context()))
+	require.Greater(t, gone(want), end)
 }
 
-func TestMatches(t *testing.T) {
+func TestPlaces(t *testing.T) {
 	t.Parallel()
-	for filter, want := range map[string]bool{
-		"a.b.c": true, "a.*.c": true, "a.>": true, "*.*.*": true, "a.b": false, "a.b.c.d": false, "a.b.c.>": false,
-		"a.*.d": false,
-	} {
-		require.Equal(t, want, matches(filter, "a.b.c"), filter)
+	b, _ := open(t)
+	began := time.Now()
+	publish(t, b, history(1, 3)...)
+	stream, err := b.js.Stream(t.Context(), EventStream)
+	require.NoError(t, err)
+	first := stream.CachedInfo().State.FirstSeq
+	for tenant, want := range map[string]uint64{"": first, "acme": first, "globex": 0} {
+		place, err := b.PlaceAt(t.Context(), tenant, began)
+		require.NoError(t, err)
+		require.Equal(t, want, place, tenant)
+	}
+	require.NoError(t, b.DropEvents(t.Context(), "acme", first+1))
+	for tenant, want := range map[string]uint64{"": first + 2, "acme": first + 2, "globex": first + 2} {
+		oldest, err := b.Oldest(t.Context(), tenant)
+		require.NoError(t, err)
+		require.Equal(t, want, oldest, tenant)
 	}
 }

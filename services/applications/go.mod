@@ -14,6 +14,8 @@ require (
 
 require (
 	github.com/lmittmann/tint v1.2.1 // indirect
+	github.com/synadia-io/orbit.go/jetstreamext v0.3.2 // indirect
+	github.com/synadia-io/orbit.go/natsext v0.1.3 // indirect
 	golang.org/x/image v0.47.0 // indirect
 )
 

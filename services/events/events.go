@@ -100,7 +100,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	if err != nil {
 		return service.App{}, err
 	}
-	events := feed.New(d.Bus.JetStream(), d.Log)
+	events := feed.New(d.Bus, d.Log)
 	group := share.New(d.Store, d.Log, d.Alone)
 	sender := delivery.NewSender(d.Outbound, d.Bus, d.Clock)
 	subs := subscription.New(d.Store, events, delivery.Rows{})

@@ -20,7 +20,7 @@ type Deps struct {
 
 	// Stream has the events of functions that are behind.
 	Stream interface {
-		Read(ctx context.Context, p bus.Pages) (bus.Page, error)
+		Read(ctx context.Context, r bus.Reading) (events []bus.Event, next uint64, err error)
 	}
 
 	// Jobs counts the jobs of the context's tenant whose target is a function.

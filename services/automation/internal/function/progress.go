@@ -3,8 +3,8 @@ package function
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -39,8 +39,11 @@ var progresses = docstore.Define(docstore.Schema[progress]{
 const (
 	// maxWaiting is about how many runs of a function wait. Then its events wait in the stream.
 	maxWaiting = 100
-	// fillAtOnce is how many events are read from the stream at a time.
+	// fillAtOnce is how many events that are read from the stream make runs at a time. Up to maxScanned places are read
+	// for them, scanAtOnce at a time.
 	fillAtOnce = 50
+	scanAtOnce = 500
+	maxScanned = 10_000
 	// maxDone is far more than the events that a consumer has in flight.
 	maxDone = 4096
 )
@@ -272,17 +275,40 @@ func (s *Functions) fill(ctx context.Context, id string) error {
 	if err != nil || waiting > maxWaiting-fillAtOnce {
 		return err
 	}
-	page, err := s.Stream.Read(ctx, bus.Pages{
-		Stream: d.Stream, Subjects: f.subjects(d.TenantID), After: uint64(d.From), UpTo: uint64(d.UpTo),
-		Limit: fillAtOnce,
-	})
+	events, next, err := s.following(ctx, f, d)
+	if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
+		s.noteFailure(ctx, f, LogEntry{Cause: byTrigger}, "the stream no longer has events that were to run")
+		next, err = min(gone.First-1, uint64(d.UpTo)), nil
+	}
 	if err != nil {
 		return err
 	}
-	if page.Lost {
-		s.noteFailure(ctx, f, LogEntry{Cause: byTrigger}, "the stream no longer has events that were to run")
+	return s.advance(ctx, d, events, &next)
+}
+
+// following reads the next events that a function is behind with and runs for, at most fillAtOnce. Up to the place next
+// there are no others; there may be more even if there are fewer.
+func (s *Functions) following(ctx context.Context, f *Function, d *progress) (events []bus.Event, next uint64,
+	err error) {
+	r := bus.Reading{Stream: d.Stream, Tenant: d.TenantID, After: uint64(d.From), UpTo: uint64(d.UpTo)}
+	for r.Limit = fillAtOnce; len(events) < fillAtOnce && r.After < r.UpTo && r.After-uint64(d.From) < maxScanned; {
+		read, next, err := s.Stream.Read(ctx, r)
+		if err != nil {
+			return nil, 0, err
+		}
+		r.After = next
+		for _, e := range read {
+			if !s.runsFor(ctx, f, &e) {
+				continue
+			}
+			if events = append(events, e); len(events) == fillAtOnce {
+				r.After = e.Place.Number
+				break
+			}
+		}
+		r.Limit = scanAtOnce // most events are of other types
 	}
-	return s.advance(ctx, d, s.runnable(ctx, f, page.Events), &page.Next)
+	return events, r.After, nil
 }
 
 // listener returns a function that listens to events, nil if it no longer does.
@@ -300,11 +326,13 @@ func (s *Functions) listener(ctx context.Context, id string) (*Function, error) 
 
 // runnable returns those of the events that the function runs for.
 func (s *Functions) runnable(ctx context.Context, f *Function, events []bus.Event) []bus.Event {
+	return slices.DeleteFunc(events, func(e bus.Event) bool { return !s.runsFor(ctx, f, &e) })
+}
+
+func (s *Functions) runsFor(ctx context.Context, f *Function, e *bus.Event) bool {
 	listens := f.listensTo()
-	return slices.DeleteFunc(events, func(e bus.Event) bool {
-		matches := slices.ContainsFunc(patterns(e.Type), func(p string) bool { return slices.Contains(listens, p) })
-		return !matches || s.refuse(ctx, f, &e)
-	})
+	return slices.ContainsFunc(patterns(e.Type), func(p string) bool { return slices.Contains(listens, p) }) &&
+		!s.refuse(ctx, f, e)
 }
 
 // advance stores the runs of events that were read from the stream up to a place, unless another replica has done so.
@@ -332,35 +360,4 @@ func (s *Functions) advance(ctx context.Context, before *progress, events []bus.
 		return err
 	})
 	return apperr.Ignore(err, apperr.NotFound)
-}
-
-// subjects returns the subjects of the events that a function listens to. JetStream refuses subjects of which one event
-// could match two; then they are those of all the tenant's events.
-func (f *Function) subjects(tenant string) (all []string) {
-	const most = 20
-	prefix := "idp.events." + tenant + "."
-	var names []string
-	for _, name := range f.listensTo() {
-		if name == "*" || name == "*.*" {
-			return []string{prefix + ">"}
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for i, name := range names {
-		if i == most || slices.ContainsFunc(names[:i], func(other string) bool { return overlap(name, other) }) {
-			return []string{prefix + ">"}
-		}
-		all = append(all, prefix+name)
-	}
-	return all
-}
-
-// overlap reports whether an event type could match both patterns.
-func overlap(a, b string) bool {
-	entityA, actionA, _ := strings.Cut(a, ".")
-	entityB, actionB, _ := strings.Cut(b, ".")
-	same := func(x, y string) bool { return x == y || x == "*" || y == "*" }
-	return same(entityA, entityB) && same(actionA, actionB)
 }

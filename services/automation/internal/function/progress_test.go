@@ -91,21 +91,6 @@ func TestAnotherStream(t *testing.T) {
 	require.Len(t, d.take([]bus.Event{event(1, 1)}, 1, clock.Time{}), 1)
 }
 
-func TestSubjects(t *testing.T) {
-	t.Parallel()
-	all := []string{"idp.events.acme.>"}
-	for _, c := range []struct{ listens, want []string }{
-		{[]string{"user.created"}, []string{"idp.events.acme.user.created"}},
-		{[]string{"user.*", "*.deleted"}, all},
-		{[]string{"user.*", "job.*", "user.*"}, []string{"idp.events.acme.user.*", "idp.events.acme.job.*"}},
-		{[]string{"user.created", "*"}, all},
-		{[]string{"*.*"}, all},
-	} {
-		f := &Function{Profile: Profile{Status: Enabled, Triggers: []Trigger{{c.listens}}}}
-		require.Equal(t, c.want, f.subjects("acme"))
-	}
-}
-
 // A function whose runs do not end does not keep another one of the tenant waiting.
 func TestFunctionsTakeTurns(t *testing.T) {
 	t.Parallel()
@@ -118,15 +103,19 @@ func TestFunctionsTakeTurns(t *testing.T) {
 	require.Equal(t, []docstore.Ref{ref(1, "quiet"), ref(1, "busy"), other, ref(2, "busy"), ref(3, "busy")}, got)
 }
 
-// pages is a stream that has events at all places up to a number.
-type pages struct{ upTo uint64 }
+// stream has events at all places up to a number. One of rarity is of a type that functions listen to.
+type stream struct{ upTo, rarity uint64 }
 
-func (p pages) Read(_ context.Context, want bus.Pages) (page bus.Page, _ error) {
-	for page.Next = want.After; page.Next < min(want.UpTo, p.upTo) && len(page.Events) < want.Limit; {
-		page.Next++
-		page.Events = append(page.Events, event(page.Next, 0))
+func (s stream) Read(_ context.Context, r bus.Reading) (events []bus.Event, next uint64, _ error) {
+	for next = r.After; next < min(r.UpTo, s.upTo) && len(events) < r.Limit; {
+		next++
+		e := event(next, 0)
+		if next%s.rarity != 0 {
+			e.Type = "idp.user.updated"
+		}
+		events = append(events, e)
 	}
-	return page, nil
+	return events, next, nil
 }
 
 // Many more events than may wait: the others wait in the stream, and each makes a run in the end. The events of a
@@ -135,7 +124,7 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 	t.Parallel()
 	const all = 10 * maxWaiting
 	s := New(Deps{
-		Store: testkit.Store(t, testkit.NewClock(), Collections()...), Log: testkit.Log(t), Stream: pages{all},
+		Store: testkit.Store(t, testkit.NewClock(), Collections()...), Log: testkit.Log(t), Stream: stream{all, 1},
 	})
 	ctx := request.System(t.Context(), "acme")
 	put := func(f Function) *Function {
@@ -180,6 +169,34 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 	require.NoError(t, s.addRuns(ctx, f, []bus.Event{event(all/2, all)}))
 	end()
 	require.Len(t, ended, all+maxWaiting, "it is delivered again after its run is over")
+}
+
+// Events of other types take no room, and only some of them are passed over at a time.
+func TestAFunctionIsBehindWithRareEvents(t *testing.T) {
+	t.Parallel()
+	f := &Function{Profile: Profile{Status: Enabled, Triggers: []Trigger{{[]string{"user.created"}}}}}
+	for _, c := range []struct {
+		rarity, from, upTo uint64
+		events             int
+		next               uint64
+	}{
+		{1, 0, 30, 30, 30},
+		{1, 7, 1000, fillAtOnce, 7 + fillAtOnce},
+		{100, 0, 1000, 10, 1000},
+		{100, 0, 9000, fillAtOnce, 100 * fillAtOnce},
+		{50_000, 0, 100_000, 0, fillAtOnce + 20*scanAtOnce},
+		{50_000, 49_000, 50_000, 1, 50_000},
+	} {
+		s := New(Deps{Stream: stream{c.upTo, c.rarity}})
+		events, next, err := s.following(t.Context(), f,
+			&progress{Stream: "s", From: int64(c.from), UpTo: int64(c.upTo)})
+		require.NoError(t, err)
+		require.Len(t, events, c.events)
+		require.Equal(t, c.next, next)
+		for _, e := range events {
+			require.Equal(t, "idp.user.created", e.Type)
+		}
+	}
 }
 
 func TestArrivals(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -200,7 +201,7 @@ func (w *worker) takeIn(ctx context.Context) (problem bool) {
 		}
 		before := w.read
 		events, next, err := w.feed.Read(ctx, w.sub.TenantID, before, limit)
-		if gone := (*feed.GoneError)(nil); errors.As(err, &gone) {
+		if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
 			w.lastError = fmt.Sprintf("events before place %d are no longer kept and were not delivered: "+
 				"they are too old, or the tenant has used up its share of the storage", gone.First)
 			w.log.WarnContext(ctx, "a subscription lost events that the stream no longer has", "first", gone.First)
@@ -355,7 +356,7 @@ func (w *worker) try(ctx context.Context, it *item) Result {
 		return Result{Skipped: true}
 	}
 	result := w.sender.Send(ctx, w.sub, w.secrets, Message{
-		ID: e.ID, TraceParent: e.TraceParent, Payload: e.Payload,
+		ID: e.ID, TraceParent: e.TraceParent, Payload: e.JSON,
 		Occasion: strconv.FormatInt(w.generation, 10) + "." + strconv.FormatInt(it.Again, 10),
 	})
 	if ctx.Err() != nil && !result.Delivered {

@@ -32,7 +32,7 @@ func (c *chunk) size() int {
 
 func sizeOf(events []*Event) (n int) {
 	for _, e := range events {
-		n += len(e.Payload)
+		n += len(e.JSON)
 	}
 	return n
 }

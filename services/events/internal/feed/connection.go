@@ -10,7 +10,7 @@ import (
 // whileConnected waits for NATS and returns a context that ends when the connection does: the server that comes back
 // may have another stream, or have lost events. Call end when the context is no longer used.
 func (f *Feed) whileConnected(ctx context.Context) (connected context.Context, end func()) {
-	connection := f.js.Conn()
+	connection := f.bus.JetStream().Conn()
 	changed := connection.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
 	for !connection.IsConnected() && ctx.Err() == nil {
 		select {

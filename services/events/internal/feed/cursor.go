@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -96,7 +97,7 @@ func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
 // startAt returns the place before the first event, of any tenant, that the stream took at a time or later. Whether the
 // tenant's events after it are all there shows when they are read.
 func (f *Feed) startAt(ctx context.Context, epoch string, end uint64, at time.Time) (uint64, error) {
-	stream, err := f.js.Stream(ctx, bus.EventStream)
+	stream, err := f.bus.JetStream().Stream(ctx, bus.EventStream)
 	if err != nil {
 		return 0, apperr.Away("the event stream", err)
 	}
@@ -150,8 +151,11 @@ func (f *Feed) idAt(ctx context.Context, place uint64) (string, error) {
 	if e := f.old.at(place); e != nil {
 		return e.ID, nil
 	}
-	events, _, err := f.batch(ctx, "", place-1, 1)
-	if err != nil || len(events) == 0 || events[0].Place != place {
+	events, _, err := f.bus.Read(ctx, bus.Reading{After: place - 1, UpTo: place, Limit: 1})
+	if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
+		return "", nil
+	}
+	if err != nil || len(events) == 0 {
 		return "", err
 	}
 	return events[0].ID, nil

@@ -13,8 +13,7 @@ import (
 // Event is an event of the stream. All readers share it and must not change it.
 type Event struct {
 	bus.Event
-	Place   uint64 // its sequence number in the stream
-	Payload []byte // the CloudEvent in structured JSON
+	Place uint64 // its sequence number in the stream
 
 	decode   sync.Once
 	input    map[string]any
@@ -27,12 +26,12 @@ func NewEvent(place uint64, subject string, payload []byte) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Event{Event: decoded, Place: place, Payload: payload}, nil
+	return &Event{Event: decoded, Place: place}, nil
 }
 
 // Input is the event as the variable of a condition. It is decoded once for all conditions.
 func (e *Event) Input() (map[string]any, error) {
-	e.decode.Do(func() { e.input, e.inputErr = condition.FromJSON(e.Payload) })
+	e.decode.Do(func() { e.input, e.inputErr = condition.FromJSON(e.JSON) })
 	return e.input, e.inputErr
 }
 

@@ -23,13 +23,13 @@ import (
 const (
 	maxRecent      = 4096             // events in memory
 	maxRecentBytes = 16 << 20         // their size
-	maxPart        = 256 << 10        // of one read
+	maxPart        = 256 << 10        // bytes of one read, as of bus.Read
 	keptIdle       = 30 * time.Second // how long JetStream keeps a consumer that nobody uses
 )
 
 // Feed gives readers the events of the stream. It is safe for concurrent use.
 type Feed struct {
-	js  jetstream.JetStream
+	bus *bus.Bus
 	log *slog.Logger
 
 	mu     sync.Mutex
@@ -52,15 +52,8 @@ type Feed struct {
 }
 
 // New makes a feed. Run must run for it to have events.
-func New(js jetstream.JetStream, log *slog.Logger) *Feed {
-	return &Feed{js: js, log: log, changed: map[string]chan struct{}{}, past: map[string]uint64{}}
-}
-
-// GoneError reports that events after a place are no longer kept.
-type GoneError struct{ First uint64 } // the oldest place that is kept
-
-func (e *GoneError) Error() string {
-	return fmt.Sprintf("the stream no longer has the events before place %d", e.First)
+func New(b *bus.Bus, log *slog.Logger) *Feed {
+	return &Feed{bus: b, log: log, changed: map[string]chan struct{}{}, past: map[string]uint64{}}
 }
 
 // Run follows the end of the stream until ctx ends or the stream must be looked up again.
@@ -75,7 +68,7 @@ func (f *Feed) Run(ctx context.Context) error {
 }
 
 func (f *Feed) follow(ctx context.Context) error {
-	stream, err := f.js.Stream(ctx, bus.EventStream)
+	stream, err := f.bus.JetStream().Stream(ctx, bus.EventStream)
 	if err != nil {
 		return fmt.Errorf("look up the stream: %w", err)
 	}
@@ -102,7 +95,7 @@ func (f *Feed) follow(ctx context.Context) error {
 func (f *Feed) forget(ctx context.Context, stream jetstream.Stream, consumer jetstream.Consumer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if f.js.Conn().IsConnected() {
+	if f.bus.JetStream().Conn().IsConnected() {
 		_ = stream.DeleteConsumer(ctx, consumer.CachedInfo().Name)
 	}
 }
@@ -126,7 +119,7 @@ func (f *Feed) holdsNewest(ctx context.Context, stream jetstream.Stream) (bool, 
 	if err != nil {
 		return false, fmt.Errorf("look at the newest event: %w", err)
 	}
-	return m.Header.Get(nats.MsgIdHdr) == newest.ID || bytes.Equal(m.Data, newest.Payload), nil
+	return m.Header.Get(nats.MsgIdHdr) == newest.ID || bytes.Equal(m.Data, newest.JSON), nil
 }
 
 // resume returns the place to follow the stream from: after the newest event in memory if the stream is the same, and
@@ -167,7 +160,7 @@ func (f *Feed) add(place uint64, subject string, payload []byte) {
 	f.bytes += len(payload)
 	drop := 0
 	for len(f.recent)-drop > maxRecent || f.bytes > maxRecentBytes {
-		f.bytes -= len(f.recent[drop].Payload)
+		f.bytes -= len(f.recent[drop].JSON)
 		f.first = f.recent[drop].Place + 1
 		f.past[f.recent[drop].Tenant] = f.recent[drop].Place
 		drop++
@@ -246,8 +239,8 @@ func (f *Feed) Await(ctx context.Context) error {
 }
 
 // Read returns the tenant's events after a place, or those of all tenants for "", in the order of the stream: at most
-// limit, and about maxPart bytes. Up to the place next there are no others. A *GoneError means that events after the
-// place are no longer kept. The error is apperr.Unavailable.
+// limit, and about maxPart bytes. Up to the place next there are no others. The error is *bus.GoneError or
+// apperr.Unavailable.
 func (f *Feed) Read(ctx context.Context, tenant string, after uint64, limit int) (events []*Event, next uint64,
 	err error) {
 	f.mu.Lock()
@@ -270,11 +263,14 @@ func (f *Feed) Read(ctx context.Context, tenant string, after uint64, limit int)
 	if limit >= fewEvents { // the reader will probably continue
 		ahead = max(limit, readAtOnce)
 	}
-	events, next, err = f.stored(ctx, tenant, after, upTo, ahead)
+	stored, next, err := f.bus.Read(ctx, bus.Reading{Tenant: tenant, After: after, UpTo: upTo, Limit: ahead})
 	if err != nil || next <= after {
-		return events, next, err
+		return nil, next, err
 	}
-	read := &chunk{tenant, after, next, events}
+	read := &chunk{tenant: tenant, after: after, next: next}
+	for _, e := range stored {
+		read.events = append(read.events, &Event{Event: e, Place: e.Place.Number})
+	}
 	f.mu.Lock()
 	if f.resets == resets && limit >= fewEvents {
 		f.old.add(read)
@@ -293,7 +289,7 @@ func (f *Feed) remembered(tenant string, after uint64, limit int) (events []*Eve
 		if tenant != "" && e.Tenant != tenant {
 			continue
 		}
-		size += len(e.Payload)
+		size += len(e.JSON)
 		if events = append(events, e); len(events) == limit || size >= maxPart {
 			return events, e.Place
 		}

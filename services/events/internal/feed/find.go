@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sort"
 	"time"
+
+	"github.com/idplatform/idplatform/pkg/bus"
 )
 
 // Find returns the event with an id at a cursor; nil if the stream no longer has it, or is another stream than the
@@ -18,7 +20,7 @@ func (f *Feed) Find(ctx context.Context, tenant, cursor, id string) (*Event, err
 		return nil, nil
 	}
 	events, _, err := f.Read(ctx, tenant, place-1, 1)
-	if gone := (*GoneError)(nil); errors.As(err, &gone) {
+	if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
 		return nil, nil
 	}
 	if err != nil {
@@ -67,15 +69,9 @@ func (f *Feed) Back(ctx context.Context, m Mark) (uint64, error) {
 	if m.Event == "" || m.Place == 0 {
 		return m.Place, nil
 	}
-	events, _, err := f.Read(ctx, "", m.Place-1, 1)
-	if gone := (*GoneError)(nil); errors.As(err, &gone) {
-		return m.Place, nil
-	}
-	if err != nil || len(events) > 0 && events[0].Place == m.Place && events[0].ID == m.Event {
+	id, err := f.idAt(ctx, m.Place)
+	if err != nil || id == "" || id == m.Event {
 		return m.Place, err
-	}
-	if len(events) == 0 || events[0].Place != m.Place {
-		return m.Place, nil // the event was removed, not replaced
 	}
 	before, err := f.At(ctx, "", m.At.Add(-unsure))
 	return min(m.Place, before), err
@@ -87,4 +83,24 @@ func (f *Feed) Resets() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.resets
+}
+
+// Oldest returns the oldest place from which on the stream has all events of a tenant; for "" the oldest that it keeps
+// of any tenant. The error is apperr.Unavailable.
+func (f *Feed) Oldest(ctx context.Context, tenant string) (uint64, error) {
+	return f.bus.Oldest(ctx, tenant)
+}
+
+// At returns the place before the tenant's first event that the stream took at a time or later; the newest place if
+// there is none. The error is apperr.Unavailable.
+func (f *Feed) At(ctx context.Context, tenant string, at time.Time) (uint64, error) {
+	end, _, err := f.End()
+	if err != nil {
+		return 0, err
+	}
+	first, err := f.bus.PlaceAt(ctx, tenant, at)
+	if err != nil || first == 0 {
+		return end, err
+	}
+	return first - 1, nil
 }

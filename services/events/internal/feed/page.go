@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
@@ -93,7 +94,7 @@ type room struct{ events, bytes int }
 // take returns the events that still fit, and whether the page is full then. The first event always fits.
 func (r *room) take(events []*Event) (fit []*Event, full bool) {
 	for i, e := range events {
-		if r.bytes -= len(e.Payload); r.bytes < 0 && r.bytes+len(e.Payload) < maxPage {
+		if r.bytes -= len(e.JSON); r.bytes < 0 && r.bytes+len(e.JSON) < maxPage {
 			return events[:i], true
 		}
 		if r.events--; r.events == 0 {
@@ -103,10 +104,10 @@ func (r *room) take(events []*Event) (fit []*Event, full bool) {
 	return events, false
 }
 
-// part reads for the context's tenant, with GoneError as an error for clients.
+// part reads for the context's tenant, with bus.GoneError as an error for clients.
 func (f *Feed) part(ctx context.Context, epoch string, after uint64, limit int) ([]*Event, uint64, error) {
 	events, next, err := f.Read(ctx, request.Tenant(ctx), after, limit)
-	if missing := (*GoneError)(nil); errors.As(err, &missing) {
+	if missing := (*bus.GoneError)(nil); errors.As(err, &missing) {
 		return nil, 0, gone(epoch, missing.First)
 	}
 	return events, next, err

@@ -88,7 +88,7 @@ func (a *api) writePage(ctx context.Context, w io.Writer, after uint64, types fe
 			if _, err := io.WriteString(w, separator); err != nil {
 				return err
 			}
-			if _, err := w.Write(e.Payload); err != nil {
+			if _, err := w.Write(e.JSON); err != nil {
 				return err
 			}
 			separator = ","
@@ -111,7 +111,7 @@ func (a *api) eventStream(after uint64, types feed.Types) *rest.Events {
 			epoch, _, _, _ := feed.ParseCursor(cursor)
 			list := make([]rest.ServerEvent, len(events), len(events)+1)
 			for i, e := range events {
-				list[i] = rest.ServerEvent{ID: feed.Cursor(epoch, e.Place, e.ID), Name: e.Type, Data: e.Payload}
+				list[i] = rest.ServerEvent{ID: feed.Cursor(epoch, e.Place, e.ID), Name: e.Type, Data: e.JSON}
 			}
 			return send(append(list, rest.ServerEvent{ID: cursor})...)
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -136,7 +137,7 @@ func (s *Subscriptions) placeOf(ctx context.Context, text string, id uuid.UUID) 
 	}
 	for searched := 0; searched < maxSearched; {
 		events, next, err := s.feed.Read(ctx, request.Tenant(ctx), after, 500)
-		if gone := (*feed.GoneError)(nil); errors.As(err, &gone) {
+		if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
 			after = gone.First - 1
 			continue
 		}
