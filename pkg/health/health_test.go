@@ -30,7 +30,7 @@ func TestProbe(t *testing.T) {
 	status = http.StatusServiceUnavailable
 	require.ErrorContains(t, health.Probe(t.Context(), ":"+port, false), "503")
 	server.Close()
-	require.Error(t, health.Probe(t.Context(), ":"+port, false))
+	require.Error(t, health.Probe(t.Context(), "127.0.0.1:1", false))
 	require.Error(t, health.Probe(t.Context(), "no address", false))
 }
 

@@ -30,8 +30,6 @@ func TestExplain(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
 	nowhere := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("there is no name server")
 	}}
@@ -53,7 +51,7 @@ func TestExplain(t *testing.T) {
 		},
 		"no name": {outbound.Config{Resolver: nowhere}, "http://secret.test/", "the host's name was not found"},
 		"closed": {
-			outbound.Config{AllowPrivate: true}, closed.URL + "/secret",
+			outbound.Config{AllowPrivate: true}, "http://127.0.0.1:1/secret",
 			"the connection failed: connect: connection refused",
 		},
 		"broken": {outbound.Config{AllowPrivate: true}, server.URL + "/secret", "the connection failed: EOF"},

@@ -350,15 +350,11 @@ func TestAProcessStartsWithoutNATS(t *testing.T) {
 func TestAProcessWaitsForMongoDB(t *testing.T) {
 	t.Parallel()
 	s := newSurroundings(t)
-	free := func() string {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer listener.Close()
-		return listener.Addr().String()
-	}
-	listen := free()
-	s.env = append(s.env, "IDP_LISTEN="+listen, "IDP_MONGO_URI=mongodb://root:hunter2@"+free()+
-		"/?directConnection=true")
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	listen := free.Addr().String()
+	require.NoError(t, free.Close())
+	s.env = append(s.env, "IDP_LISTEN="+listen, "IDP_MONGO_URI=mongodb://root:hunter2@127.0.0.1:1/?directConnection=true")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	p := &process{t: t, url: "http://" + listen, stop: stop, ended: make(chan error, 1), log: &lines{}}

@@ -151,7 +151,7 @@ func TestFromServer(t *testing.T) {
 	}
 	assert.Equal(t, `"1"`, p.asked()[0].header.Get("If-None-Match"))
 	assert.Equal(t, 2, p.run("api", "get-pet", "7").code, "this program does not know it")
-	p.server.Close()
+	p.env["IDPCLI_URL"] = nobody
 	assert.Equal(t, 7, p.run("api", "--from-server", "get-pet", "7", "--wait", "0").code)
 }
 

@@ -139,7 +139,7 @@ func (p *play) finds(code int, want finding) {
 func TestDoctorOnTheWay(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, healthy(nil))
-	p.server.Close()
+	p.env["IDPCLI_URL"] = nobody
 	p.finds(10, finding{"platform", "fault", "it does not answer", "look whether it runs, and at the firewall"})
 	p.env["IDPCLI_URL"] = "http://nowhere.invalid"
 	p.finds(10, finding{"dns", "fault", "has no address", "look at the name in the URL, and at this machine's DNS"})

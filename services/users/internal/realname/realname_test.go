@@ -238,6 +238,6 @@ func TestHTTPVerifierAway(t *testing.T) {
 	close(release)
 	server.Close()
 
-	_, err = HTTPVerifier{server.URL, http.DefaultClient}.Verify(t.Context(), claim)
+	_, err = HTTPVerifier{"http://127.0.0.1:1", http.DefaultClient}.Verify(t.Context(), claim)
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 }
