@@ -31,8 +31,9 @@ build: web ## Build every program into bin/
 # linker's. The largest package then takes 1.5 GB of memory to compile instead of 0.9.
 build services web test race race-all lint: export GOGC ?= 400
 
+# On a fresh machine the programs' modules are downloaded while the bundler compiles.
 web: ## Bundle the console's files into console/dist, which programs embed
-	@cd console/web/bundle && GOWORK=off go run . -out ../../dist
+	@go list -deps ./deploy/standalone >/dev/null & cd console/web/bundle && GOWORK=off go run . -out ../../dist && wait
 
 run: build ## Start the whole platform in ./data (IDP_DATA_DIR, IDP_LISTEN)
 	@bin/idp-standalone serve
@@ -54,7 +55,13 @@ check: ## Check in seconds what changed since main: form, vet, imports between p
 
 TOOL := bin/tools/gotestsum
 
-$(TOOL): tools/lint/go.mod $(wildcard tools/lint/*/*.go)
+$(TOOL): tools/lint/go.mod $(wildcard tools/lint/testreport/*.go)
+	@GOWORK=off go build -C tools/lint -o $(CURDIR)/bin/tools/ gotest.tools/gotestsum ./testreport
+
+# Apart from the tests' tools, because they take half a minute to compile.
+LINTERS := bin/tools/analyse
+
+$(LINTERS): tools/lint/go.mod $(wildcard tools/lint/*/*.go)
 	@GOWORK=off go build -C tools/lint -o $(CURDIR)/bin/tools/ tool
 
 # A test that fails runs again, alone, up to twice. What fails and then passes is told as FLAKY: a fault to mend. vet is
@@ -142,7 +149,7 @@ fuzz: ## Fuzz every parser for a while (FUZZTIME=10s each)
 			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-10s} $$package || exit 1; \
 		done; done) || exit 1; done
 
-lint: $(TOOL) ## Check formatting, vet, staticcheck, licences, known faults of imports (where vuln.go.dev answers), imports between parts, and sizes
+lint: $(LINTERS) ## Check formatting, vet, staticcheck, licences, known faults of imports (where vuln.go.dev answers), imports between parts, and sizes
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	bin/tools/analyse $(PACKAGES)
 	@bin/tools/licences $(PACKAGES)
