@@ -1,7 +1,7 @@
 // Package gateway is the entry point of the platform: it finds the service that a path belongs to and passes the
 // request on, to a handler in the same process or to another process. It gives each request an id, limits the number,
-// size and duration of requests, answers CORS preflights, and serves what belongs to no single service: one
-// OpenAPI document, its page, and health. It has no store and does not look into bodies.
+// size and duration of requests, answers CORS preflights, and serves what belongs to no single service: one OpenAPI
+// document, its page, and health. It has no store and does not look into bodies.
 package gateway
 
 import (

@@ -287,12 +287,15 @@ func (s *Functions) fill(ctx context.Context, id string) error {
 }
 
 // following reads the next events that a function is behind with and runs for, at most fillAtOnce. Up to the place next
-// there are no others; there may be more even if there are fewer.
+// there are no others; there may be more even if there are fewer. It fails only if nothing could be read.
 func (s *Functions) following(ctx context.Context, f *Function, d *progress) (events []bus.Event, next uint64,
 	err error) {
 	r := bus.Reading{Stream: d.Stream, Tenant: d.TenantID, After: uint64(d.From), UpTo: uint64(d.UpTo)}
 	for r.Limit = fillAtOnce; len(events) < fillAtOnce && r.After < r.UpTo && r.After-uint64(d.From) < maxScanned; {
 		read, next, err := s.Stream.Read(ctx, r)
+		if err != nil && r.After > uint64(d.From) {
+			break // what was read before makes its runs first
+		}
 		if err != nil {
 			return nil, 0, err
 		}

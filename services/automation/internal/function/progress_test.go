@@ -199,6 +199,34 @@ func TestAFunctionIsBehindWithRareEvents(t *testing.T) {
 	}
 }
 
+// losing is a stream that drops all events as soon as the first have been read.
+type losing struct {
+	stream
+	from uint64
+}
+
+func (l losing) Read(ctx context.Context, r bus.Reading) (events []bus.Event, next uint64, _ error) {
+	if r.After > l.from {
+		return nil, 0, &bus.GoneError{First: r.UpTo + 1}
+	}
+	return l.stream.Read(ctx, r)
+}
+
+func TestWhatWasReadBeforeAFailureRuns(t *testing.T) {
+	t.Parallel()
+	f := &Function{Profile: Profile{Status: Enabled, Triggers: []Trigger{{[]string{"user.created"}}}}}
+	s := New(Deps{Stream: losing{stream{1000, 10}, 0}})
+	d := &progress{Stream: "s", UpTo: 1000}
+	events, next, err := s.following(t.Context(), f, d)
+	require.NoError(t, err)
+	require.Len(t, events, fillAtOnce/10)
+	require.EqualValues(t, fillAtOnce, next)
+	d.From = int64(next)
+	_, _, err = s.following(t.Context(), f, d)
+	var gone *bus.GoneError
+	require.ErrorAs(t, err, &gone)
+}
+
 func TestArrivals(t *testing.T) {
 	t.Parallel()
 	a := &arrivals{lanes: map[string]*lane{}}
