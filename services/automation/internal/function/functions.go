@@ -34,7 +34,7 @@ type Deps struct {
 // Functions are the use cases.
 type Functions struct {
 	Deps
-	wake     chan struct{} // gets a value when an event has triggered a run
+	wake     chan struct{} // gets a value when events have made runs
 	arrivals arrivals
 }
 

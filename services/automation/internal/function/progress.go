@@ -39,11 +39,11 @@ var progresses = docstore.Define(docstore.Schema[progress]{
 const (
 	// maxWaiting is about how many runs of a function wait. Then its events wait in the stream.
 	maxWaiting = 100
-	// fillAtOnce is how many events that are read from the stream make runs at a time. Up to maxScanned places are read
-	// for them, scanAtOnce at a time.
+	// fillAtOnce is how many events of a function are read from the stream in its turn. Up to about maxScanned places
+	// are read for them, scanAtOnce at a time.
 	fillAtOnce = 50
 	scanAtOnce = 500
-	maxScanned = 10_000
+	maxScanned = 1000
 	// maxDone is far more than the events that a consumer has in flight.
 	maxDone = 4096
 )
@@ -236,8 +236,22 @@ func deleteFeed(ctx context.Context, tx *docstore.Tx, id string) error {
 	return err
 }
 
-// catchUp reads events from the stream for functions that are behind, as many as there is room for. Other replicas may
-// do so at the same time.
+// catchUpAll reads events from the stream for functions that are behind, until ctx ends. It does so beside the runs
+// that begin, because a stream that is slow or away is no reason for them to wait.
+func (r *Runner) catchUpAll(ctx context.Context, room <-chan struct{}) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-room:
+		}
+		if err := r.catchUp(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// catchUp reads as many events as there is room for. Other replicas may do so at the same time.
 func (r *Runner) catchUp(ctx context.Context) error {
 	groups, err := r.behind.List(ctx, r.Store, duePage)
 	if err != nil {
@@ -246,52 +260,58 @@ func (r *Runner) catchUp(ctx context.Context) error {
 	for _, group := range groups {
 		for _, ref := range group {
 			ctx := request.System(ctx, ref.Tenant)
-			if err := r.fill(ctx, ref.ID); err != nil && ctx.Err() == nil {
+			advanced, err := r.fill(ctx, ref.ID)
+			if err != nil && ctx.Err() == nil {
 				r.Log.WarnContext(ctx, "events of a function still wait", "function", ref.ID, "error", err)
+			}
+			if advanced { // its runs are due, and it may have room for more
+				tell(r.wake)
 			}
 		}
 	}
 	return ctx.Err()
 }
 
-// fill makes runs of the next events that a function is behind with.
-func (s *Functions) fill(ctx context.Context, id string) error {
+// fill makes runs of the next events that a function is behind with. It reports whether the function is less behind.
+func (s *Functions) fill(ctx context.Context, id string) (advanced bool, err error) {
 	doc, err := progresses.Find(ctx, s.Store, id)
 	if err != nil {
-		return apperr.Ignore(err, apperr.NotFound)
+		return false, apperr.Ignore(err, apperr.NotFound)
 	}
 	d, err := doc.Value()
 	if err != nil {
-		return err
+		return false, err
 	}
 	f, err := s.listener(ctx, id)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if f == nil {
-		return s.advance(ctx, d, nil, nil)
+		return false, s.advance(ctx, d, nil, nil)
 	}
 	waiting, err := runs.Count(ctx, s.Store, docstore.Eq(byFunction, docstore.Text(id)))
 	if err != nil || waiting > maxWaiting-fillAtOnce {
-		return err
+		return false, err
 	}
 	events, next, err := s.following(ctx, f, d)
 	if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
 		s.noteFailure(ctx, f, LogEntry{Cause: byTrigger}, "the stream no longer has events that were to run")
 		next, err = min(gone.First-1, uint64(d.UpTo)), nil
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.advance(ctx, d, events, &next)
 	}
-	return s.advance(ctx, d, events, &next)
+	return err == nil, err
 }
 
-// following reads the next events that a function is behind with and runs for, at most fillAtOnce. Up to the place next
-// there are no others; there may be more even if there are fewer. It fails only if nothing could be read.
+// following reads the next events that a function is behind with, at most fillAtOnce, and returns those that it runs
+// for. Up to the place next there are no others; there may be more even if there are fewer. It fails only if nothing
+// could be read.
 func (s *Functions) following(ctx context.Context, f *Function, d *progress) (events []bus.Event, next uint64,
 	err error) {
 	r := bus.Reading{Stream: d.Stream, Tenant: d.TenantID, After: uint64(d.From), UpTo: uint64(d.UpTo)}
-	for r.Limit = fillAtOnce; len(events) < fillAtOnce && r.After < r.UpTo && r.After-uint64(d.From) < maxScanned; {
+	heard := 0 // refused or not
+	for r.Limit = fillAtOnce; heard < fillAtOnce && r.After < r.UpTo && r.After-uint64(d.From) < maxScanned; {
 		read, next, err := s.Stream.Read(ctx, r)
 		if err != nil && r.After > uint64(d.From) {
 			break // what was read before makes its runs first
@@ -301,10 +321,13 @@ func (s *Functions) following(ctx context.Context, f *Function, d *progress) (ev
 		}
 		r.After = next
 		for _, e := range read {
-			if !s.runsFor(ctx, f, &e) {
+			if !f.hears(&e) {
 				continue
 			}
-			if events = append(events, e); len(events) == fillAtOnce {
+			if !s.refuse(ctx, f, &e) {
+				events = append(events, e)
+			}
+			if heard++; heard == fillAtOnce {
 				r.After = e.Place.Number
 				break
 			}
@@ -329,13 +352,13 @@ func (s *Functions) listener(ctx context.Context, id string) (*Function, error) 
 
 // runnable returns those of the events that the function runs for.
 func (s *Functions) runnable(ctx context.Context, f *Function, events []bus.Event) []bus.Event {
-	return slices.DeleteFunc(events, func(e bus.Event) bool { return !s.runsFor(ctx, f, &e) })
+	return slices.DeleteFunc(events, func(e bus.Event) bool { return !f.hears(&e) || s.refuse(ctx, f, &e) })
 }
 
-func (s *Functions) runsFor(ctx context.Context, f *Function, e *bus.Event) bool {
+// hears reports whether the function listens to events of this type.
+func (f *Function) hears(e *bus.Event) bool {
 	listens := f.listensTo()
-	return slices.ContainsFunc(patterns(e.Type), func(p string) bool { return slices.Contains(listens, p) }) &&
-		!s.refuse(ctx, f, e)
+	return slices.ContainsFunc(patterns(e.Type), func(p string) bool { return slices.Contains(listens, p) })
 }
 
 // advance stores the runs of events that were read from the stream up to a place, unless another replica has done so.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
+	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
 // event is the event at a place, whose id is the place.
@@ -104,12 +107,16 @@ func TestFunctionsTakeTurns(t *testing.T) {
 }
 
 // stream has events at all places up to a number. One of rarity is of a type that functions listen to.
-type stream struct{ upTo, rarity uint64 }
+type stream struct {
+	upTo, rarity uint64
+	origin       string // of all events
+}
 
 func (s stream) Read(_ context.Context, r bus.Reading) (events []bus.Event, next uint64, _ error) {
 	for next = r.After; next < min(r.UpTo, s.upTo) && len(events) < r.Limit; {
 		next++
 		e := event(next, 0)
+		e.PayloadOrigin = s.origin
 		if next%s.rarity != 0 {
 			e.Type = "idp.user.updated"
 		}
@@ -124,7 +131,7 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 	t.Parallel()
 	const all = 10 * maxWaiting
 	s := New(Deps{
-		Store: testkit.Store(t, testkit.NewClock(), Collections()...), Log: testkit.Log(t), Stream: stream{all, 1},
+		Store: testkit.Store(t, testkit.NewClock(), Collections()...), Log: testkit.Log(t), Stream: stream{all, 1, ""},
 	})
 	ctx := request.System(t.Context(), "acme")
 	put := func(f Function) *Function {
@@ -159,7 +166,8 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 		behind, err := progresses.Due(ctx, s.Store, 10)
 		require.NoError(t, err)
 		for _, ref := range behind {
-			require.NoError(t, s.fill(ctx, ref.ID))
+			_, err := s.fill(ctx, ref.ID)
+			require.NoError(t, err)
 		}
 		if end(); len(behind) == 0 {
 			break
@@ -183,11 +191,11 @@ func TestAFunctionIsBehindWithRareEvents(t *testing.T) {
 		{1, 0, 30, 30, 30},
 		{1, 7, 1000, fillAtOnce, 7 + fillAtOnce},
 		{100, 0, 1000, 10, 1000},
-		{100, 0, 9000, fillAtOnce, 100 * fillAtOnce},
-		{50_000, 0, 100_000, 0, fillAtOnce + 20*scanAtOnce},
+		{10, 0, 9000, fillAtOnce, 10 * fillAtOnce},
+		{50_000, 0, 100_000, 0, fillAtOnce + 2*scanAtOnce},
 		{50_000, 49_000, 50_000, 1, 50_000},
 	} {
-		s := New(Deps{Stream: stream{c.upTo, c.rarity}})
+		s := New(Deps{Stream: stream{c.upTo, c.rarity, ""}})
 		events, next, err := s.following(t.Context(), f,
 			&progress{Stream: "s", From: int64(c.from), UpTo: int64(c.upTo)})
 		require.NoError(t, err)
@@ -197,6 +205,83 @@ func TestAFunctionIsBehindWithRareEvents(t *testing.T) {
 			require.Equal(t, "idp.user.created", e.Type)
 		}
 	}
+}
+
+// Events that a function is not run for take room as others do: each makes an entry in its log.
+func TestRefusedEventsTakeRoom(t *testing.T) {
+	t.Parallel()
+	s, ctx := behind(t, stream{1000, 10, origin("f", maxDepth)})
+	for turn := range 2 {
+		advanced, err := s.fill(ctx, "f")
+		require.NoError(t, err)
+		require.True(t, advanced)
+		doc, err := progresses.Find(ctx, s.Store, "f")
+		require.NoError(t, err)
+		d, err := doc.Value()
+		require.NoError(t, err)
+		require.EqualValues(t, (turn+1)*10*fillAtOnce, d.From)
+	}
+	refused, err := logs.Count(ctx, s.Store, docstore.Eq(byFunction, docstore.Text("f")))
+	require.NoError(t, err)
+	require.EqualValues(t, maxEntries, refused)
+	waiting, err := runs.Count(ctx, s.Store, docstore.Eq(byFunction, docstore.Text("f")))
+	require.NoError(t, err)
+	require.Zero(t, waiting)
+}
+
+// behind returns functions of which f is behind with the first thousand places of a stream, and cannot be called.
+func behind(t *testing.T, stream interface {
+	Read(context.Context, bus.Reading) ([]bus.Event, uint64, error)
+}) (s *Functions, ctx context.Context) {
+	pool := sandbox.NewPool(sandbox.Config{Workers: 1, Metrics: prometheus.NewRegistry()})
+	pool.Close()
+	s = New(Deps{
+		Store: testkit.Store(t, testkit.NewClock(), Collections()...), Log: testkit.Log(t), Stream: stream, Pool: pool,
+	})
+	ctx = request.System(t.Context(), "acme")
+	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		_, err := functions.Insert(ctx, tx, &Function{
+			Meta: docstore.Meta{ID: "f"}, Revision: 1, Revisions: []Revision{{Revision: 1}},
+			Profile: Profile{Code: "f", Status: Enabled, Triggers: []Trigger{{[]string{"user.created"}}}},
+		})
+		if err != nil {
+			return err
+		}
+		d := progress{Meta: docstore.Meta{ID: "f"}, Stream: "s", UpTo: 1000, Next: tx.Now}
+		_, err = progresses.Insert(ctx, tx, &d)
+		return err
+	}))
+	return s, ctx
+}
+
+// hanging is a stream that does not answer. It is closed when it is asked.
+type hanging chan struct{}
+
+func (h hanging) Read(ctx context.Context, _ bus.Reading) ([]bus.Event, uint64, error) {
+	close(h)
+	<-ctx.Done()
+	return nil, 0, ctx.Err()
+}
+
+func TestNoRunWaitsForTheStream(t *testing.T) {
+	t.Parallel()
+	stream := make(hanging)
+	s, ctx := behind(t, stream)
+	running, stop := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() { _, _ = (&Runner{Functions: s, Slots: 1}).Run(running) })
+	t.Cleanup(ended.Wait)
+	defer stop()
+	wait.Receive(t, stream)
+	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		e := event(2000, 0)
+		return insertRun(ctx, tx, "f", &e, false)
+	}))
+	wait.Until(t, func() bool {
+		attempts, err := logs.Count(ctx, s.Store, docstore.Eq(byFunction, docstore.Text("f")))
+		require.NoError(t, err)
+		return attempts > 0
+	})
 }
 
 // losing is a stream that drops all events as soon as the first have been read.
@@ -215,7 +300,7 @@ func (l losing) Read(ctx context.Context, r bus.Reading) (events []bus.Event, ne
 func TestWhatWasReadBeforeAFailureRuns(t *testing.T) {
 	t.Parallel()
 	f := &Function{Profile: Profile{Status: Enabled, Triggers: []Trigger{{[]string{"user.created"}}}}}
-	s := New(Deps{Stream: losing{stream{1000, 10}, 0}})
+	s := New(Deps{Stream: losing{stream{1000, 10, ""}, 0}})
 	d := &progress{Stream: "s", UpTo: 1000}
 	events, next, err := s.following(t.Context(), f, d)
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -49,21 +50,28 @@ func (r *Runner) Run(ctx context.Context) (int, error) {
 	r.due = due.Turns[triggeredRun]{Of: runs, By: byNext, Group: 1, Others: 16}
 	r.behind = due.Turns[progress]{Of: progresses, By: byNext, Group: 1, Others: 16}
 	r.rounds = map[string]int{}
-	room := due.Room{Most: r.Slots, OfTenant: max(1, r.Slots/2)}
-	r.calls = due.NewCalls(room, room)
+	slots := due.Room{Most: r.Slots, OfTenant: max(1, r.Slots/2)}
+	r.calls = due.NewCalls(slots, slots)
 	defer r.working.Wait()
+	looks, ctx := errgroup.WithContext(ctx)
+	room := make(chan struct{}, 1) // gets a value when functions that are behind may have room
+	looks.Go(func() error { return r.beginAll(ctx, room) })
+	looks.Go(func() error { return r.catchUpAll(ctx, room) })
+	return 0, looks.Wait()
+}
+
+// beginAll starts due runs until ctx ends.
+func (r *Runner) beginAll(ctx context.Context, room chan<- struct{}) error {
 	list := time.NewTicker(listEvery)
 	defer list.Stop()
 	for {
-		if err := r.catchUp(ctx); err != nil {
-			return 0, err
-		}
 		if err := r.begin(ctx); err != nil {
-			return 0, err
+			return err
 		}
+		tell(room)
 		select {
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return ctx.Err()
 		case <-list.C:
 		case <-r.wake:
 		case <-r.calls.Ended:

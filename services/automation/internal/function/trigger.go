@@ -86,11 +86,16 @@ func (s *Functions) triggerAll(ctx context.Context, events []bus.Event) error {
 		})
 	}
 	err = storing.Wait()
+	tell(s.wake)
+	return err
+}
+
+// tell leaves a value in a channel that has room for one.
+func tell(c chan<- struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
-	return err
 }
 
 // patterns returns the event type without idp. and all patterns that match it.
