@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/questions"
@@ -126,7 +127,9 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 	add(of(questions.TransitKeyOfUsers, questions.Nothing{}, secret.TransitKey{ID: "0a1b2c3d4e5f6071", Public: "…"}))
 	add(of(questions.VerifyLogin, questions.Login{LoginName: "li.wei", Password: "t1.…"},
 		questions.LoginVerified{Verified: true, MustChangePassword: true, SignedIn: record}))
-	add(of(questions.SetPassword, questions.NewPassword{ID: "7", UserID: "1048577", Password: "t1.…"}, record))
+	add(of(questions.SetPassword, questions.NewPassword{
+		ID: "7", UserID: "1048577", Password: "t1.…", TimePasswordChanged: clock.FromMillis(1_769_851_800_000),
+	}, record))
 	add(of(questions.MayUse, questions.Use{UserID: "1048577", AppID: "2001"},
 		questions.MayUseAnswer{Allowed: true, RuleID: "9", Reason: "granted"}))
 	add(of(questions.ClientOf, questions.ClientName{ClientID: "c1"}, questions.Client{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
@@ -150,10 +151,13 @@ type NewPassword struct {
 	ID       string `json:"change_id"`
 	UserID   string `json:"user_id"`
 	Password string `json:"password"`
+	// TimePasswordChanged is the record's when the old password was proven.
+	TimePasswordChanged clock.Time `json:"time_password_changed"`
 }
 
 // SetPassword asks to set it. Faults are located at new_password. VersionMismatch is as in VerifyLogin, InvalidState
-// refuses a user who cannot sign in. Without an answer, the user is asked for a new password again.
+// refuses a user who cannot sign in, or whose password is no longer the one that was proven. Without an answer, the
+// user is asked for a new password again.
 var SetPassword = bus.Question[NewPassword, SignedIn]{
 	Service: "users", Name: "set-password", Patience: 10 * time.Second,
 	Refusals: []apperr.Kind{

@@ -240,6 +240,22 @@ func TestPasswordThatMustBeChanged(t *testing.T) {
 	w.browser().get(w.authorize("portal")).signIn("ann", "battery staple").answered(callback)
 }
 
+// Whoever knew the old password has no right to set a new one after that.
+func TestANewPasswordEndsWhatTheOldOneProved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.users["ann"].mustChange = true
+	next := url.Values{"action": {"new-password"}, "password": {"battery staple"}, "repeated": {"battery staple"}}
+	mallory := w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Choose a new password")
+	w.Clock.Advance(time.Second)
+	w.browser().get(w.authorize("portal")).signIn("ann", password).send(next).answered(callback)
+	next.Set("password", "mine staple")
+	next.Set("repeated", "mine staple")
+	mallory.send(next).shows(200, "to continue to Portal")
+	require.Equal(t, "battery staple", w.users["ann"].password)
+	require.Len(t, w.sessions(), 1)
+}
+
 func TestSubAccounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

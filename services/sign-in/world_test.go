@@ -198,6 +198,9 @@ func (w *world) setPassword(ctx context.Context, q questions.NewPassword) (quest
 	}
 	for _, u := range w.users {
 		if u.record["id"] == q.UserID {
+			if u.record["time_password_changed"] != q.TimePasswordChanged {
+				return questions.SignedIn{}, apperr.New(apperr.InvalidState, "the password was changed meanwhile")
+			}
 			u.password, u.mustChange, u.sequence = password, false, u.sequence+10
 			u.record["time_password_changed"] = w.Clock.Now()
 			return u.signedIn(), nil

@@ -39,7 +39,7 @@ func answerSignIn(b *bus.Bus, users *user.Users, recipient *secret.Recipient) er
 			if err != nil {
 				return questions.SignedIn{}, err
 			}
-			doc, err := users.RenewPassword(ctx, q.UserID, q.ID, password.Reveal())
+			doc, err := users.RenewPassword(ctx, q.UserID, q.ID, password.Reveal(), q.TimePasswordChanged)
 			if err != nil {
 				return questions.SignedIn{}, err
 			}

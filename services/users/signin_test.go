@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
@@ -44,10 +45,21 @@ func (a *signer) verify(name, password string) questions.LoginVerified {
 	return answer
 }
 
-func (a *signer) set(id, change, password string) (questions.SignedIn, error) {
+func (a *signer) set(id, change, password string, proven clock.Time) (questions.SignedIn, error) {
 	a.t.Helper()
-	return questions.SetPassword.Ask(request.System(a.t.Context(), "acme"), a.s.Deps.Bus,
-		questions.NewPassword{ID: change, UserID: id, Password: a.sealed(questions.ToSet, id, password)})
+	return questions.SetPassword.Ask(request.System(a.t.Context(), "acme"), a.s.Deps.Bus, questions.NewPassword{
+		ID: change, UserID: id, Password: a.sealed(questions.ToSet, id, password), TimePasswordChanged: proven,
+	})
+}
+
+// changed is when the password of an answer's user was changed.
+func (a *signer) changed(in questions.SignedIn) clock.Time {
+	a.t.Helper()
+	var user struct {
+		Changed clock.Time `json:"time_password_changed"`
+	}
+	require.NoError(a.t, json.Unmarshal(in.User, &user))
+	return user.Changed
 }
 
 func TestAnswerVerifyLogin(t *testing.T) {
@@ -123,24 +135,30 @@ func TestAnswerSetPassword(t *testing.T) {
 	a := signerOf(t, s)
 	verified := a.verify("li.wei", "correct horse battery")
 	require.True(t, verified.MustChangePassword)
+	proven := a.changed(verified.SignedIn)
 
+	s.Clock.Advance(time.Second)
 	for _, bad := range []string{"short", "li.wei is my name", "correct horse battery"} {
-		_, err := a.set(id, "1", bad)
+		_, err := a.set(id, "1", bad, proven)
 		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), bad)
 		require.NotContains(t, err.Error(), bad)
 	}
-	set, err := a.set(id, "1", "another staple")
+	set, err := a.set(id, "1", "another staple", proven)
 	require.NoError(t, err)
 	require.Greater(t, set.Sequence, verified.Sequence)
-	again, err := a.set(id, "1", "another staple")
+	again, err := a.set(id, "1", "another staple", proven)
 	require.NoError(t, err, "the same change, asked for again")
 	require.Equal(t, set, again)
 	require.False(t, a.verify("li.wei", "another staple").MustChangePassword)
 	require.False(t, a.verify("li.wei", "correct horse battery").Verified)
 
-	_, err = a.set("404404", "2", "another staple")
+	_, err = a.set(id, "2", "a third staple", proven)
+	require.Equal(t, apperr.InvalidState, apperr.KindOf(err), "the proof is of the password before")
+	require.True(t, a.verify("li.wei", "another staple").Verified)
+
+	_, err = a.set("404404", "3", "another staple", proven)
 	require.Equal(t, apperr.NotFound, apperr.KindOf(err))
 	c.Post(path(user, "lock"), object{"until": s.Clock.Now().Add(time.Hour)}).OK(nil)
-	_, err = a.set(id, "3", "a third staple")
+	_, err = a.set(id, "4", "a third staple", a.changed(set))
 	require.Equal(t, apperr.InvalidState, apperr.KindOf(err))
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
@@ -114,7 +113,7 @@ func (e *Engine) signIn(ctx context.Context, f *Flow, form Form, v Visitor) (Vie
 	if err != nil {
 		return View{}, err
 	}
-	f.UserID, f.MustChange = user.ID, login.MustChangePassword
+	f.UserID, f.MustChange, f.TimePasswordChanged = user.ID, login.MustChangePassword, user.TimePasswordChanged
 	if f.MustChange {
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
@@ -148,7 +147,7 @@ func (e *Engine) newPassword(ctx context.Context, f *Flow, form Form, v Visitor)
 		f.Notice = NoticeDiffers
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	in, err := e.users.setPassword(ctx, secret.Token(idBytes), f.UserID, form.Password)
+	in, err := e.users.setPassword(ctx, f.UserID, form.Password, f.TimePasswordChanged)
 	switch apperr.KindOf(err) {
 	case apperr.InvalidParameters:
 		f.Notice = NoticePassword
@@ -194,7 +193,7 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 		e.failures.count(ctx, v)
 		return "", apperr.New(apperr.Unauthenticated, "the password is wrong")
 	}
-	in, err := e.users.setPassword(ctx, secret.Token(idBytes), s.UserID, next)
+	in, err := e.users.setPassword(ctx, s.UserID, next, user.TimePasswordChanged)
 	if apperr.KindOf(err) == apperr.InvalidParameters && err != nil {
 		return "", errors.Join(ErrPassword, err)
 	}

@@ -19,26 +19,29 @@ import (
 // page.
 type Flow struct {
 	docstore.Meta
-	AppID       string           `json:"app_id"` // empty for the person's own page
-	Protocol    string           `json:"protocol"`
-	Request     protocol.Request `json:"request"`
-	Browser     string           `json:"browser"` // SHA-256 of the browser's cookie
-	Step        int              `json:"step"`    // of the login template, from 1
-	Done        []Done           `json:"done"`
-	UserID      string           `json:"user_id"` // once it is proven
-	SessionID   string           `json:"session_id"`
-	LoginName   string           `json:"login_name"`
-	MustChange  bool             `json:"must_change_password"` // before there is a session
-	Another     bool             `json:"another"`              // the browser's session is not to be used
-	SubAccount  string           `json:"sub_account"`          // the id of the chosen one
-	Consented   bool             `json:"consented"`
-	Denied      bool             `json:"denied"` // the person gives up
-	Told        bool             `json:"told"`   // of a refusal
-	Finished    bool             `json:"finished"`
-	Notice      string           `json:"notice"` // what the page says of the last form
-	ACR         string           `json:"acr"`
-	Locale      string           `json:"locale"` // if it was chosen on the page
-	TimeExpires clock.Time       `json:"time_expires"`
+	AppID      string           `json:"app_id"` // empty for the person's own page
+	Protocol   string           `json:"protocol"`
+	Request    protocol.Request `json:"request"`
+	Browser    string           `json:"browser"` // SHA-256 of the browser's cookie
+	Step       int              `json:"step"`    // of the login template, from 1
+	Done       []Done           `json:"done"`
+	UserID     string           `json:"user_id"` // once it is proven
+	SessionID  string           `json:"session_id"`
+	LoginName  string           `json:"login_name"`
+	MustChange bool             `json:"must_change_password"` // before there is a session
+	// TimePasswordChanged says which password was proven.
+	TimePasswordChanged clock.Time `json:"time_password_changed"`
+
+	Another     bool       `json:"another"`     // the browser's session is not to be used
+	SubAccount  string     `json:"sub_account"` // the id of the chosen one
+	Consented   bool       `json:"consented"`
+	Denied      bool       `json:"denied"` // the person gives up
+	Told        bool       `json:"told"`   // of a refusal
+	Finished    bool       `json:"finished"`
+	Notice      string     `json:"notice"` // what the page says of the last form
+	ACR         string     `json:"acr"`
+	Locale      string     `json:"locale"` // if it was chosen on the page
+	TimeExpires clock.Time `json:"time_expires"`
 }
 
 // Done is a method that has been completed.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
@@ -25,10 +26,15 @@ func (u *users) verify(ctx context.Context, name, password string) (questions.Lo
 	})
 }
 
-// setPassword sets a new password, once for its change's id.
-func (u *users) setPassword(ctx context.Context, change, userID, password string) (questions.SignedIn, error) {
+// setPassword sets a new password in place of the one that was proven.
+func (u *users) setPassword(ctx context.Context, userID, password string, proven clock.Time) (questions.SignedIn,
+	error,
+) {
+	change := secret.Token(idBytes)
 	return sealed(ctx, u, questions.ToSet, userID, password, func(box string) (questions.SignedIn, error) {
-		return questions.SetPassword.Ask(ctx, u.bus, questions.NewPassword{ID: change, UserID: userID, Password: box})
+		return questions.SetPassword.Ask(ctx, u.bus, questions.NewPassword{
+			ID: change, UserID: userID, Password: box, TimePasswordChanged: proven,
+		})
 	})
 }
 

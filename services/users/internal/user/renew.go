@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// RenewPassword sets the password that a user has chosen after a sign-in, which has proven the old one. A change that
-// was made already, by its id, is not made again. The error is apperr.NotFound, InvalidParameters (at new_password) or
-// InvalidState (a user who cannot sign in).
-func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword string) (Doc, error) {
+// RenewPassword sets the password that a user has chosen after a sign-in, which has proven the old one: that of the
+// time proven. A change that was made already, by its id, is not made again. The error is apperr.NotFound,
+// InvalidParameters (at new_password) or InvalidState (a user who cannot sign in, or has another password since).
+func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword string, proven clock.Time) (Doc, error) {
 	u, err := s.signable(ctx, id)
 	if err != nil {
 		return Doc{}, err
@@ -38,7 +39,7 @@ func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword str
 			return Doc{}, errCannotSignIn(reason)
 		}
 		if err := editAccount(ctx, tx, id, func(now *account) error {
-			if now.Password != a.Password {
+			if now.Password != a.Password || u.TimePasswordChanged != proven {
 				return apperr.New(apperr.InvalidState, "the password was changed meanwhile")
 			}
 			now.setPassword(hash)
