@@ -115,7 +115,8 @@ func (w *world) answer() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, c := range w.clients {
-			if request.Tenant(ctx) == "acme" && (c.ClientID == q.ClientID || c.AppID == q.AppID) {
+			if request.Tenant(ctx) == "acme" && (c.ClientID == q.ClientID || c.AppID == q.AppID ||
+				c.SAML != nil && c.SAML.SPEntity == q.SPEntity) {
 				return c, nil
 			}
 		}

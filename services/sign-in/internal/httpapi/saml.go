@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/rest"
@@ -166,7 +167,7 @@ func (a *api) askSAML(ctx context.Context, v *visit, l *saml.Logout) (rest.Page,
 	})
 }
 
-func sealedFor(v *visit) []byte { return []byte("SAML logout " + v.tenant + " " + v.Browser) }
+func sealedFor(v *visit) []byte { return []byte("SAML logout " + v.tenant) }
 
 func (a *api) confirmSAML(ctx context.Context, in *samlConfirmInput) (rest.Page, error) {
 	ctx, v, err := a.enter(ctx, &in.Visitor)
@@ -178,9 +179,15 @@ func (a *api) confirmSAML(ctx context.Context, in *samlConfirmInput) (rest.Page,
 	if err == nil {
 		err = json.Unmarshal(text, &l)
 	}
-	if err != nil { // of another browser, or from long ago
+	if err != nil { // of another tenant
 		return a.redirect(v, v.base+"/logout"), nil
 	}
+	s, err := a.Sessions.Of(ctx, v.Cookie)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	// Whoever made the request may have named the sessions of others.
+	l.SessionIDs = slices.DeleteFunc(l.SessionIDs, func(id string) bool { return s == nil || id != s.ID })
 	v.choose(a.language(v), "", nil, "")
 	return a.endSAML(ctx, v, &l)
 }

@@ -31,8 +31,8 @@ type Logout struct {
 	// SessionIDs are the sessions that it is about, at most 100. Without any there is nothing to end, and the answer is
 	// that all is well.
 	SessionIDs []string
-	// Certain is true if it is signed, or names the session by its index, which only the application and the browser
-	// know. If not, a button must ask the person. A request that is certain is taken once.
+	// Certain is true if it is signed. If not, anybody may have made it: a button must ask the person, and only the
+	// session of its browser ends. A request that is certain is taken once.
 	Certain bool
 	Reply   Reply
 }
@@ -117,7 +117,7 @@ func (p *Provider) logout(ctx context.Context, issuer string, m received) (*Logo
 		return nil, err
 	}
 	l := &Logout{
-		SessionIDs: sessions, Certain: signed || len(r.Indexes) > 0 && len(sessions) > 0,
+		SessionIDs: sessions, Certain: signed,
 		Reply: Reply{AppID: c.AppID, ID: r.ID, RelayState: m.relayState, Post: m.post},
 	}
 	if !l.Certain {

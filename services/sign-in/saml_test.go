@@ -1,0 +1,74 @@
+package signin_test
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"html"
+	"net/url"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+const slo = "https://shop.test/slo"
+
+// shop lets an application of SAML in, and signs Ann in there. It returns her browser and the id of her session.
+func (w *world) shop() (b *browser, session string) {
+	w.t.Helper()
+	w.change(func() {
+		w.clients["shop"] = questions.Client{
+			AppID: "7", ClientID: "shop", Name: "Shop", Enabled: true, SSO: true,
+			SAML: &questions.SAMLSettings{ACSURL: "https://shop.test/acs", SPEntity: "https://shop.test/metadata",
+				NameIDFormat: "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified", LifetimeInSeconds: 1800},
+			SignIn: questions.SignInSettings{SLOURL: slo, IdPInitiated: true},
+		}
+	})
+	b = w.browser().get("/saml/start/7").signIn("ann", password)
+	b.shows(200, "SAMLResponse")
+	return b, w.sessions()[0].(object)["id"].(string)
+}
+
+// logoutRequest is a LogoutRequest about Ann that is not signed.
+func (w *world) logoutRequest(session string) url.Values {
+	text := `<samlp:LogoutRequest xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"` +
+		` xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="_1" Version="2.0" IssueInstant="` +
+		w.Clock.Now().String() + `" Destination="` + base + `/saml/slo">` +
+		`<saml:Issuer>https://shop.test/metadata</saml:Issuer><saml:NameID>ann</saml:NameID>` +
+		`<samlp:SessionIndex>` + session + `</samlp:SessionIndex></samlp:LogoutRequest>`
+	var deflated bytes.Buffer
+	writer, err := flate.NewWriter(&deflated, flate.BestSpeed)
+	w.must(err)
+	_, err = writer.Write([]byte(text))
+	w.must(err)
+	w.must(writer.Close())
+	return url.Values{"SAMLRequest": {base64.StdEncoding.EncodeToString(deflated.Bytes())}}
+}
+
+var sealedLogout = regexp.MustCompile(`name="logout" value="([^"]*)"`)
+
+func (b *browser) confirm() *browser {
+	b.w.t.Helper()
+	sealed := sealedLogout.FindStringSubmatch(b.shows(200, "Sign out?").body)
+	require.NotNil(b.w.t, sealed, "%s", b.body)
+	return b.send(url.Values{"logout": {html.UnescapeString(sealed[1])}})
+}
+
+// Whoever makes a request that is not signed ends nobody's session but its own.
+func TestAnUnsignedSAMLRequestSignsOutItsBrowserOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b, session := w.shop()
+	request := "/saml/slo?" + w.logoutRequest(session).Encode()
+	w.browser().get(request).confirm()
+	require.Len(t, w.sessions(), 1)
+	other := w.signedIn()
+	other.get(request).confirm()
+	require.Len(t, w.sessions(), 2)
+	b.get(request).confirm()
+	require.Contains(t, b.at, slo+"?SAMLResponse=")
+	require.Len(t, w.sessions(), 1)
+}
