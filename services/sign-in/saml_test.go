@@ -72,3 +72,11 @@ func TestAnUnsignedSAMLRequestSignsOutItsBrowserOnly(t *testing.T) {
 	require.Contains(t, b.at, slo+"?SAMLResponse=")
 	require.Len(t, w.sessions(), 1)
 }
+
+// Strangers ask for the metadata of tenants that do not exist.
+func TestMetadataOfTenantsWithoutApplications(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.browser().get("/saml/metadata").shows(200, "EntityDescriptor")
+	require.Equal(t, 404, w.browser().get("https://idp.test/sign-in/globex/saml/metadata").page.StatusCode)
+}

@@ -130,6 +130,10 @@ func (a *app) addOthers(clients *client.Clients) error {
 		SigningKey: func(ctx context.Context, q questions.SigningKeyQuestion) (questions.SigningKey, error) {
 			return questions.SigningKeyOf.Ask(ctx, a.Bus, q)
 		},
+		HasApplications: func(ctx context.Context) (bool, error) {
+			found, err := questions.ApplicationRecords.Ask(ctx, a.Bus, questions.RecordsPage{Limit: 1})
+			return len(found.Applications) > 0, err
+		},
 	})
 	a.cas = cas.New(a.Store, clients)
 	a.notices = notice.New(notice.Deps{Store: a.Store, SAML: a.saml, CAS: a.cas, HTTP: a.Outbound, Log: a.Log})

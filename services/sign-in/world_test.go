@@ -122,6 +122,13 @@ func (w *world) answer() {
 		}
 		return questions.Client{}, apperr.Missing("application")
 	}))
+	w.must(questions.ApplicationRecords.Answer(b,
+		func(ctx context.Context, _ questions.RecordsPage) (questions.Applications, error) {
+			if request.Tenant(ctx) != "acme" {
+				return questions.Applications{}, nil
+			}
+			return questions.Applications{Applications: []questions.Application{{ID: "9", Name: "Portal"}}}, nil
+		}))
 	w.must(questions.LoginTemplateOf.Answer(b,
 		func(context.Context, questions.TemplateCode) (questions.LoginTemplate, error) {
 			w.mu.Lock()

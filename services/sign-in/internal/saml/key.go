@@ -69,7 +69,7 @@ type tenantKey struct {
 }
 
 // tenant returns the key of the tenant, and makes it if there is none. Of several replicas that make one at once, all
-// use the one that was stored first.
+// use the one that was stored first. The error is apperr.NotFound for a tenant without applications.
 func (p *Provider) tenant(ctx context.Context) (*tenantKey, error) {
 	tenant := request.Tenant(ctx)
 	if k, ok := p.tenants.Get(tenant); ok {
@@ -79,7 +79,10 @@ func (p *Provider) tenant(ctx context.Context) (*tenantKey, error) {
 		ctx := request.System(context.WithoutCancel(ctx), tenant) // others wait for it
 		k, err := p.load(ctx)
 		if apperr.IsNotFound(err) {
-			if err = p.make(ctx); err == nil {
+			if err = p.mayHaveKey(ctx); err == nil {
+				err = p.make(ctx)
+			}
+			if err == nil {
 				k, err = p.load(ctx)
 			}
 		}
@@ -92,6 +95,18 @@ func (p *Provider) tenant(ctx context.Context) (*tenantKey, error) {
 		return nil, fmt.Errorf("the SAML key of a tenant: %w", err)
 	}
 	return made.(*tenantKey), nil
+}
+
+// mayHaveKey keeps strangers from making keys for tenants that do not exist.
+func (p *Provider) mayHaveKey(ctx context.Context) error {
+	if p.HasApplications == nil {
+		return nil
+	}
+	has, err := p.HasApplications(ctx)
+	if err == nil && !has {
+		err = apperr.Missing("application")
+	}
+	return err
 }
 
 func (p *Provider) load(ctx context.Context) (*tenantKey, error) {

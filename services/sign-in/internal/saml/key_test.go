@@ -2,6 +2,7 @@ package saml_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -40,6 +42,20 @@ func TestReplicasMakeOneKeyOfATenant(t *testing.T) {
 	other, err := w.provider.Metadata(request.System(t.Context(), "globex"), issuer)
 	require.NoError(t, err)
 	require.NotEqual(t, string(answers[0]), string(other), "another tenant has a certificate of its own")
+}
+
+// Strangers ask for the metadata of tenants that do not exist.
+func TestATenantWithoutApplicationsHasNoKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	has := false
+	w.provider.HasApplications = func(context.Context) (bool, error) { return has, nil }
+	_, err := w.provider.Metadata(w.ctx, issuer)
+	require.Equal(t, apperr.NotFound, apperr.KindOf(err))
+	has = true
+	w.metadata()
+	has = false
+	w.metadata()
 }
 
 func TestMetadata(t *testing.T) {

@@ -37,7 +37,8 @@ type endpoint struct {
 	Location string `xml:"Location,attr"`
 }
 
-// Metadata describes the tenant's identity provider. It has no end: applications keep it.
+// Metadata describes the tenant's identity provider. It has no end: applications keep it. The error is
+// apperr.NotFound for a tenant without applications, or Unavailable.
 func (p *Provider) Metadata(ctx context.Context, issuer string) ([]byte, error) {
 	k, err := p.tenant(ctx)
 	if err != nil {

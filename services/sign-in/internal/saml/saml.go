@@ -44,6 +44,8 @@ type Config struct {
 	// SigningKey asks questions.SigningKeyOf. The answer is sealed for Recipient, which belongs to this replica.
 	SigningKey func(context.Context, questions.SigningKeyQuestion) (questions.SigningKey, error)
 	Recipient  *secret.Recipient
+	// HasApplications reports whether the tenant has any: nobody else gets a key. If nil, each tenant has some.
+	HasApplications func(context.Context) (bool, error)
 }
 
 // Provider is the identity provider of all tenants, for one replica. It implements protocol.Protocol.
