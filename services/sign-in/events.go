@@ -40,7 +40,12 @@ func (a *app) onUser(ctx context.Context, e bus.Event) error {
 	if user.TimePasswordChanged.IsZero() {
 		return nil
 	}
-	return a.sessions.EndBefore(ctx, e.Subject, user.TimePasswordChanged)
+	if err := a.sessions.EndBefore(ctx, e.Subject, user.TimePasswordChanged); err != nil {
+		return err
+	}
+	return docstore.Do(ctx, a.Store, func(tx *docstore.Tx) error {
+		return oidc.EndBefore(ctx, tx, e.Subject, user.TimePasswordChanged)
+	})
 }
 
 // endUser ends the sessions of a user who may not sign in any more, and what applications may do without one.
@@ -67,7 +72,11 @@ func (a *app) forgetUser(ctx context.Context, id string) error {
 	})
 }
 
-// onApplication deletes the consents for an application that is deleted.
+// onApplication ends the tokens of an application that is disabled or deleted, and deletes the consents for one that is
+// deleted.
 func (a *app) onApplication(ctx context.Context, e bus.Event) error {
+	if err := a.provider.EndApplication(ctx, e.Subject); err != nil || !strings.HasSuffix(e.Type, ".deleted") {
+		return err
+	}
 	return docstore.Do(ctx, a.Store, func(tx *docstore.Tx) error { return consent.Forget(ctx, tx, "", e.Subject) })
 }

@@ -20,16 +20,22 @@ import (
 // tellUser publishes an event about a user, as the users service does.
 func (w *world) tellUser(action string, u *user) {
 	w.t.Helper()
-	w.TestTells("user")
 	u.sequence += 10
-	id, sequence := u.record["id"].(string), strconv.FormatInt(u.sequence, 10)
+	w.tell("user", action, u.record["id"].(string), u.sequence, u.record)
+}
+
+// tell publishes an event of another service.
+func (w *world) tell(noun, action, id string, sequence int64, record object) {
+	w.t.Helper()
+	w.TestTells(noun)
+	number := strconv.FormatInt(sequence, 10)
 	event, err := json.Marshal(object{
-		"specversion": "1.0", "id": "user/" + id + "/" + sequence, "source": "/users", "type": "idp.user." + action,
-		"subject": id, "time": w.Clock.Now(), "tenantid": "acme", "sequence": sequence,
-		"data": object{"record": u.record},
+		"specversion": "1.0", "id": noun + "/" + id + "/" + number, "source": "/" + noun + "s",
+		"type": "idp." + noun + "." + action, "subject": id, "time": w.Clock.Now(), "tenantid": "acme",
+		"sequence": number, "data": object{"record": record},
 	})
 	w.must(err)
-	m := nats.NewMsg("idp.events.acme.user." + action)
+	m := nats.NewMsg("idp.events.acme." + noun + "." + action)
 	m.Data = event
 	wait.Until(w.t, func() bool {
 		_, err := w.Deps.Bus.JetStream().PublishMsg(context.Background(), m)
@@ -89,6 +95,44 @@ func TestSessionsEndWithTheUser(t *testing.T) {
 			require.Len(t, w.sessions(), 1)
 		})
 	}
+}
+
+// Wrong passwords of strangers lock the password, and not what the person is doing.
+func TestFailuresOfStrangersEndNoTokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rp := w.relyingParty("portal")
+	b := w.browser().get(rp.config.AuthCodeURL("s")).signIn("ann", password)
+	token, err := rp.config.Exchange(rp.ctx, b.answered(callback).Get("code"))
+	require.NoError(t, err)
+	u := w.users["ann"]
+	u.record["locked"], u.record["lock_reason"] = true, questions.LockedByFailures
+	u.record["display_name"] = "Ann Other"
+	w.tellUser("locked", u)
+	wait.Until(t, func() bool { return strings.Contains(b.get(base).body, "Ann Other") })
+	_, err = rp.provider.UserInfo(rp.ctx, rp.config.TokenSource(rp.ctx, token))
+	require.NoError(t, err)
+	b.get(rp.config.AuthCodeURL("s"))
+	_, err = rp.config.Exchange(rp.ctx, b.answered(callback).Get("code"))
+	require.NoError(t, err)
+}
+
+// An application that is disabled reads nothing more.
+func TestTokensEndWithTheApplication(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rp := w.relyingParty("portal")
+	b := w.browser().get(rp.config.AuthCodeURL("s")).signIn("ann", password)
+	token, err := rp.config.Exchange(rp.ctx, b.answered(callback).Get("code"))
+	require.NoError(t, err)
+	source := rp.config.TokenSource(rp.ctx, token)
+	_, err = rp.provider.UserInfo(rp.ctx, source)
+	require.NoError(t, err)
+	w.tell("application", "disabled", "9", 10, object{"id": "9", "status": "0"})
+	wait.Until(t, func() bool {
+		_, err := rp.provider.UserInfo(rp.ctx, source)
+		return err != nil
+	})
 }
 
 func TestSessionsExpire(t *testing.T) {

@@ -111,8 +111,9 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Handler: server, Close: a.close, Tasks: a.tasks(), Followers: []bus.FollowerConfig{clients.Follower()},
 		Consumers: []bus.ConsumerConfig{
 			{Name: "sign-in-users", Subjects: []string{"idp.events.*.user.*"}, Handle: a.onUser},
-			{Name: "sign-in-applications", Subjects: []string{"idp.events.*.application.deleted"},
-				Handle: a.onApplication},
+			{Name: "sign-in-applications", Handle: a.onApplication, Subjects: []string{
+				"idp.events.*.application.deleted", "idp.events.*.application.disabled",
+			}},
 		},
 	}, nil
 }

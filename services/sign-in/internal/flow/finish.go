@@ -149,7 +149,7 @@ func (e *Engine) Person(ctx context.Context, userID, sessionID string) (protocol
 	if err != nil {
 		return protocol.Person{}, err
 	}
-	if u.Refused(e.Store.Now()) {
+	if u.Gone(e.Store.Now()) {
 		return protocol.Person{}, apperr.New(apperr.Forbidden, "the user may not sign in")
 	}
 	return personOf(copied.User, s), nil

@@ -156,7 +156,7 @@ func (p *Provider) byCode(ctx context.Context, issuer string, client questions.C
 	if !p.Store.Now().Before(c.Expires) {
 		return TokenAnswer{}, errGrant
 	}
-	use, err := p.entitle(ctx, client, &c.Granted, r.Form)
+	use, err := p.entitle(ctx, client, &c.Granted, c.SessionID, r.Form)
 	if err != nil {
 		return TokenAnswer{}, err
 	}

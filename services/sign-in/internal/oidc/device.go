@@ -211,7 +211,7 @@ func (p *Provider) byDeviceCode(ctx context.Context, issuer string, client quest
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	use, err := p.entitle(ctx, client, d.Granted, r.Form)
+	use, err := p.entitle(ctx, client, d.Granted, d.Granted.SessionID, r.Form)
 	if err != nil {
 		return TokenAnswer{}, err
 	}

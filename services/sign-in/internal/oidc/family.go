@@ -49,6 +49,7 @@ type family struct {
 const (
 	bySession = "session_id"
 	byUser    = "user_id"
+	byApp     = "app_id"
 )
 
 var families = docstore.Define(docstore.Schema[family]{
@@ -61,6 +62,7 @@ var families = docstore.Define(docstore.Schema[family]{
 			return f.SessionID
 		}),
 		docstore.ByText(byUser, func(f *family) string { return f.UserID }),
+		docstore.ByText(byApp, func(f *family) string { return f.AppID }),
 	},
 	Due: func(f *family) clock.Time { return f.due() },
 })
@@ -156,10 +158,11 @@ func (p *Provider) byRefreshToken(ctx context.Context, issuer string, client que
 	case f.useOf(generation, now) == isReused:
 		return TokenAnswer{}, p.usedAgain(ctx, r, id)
 	}
+	session := f.session() // before the request leaves offline_access out
 	if err := f.narrow(r.Form); err != nil {
 		return TokenAnswer{}, err
 	}
-	use, err := p.entitle(ctx, client, &f.Granted, r.Form)
+	use, err := p.entitle(ctx, client, &f.Granted, session, r.Form)
 	if err != nil {
 		return TokenAnswer{}, err
 	}
@@ -287,17 +290,46 @@ func EndSession(ctx context.Context, tx *docstore.Tx, sessionID string) error {
 }
 
 // EndUser ends all token families of a user, those with offline_access too; of one application if appID is not "". It
-// is for users who are disabled, deleted, resigned, locked by a caller or have a new password, and for consents that
-// are taken back.
+// is for users who are disabled, deleted, resigned or locked by a caller, and for consents that are taken back.
 func EndUser(ctx context.Context, tx *docstore.Tx, userID, appID string) error {
+	return endOfUser(ctx, tx, userID, func(f *family) bool { return appID == "" || f.AppID == appID })
+}
+
+// EndBefore ends the token families of a user from sign-ins before a time: those with an older password.
+func EndBefore(ctx context.Context, tx *docstore.Tx, userID string, changed clock.Time) error {
+	return endOfUser(ctx, tx, userID, func(f *family) bool { return f.AuthTime.Before(changed) })
+}
+
+func endOfUser(ctx context.Context, tx *docstore.Tx, userID string, which func(*family) bool) error {
 	found, err := families.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(userID)), "", maxOfUser)
 	for _, f := range found {
-		if err == nil && (appID == "" || f.AppID == appID) {
+		if err == nil && which(f) {
 			_, err = families.Delete(ctx, tx, f)
 		}
 	}
 	return err
 }
+
+// EndApplication ends all token families of an application that is disabled or deleted, some at a time.
+func (p *Provider) EndApplication(ctx context.Context, appID string) error {
+	for {
+		page, err := families.Page(ctx, p.Store, docstore.Query{
+			Filter: docstore.Eq(byApp, docstore.Text(appID)), Limit: endAtOnce,
+		})
+		if err != nil || len(page.Docs) == 0 {
+			return err
+		}
+		ids := make([]string, len(page.Docs))
+		for i, doc := range page.Docs {
+			ids[i] = doc.ID
+		}
+		if err := forget(ctx, p.Store, families, ids); err != nil {
+			return err
+		}
+	}
+}
+
+const endAtOnce = 500
 
 // maxOfUser bounds the families of a user that one transaction ends.
 const maxOfUser = 10_000

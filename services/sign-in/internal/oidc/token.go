@@ -82,14 +82,11 @@ type entitled struct {
 	scope    []string // the access token's
 }
 
-// entitle makes sure that the person may still sign in and use the application, and finds out what for.
+// entitle makes sure that the person may still sign in and use the application, in a session unless it is "", and finds
+// out what for.
 func (p *Provider) entitle(
-	ctx context.Context, client questions.Client, g *Granted, form url.Values,
+	ctx context.Context, client questions.Client, g *Granted, session string, form url.Values,
 ) (entitled, error) {
-	session := g.SessionID
-	if g.has(offlineAccess) {
-		session = ""
-	}
 	refused := func(err error) error {
 		if kind := apperr.KindOf(err); kind == apperr.NotFound || kind == apperr.Forbidden {
 			return errGrant.Because(err)

@@ -276,15 +276,19 @@ func TestOffline(t *testing.T) {
 	const day = 24 * time.Hour
 	token := w.tokens(byCode(w.code(ofShop("scope", "openid offline_access")))).RefreshToken
 	idle := w.tokens(byCode(w.code(ofShop("scope", "openid offline_access")))).RefreshToken
+	late := w.code(ofShop("scope", "openid offline_access"))
 	w.ended["s-1"] = true
 	require.NoError(t, docstore.Do(w.ctx(), w.store, func(tx *docstore.Tx) error {
 		return oidc.EndSession(w.ctx(), tx, "s-1")
 	}))
+	_, err := w.Token(w.ctx(), issuer, byCode(late))
+	refusedAs(t, err, 400, "invalid_grant")
 	for range 3 {
 		w.clock.Advance(29 * day)
 		w.tokens(refresh(shopAuth(), token))
+		w.tokens(refresh(shopAuth(), token, "scope", "openid"))
 	}
-	_, err := w.Token(w.ctx(), issuer, refresh(shopAuth(), idle))
+	_, err = w.Token(w.ctx(), issuer, refresh(shopAuth(), idle))
 	refusedAs(t, err, 400, "invalid_grant")
 	w.clock.Advance(3 * day)
 	_, err = w.Token(w.ctx(), issuer, refresh(shopAuth(), token))
@@ -313,6 +317,19 @@ func TestEnds(t *testing.T) {
 	end(func(tx *docstore.Tx) error { return oidc.EndSession(w.ctx(), tx, "s-1") })
 	require.True(t, !good(tokens) && good(offline))
 	end(func(tx *docstore.Tx) error { return oidc.EndUser(w.ctx(), tx, "1001", "2001") })
+	require.False(t, good(offline))
+
+	offline = w.tokens(byCode(w.code(ofShop("scope", "openid offline_access"))))
+	end(func(tx *docstore.Tx) error { return oidc.EndBefore(w.ctx(), tx, "1001", w.clock.Now()) })
+	require.True(t, good(offline), "with the new password")
+	w.clock.Advance(time.Second)
+	end(func(tx *docstore.Tx) error { return oidc.EndBefore(w.ctx(), tx, "1001", w.clock.Now()) })
+	require.False(t, good(offline))
+
+	offline = w.tokens(byCode(w.code(ofShop("scope", "openid offline_access"))))
+	require.NoError(t, w.EndApplication(w.ctx(), "2002"))
+	require.True(t, good(offline))
+	require.NoError(t, w.EndApplication(w.ctx(), "2001"))
 	require.False(t, good(offline))
 }
 
@@ -478,6 +495,10 @@ func TestUserInfo(t *testing.T) {
 	require.Len(t, userinfo["groups"], 201)
 	_, claims := claimsOf(t, tokens.IDToken)
 	require.NotContains(t, claims, "groups", "so many would make the token too long for headers")
+	w.person.Groups = nil
+	userinfo, err = w.UserInfo(w.ctx(), issuer, tokens.AccessToken)
+	require.NoError(t, err)
+	require.NotContains(t, userinfo, "groups", "an application would take none for true")
 
 	asked := w.tokens(byCode(w.code(ofShop("scope", "openid", "claims",
 		`{"userinfo":{"name":{"essential":true},"phone_number":null,"nickname":null},"id_token":{"email":null}}`))))

@@ -42,14 +42,11 @@ func Parse(record json.RawMessage) (*User, error) {
 // active is the status of users who may sign in.
 const active = "1"
 
-// Gone reports whether the user's sessions end: it is disabled, resigned, or locked by a caller. A lock because of
-// wrong passwords ends none, because others can cause it.
+// Gone reports whether the user's sessions and tokens end: it is disabled, resigned, or locked by a caller. A lock
+// because of wrong passwords ends none, because others can cause it.
 func (u *User) Gone(now clock.Time) bool {
 	return u.Status != active || u.locked(now) && u.LockReason != questions.LockedByFailures
 }
-
-// Refused reports whether the user may not sign in at all.
-func (u *User) Refused(now clock.Time) bool { return u.Status != active || u.locked(now) }
 
 func (u *User) locked(now clock.Time) bool {
 	return u.Locked && (u.LockedUntil.IsZero() || now.Before(u.LockedUntil))
