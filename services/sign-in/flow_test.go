@@ -138,6 +138,9 @@ func TestRequestsThatAskAgain(t *testing.T) {
 		answered(callback).Get("error"))
 	require.Equal(t, "login_required", b.get(w.authorize("portal", "prompt", "none", "max_age", "60")).
 		answered(callback).Get("error"))
+	require.Equal(t, "unmet_authentication_requirements", b.get(w.authorize("portal", "prompt", "none", "acr_values",
+		"urn:idplatform:aal:2")).answered(callback).Get("error"))
+	b.get(w.authorize("portal", "acr_values", "urn:idplatform:aal:2")).answered(callback)
 }
 
 func (b *browser) cookie() string {

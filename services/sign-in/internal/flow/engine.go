@@ -136,7 +136,7 @@ func (e *Engine) look(ctx context.Context, f *Flow, current *session.Session) (V
 	if f.Denied {
 		return view, protocol.AccessDenied, nil
 	}
-	if r.ACREssential && len(r.ACR) > 0 && !slices.Contains(r.ACR, aal1) {
+	if (r.ACREssential || r.Passive) && len(r.ACR) > 0 && !slices.Contains(r.ACR, aal1) {
 		return view, protocol.UnmetACR, nil
 	}
 	if len(view.Methods) > 0 {
