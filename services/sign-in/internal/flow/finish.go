@@ -120,10 +120,11 @@ func (e *Engine) tellRefused(ctx context.Context, view View, v Visitor) error {
 	return e.Sessions.Refuse(ctx, view.Session, entry(view, v))
 }
 
-// personOf is who an application is told about. Groups are not known here yet: they are those of the organization.
+// personOf is who an application is told about. Its groups, those of the organization, are not known here yet: they are
+// left out.
 func personOf(user json.RawMessage, s *session.Session) protocol.Person {
 	return protocol.Person{
-		UserID: s.UserID, User: user, Groups: []string{}, SessionID: s.ID, AuthTime: s.TimeSignedIn, ACR: s.ACR,
+		UserID: s.UserID, User: user, SessionID: s.ID, AuthTime: s.TimeSignedIn, ACR: s.ACR,
 		AMR: s.AMR, SessionEnds: s.TimeEnds,
 	}
 }

@@ -60,7 +60,9 @@ func about(g *Granted, person protocol.Person, oneByOne map[string]*wantedClaim)
 	if u.Mobile != "" {
 		all["phone_number_verified"] = u.MobileVerified
 	}
-	all["groups"] = append([]string{}, person.Groups...)
+	if person.Groups != nil { // nil: not known, and an application would take "none" for true
+		all["groups"] = person.Groups
+	}
 	granted := claims{}
 	for name, value := range all {
 		_, asked := oneByOne[name]
