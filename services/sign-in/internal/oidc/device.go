@@ -141,7 +141,7 @@ func (p *Provider) DeviceRequest(ctx context.Context, userCode string) (protocol
 	if !d.open(p.Store.Now()) {
 		return protocol.Request{}, wrong
 	}
-	client, err := p.client(ctx, questions.ClientName{AppID: d.AppID})
+	_, err = p.client(ctx, questions.ClientName{AppID: d.AppID})
 	if errors.Is(err, protocol.ErrUnknown) {
 		return protocol.Request{}, wrong
 	}
@@ -149,10 +149,9 @@ func (p *Provider) DeviceRequest(ctx context.Context, userCode string) (protocol
 		return protocol.Request{}, err
 	}
 	a := Authorization{ClientID: d.ClientID, Scope: d.Scope, Resources: d.Resources, Device: d.ID}
-	r := protocol.Request{Protocol: protocol.OIDC, AppID: d.AppID}
-	if client.SignIn.Consent {
-		r.Consents = a.consents()
-	}
+	// Whoever has begun on the device may have sent the code to somebody else, who must see which application gets
+	// what (RFC 8628 §5.4).
+	r := protocol.Request{Protocol: protocol.OIDC, AppID: d.AppID, AskConsent: true, Consents: a.consents()}
 	r.Message, err = json.Marshal(a)
 	return r, err
 }

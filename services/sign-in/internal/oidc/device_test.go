@@ -62,6 +62,8 @@ func TestDevice(t *testing.T) {
 	r, err := w.DeviceRequest(w.ctx(), typed)
 	require.NoError(t, err)
 	require.Equal(t, "2003", r.AppID)
+	require.True(t, r.AskConsent, "the person sees which application gets what")
+	require.Equal(t, []string{"email"}, r.Consents)
 	answer, err := w.Grant(w.ctx(), issuer, r, w.person)
 	require.NoError(t, err)
 	require.Equal(t, protocol.Answer{URL: issuer + "/device?done=1"}, answer)
