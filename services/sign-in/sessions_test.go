@@ -191,11 +191,15 @@ func TestOwnPage(t *testing.T) {
 	other := w.signedIn()
 	b.get(base)
 	theirs := ""
+	w.Clock.Advance(6 * time.Minute)
 	for _, s := range w.sessions() {
 		if len(s.(object)["applications"].([]any)) > 0 {
 			theirs = s.(object)["id"].(string)
 		}
 	}
+	b.post(base+"/sessions", url.Values{"session": {theirs}}).shows(200, "Sign in")
+	require.Len(t, w.sessions(), 2, "the sign-in is too long ago")
+	b.signIn("ann", password).shows(200, "Where you are signed in")
 	b.post(base+"/sessions", url.Values{"session": {theirs}}).shows(200, "That browser is signed out")
 	other.get(w.authorize("portal")).shows(200, "to continue to Portal")
 

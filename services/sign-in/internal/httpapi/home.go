@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/rest"
@@ -56,7 +57,22 @@ var homeNotices = map[string]bool{
 	"refused_new": false, "too_many": false, "away": false,
 }
 
-const maxRows = 50 // sessions and consents on the page
+const (
+	maxRows = 50 // sessions and consents on the page
+	// recently is how long a sign-in proves that the person itself changes something. A new password wants the old one,
+	// and a browser may always sign itself out.
+	recently = 5 * time.Minute
+)
+
+// errOld asks for a new sign-in.
+var errOld = errors.New("the sign-in is too long ago")
+
+func (a *api) recent(s *session.Session) error {
+	if a.Engine.Store.Now().Sub(s.TimeSignedIn) > recently {
+		return errOld
+	}
+	return nil
+}
 
 func (a *api) registerHome(s *rest.Server) {
 	rest.Handle(s, rest.Op{
@@ -81,6 +97,9 @@ func (a *api) registerHome(s *rest.Server) {
 		ConsentForm{"1048577"}),
 		func(ctx context.Context, in *withdrawInput) (rest.Page, error) {
 			return a.own(ctx, &in.Visitor, func(ctx context.Context, _ *visit, s *session.Session) (string, error) {
+				if err := a.recent(s); err != nil {
+					return "", err
+				}
 				_, err := a.Consents.Withdraw(ctx, in.Form.Get("consent"), s.UserID)
 				return "withdrawn", apperr.Ignore(err, apperr.NotFound)
 			})
@@ -106,6 +125,9 @@ func (a *api) own(ctx context.Context, in *Visitor, do func(context.Context, *vi
 		return a.redirect(v, v.base), err
 	}
 	done, err := do(flow.As(ctx, v.Issuer, s.UserID), v, s)
+	if errors.Is(err, errOld) {
+		return a.arrive(ctx, v, flow.OwnRequest(true))
+	}
 	if err != nil {
 		return rest.Page{}, err
 	}
@@ -113,6 +135,11 @@ func (a *api) own(ctx context.Context, in *Visitor, do func(context.Context, *vi
 }
 
 func (a *api) endOwn(ctx context.Context, v *visit, s *session.Session, id string) (string, error) {
+	if id != s.ID {
+		if err := a.recent(s); err != nil {
+			return "", err
+		}
+	}
 	which, err := a.Sessions.Find(ctx, id)
 	if err != nil || which.UserID != s.UserID {
 		return "session_ended", apperr.Ignore(err, apperr.NotFound) // somebody else's is as good as none
