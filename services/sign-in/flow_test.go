@@ -3,6 +3,7 @@ package signin_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -364,4 +365,11 @@ func TestAuthorizeByForm(t *testing.T) {
 	b.get(w.authorize("portal", "response_mode", "form_post")).shows(200, `action="https://portal.test/callback"`)
 	require.Contains(t, b.page.Header.Get("Content-Security-Policy"), "'sha256-")
 	require.NotContains(t, b.page.Header.Get("Content-Security-Policy"), "form-action")
+
+	r := httptest.NewRequest(http.MethodPost, base+"/authorize", strings.NewReader(q.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	recorder := httptest.NewRecorder()
+	w.Handler.ServeHTTP(recorder, r)
+	require.Equal(t, http.StatusSeeOther, recorder.Code)
+	require.Empty(t, recorder.Result().Cookies(), "they would replace those that did not come")
 }

@@ -54,7 +54,8 @@ func (a *api) enter(ctx context.Context, in_ *Visitor) (context.Context, *visit,
 		return ctx, nil, err
 	}
 	hash, made := a.cookies.browser(in_.Request)
-	if made != nil {
+	// A form of another site comes without cookies: a new one would replace the browser's.
+	if made != nil && in_.Request.Method == http.MethodGet {
 		v.cookies = append(v.cookies, made)
 	}
 	if lang := in_.Request.URL.Query().Get("lang"); slices.Contains(settings.Locales, lang) {
