@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -89,18 +90,55 @@ func (b *Bus) batch(ctx context.Context, r Reading) (events []Event, next uint64
 
 // fromLeader reads one event from the server that has the whole stream.
 func (b *Bus) fromLeader(ctx context.Context, r Reading) (events []Event, next uint64, err error) {
-	stream, err := b.js.Stream(ctx, EventStream)
+	m, err := b.askLeader(ctx, leaderRequest{Seq: r.After + 1, Subject: subjectsOf(r.Tenant)})
 	if err != nil {
 		return nil, 0, err
 	}
-	m, err := stream.GetMsg(ctx, r.After+1, jetstream.WithGetMsgSubject(subjectsOf(r.Tenant)))
-	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence > r.UpTo {
+	if m == nil || m.Sequence > r.UpTo {
 		return nil, r.UpTo, nil
 	}
-	if err != nil {
-		return nil, 0, err
-	}
 	return appendEvent(nil, m), m.Sequence, nil
+}
+
+// leaderRequest asks for the first message of a subject from a place or a time on.
+type leaderRequest struct {
+	Seq     uint64     `json:"seq,omitempty"`
+	Start   *time.Time `json:"start_time,omitempty"`
+	Subject string     `json:"next_by_subj"`
+}
+
+// askLeader returns a message of the stream of events; nil if there is none. Only the stream's leader answers. GetMsg
+// of the library asks any server of a cluster, for a stream with AllowDirect.
+func (b *Bus) askLeader(ctx context.Context, r leaderRequest) (*jetstream.RawStreamMsg, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := b.nats.RequestWithContext(ctx, jetstream.DefaultAPIPrefix+"STREAM.MSG.GET."+EventStream, body)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message *struct {
+			Subject string `json:"subject"`
+			Seq     uint64 `json:"seq"`
+			Data    []byte `json:"data"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil {
+		return nil, err
+	}
+	switch m := answer.Message; {
+	case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return nil, nil
+	case answer.Error != nil:
+		return nil, answer.Error
+	case m == nil:
+		return nil, jetstream.ErrInvalidJetStreamResponse
+	default:
+		return &jetstream.RawStreamMsg{Subject: m.Subject, Sequence: m.Seq, Data: m.Data}, nil
+	}
 }
 
 // appendEvent leaves out what is not an event.
@@ -116,21 +154,16 @@ func appendEvent(events []Event, m *jetstream.RawStreamMsg) []Event {
 // PlaceAt returns the place of the tenant's first event that the stream took at a time or later, of all tenants' for
 // ""; 0 if there is none. The error is apperr.Unavailable.
 func (b *Bus) PlaceAt(ctx context.Context, tenant string, at time.Time) (uint64, error) {
-	batch, err := jetstreamext.GetBatch(ctx, b.js, EventStream, 1, jetstreamext.GetBatchStartTime(at),
-		jetstreamext.GetBatchSubject(subjectsOf(tenant)))
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	m, err := b.askLeader(ctx, leaderRequest{Start: &at, Subject: subjectsOf(tenant)})
 	if err != nil {
 		return 0, apperr.Away("the event stream", err)
 	}
-	for m, err := range batch {
-		if errors.Is(err, jetstreamext.ErrNoMessages) {
-			break
-		}
-		if err != nil {
-			return 0, apperr.Away("the event stream", err)
-		}
-		return m.Sequence, nil
+	if m == nil {
+		return 0, nil
 	}
-	return 0, nil
+	return m.Sequence, nil
 }
 
 // Oldest returns the oldest place from which on the stream has all events of a tenant; for "" the oldest that it keeps

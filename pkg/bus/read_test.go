@@ -2,10 +2,14 @@ package bus
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 func TestReadOfEventsThatTheStreamHas(t *testing.T) {
@@ -45,6 +49,22 @@ func TestReadOfEventsThatTheStreamHas(t *testing.T) {
 	require.Empty(t, events)
 	require.EqualValues(t, end, next, "there are none of this tenant")
 
+	direct := counting(t, b, "$JS.API.DIRECT.GET."+EventStream)
+	leader := counting(t, b, "$JS.API.STREAM.MSG.GET."+EventStream)
+	_, _, err = b.Read(t.Context(), want)
+	require.NoError(t, err)
+	asked := func(page, one int64) {
+		t.Helper()
+		wait.Until(t, func() bool { return direct.Load() == page && leader.Load() == one })
+	}
+	asked(1, 0)
+	_, _, err = b.Read(t.Context(), other)
+	require.NoError(t, err)
+	asked(2, 1) // only the leader knows that there is nothing
+	_, err = b.PlaceAt(t.Context(), "globex", time.Now())
+	require.NoError(t, err)
+	asked(2, 2)
+
 	gone := func(r Reading) uint64 {
 		t.Helper()
 		_, _, err := b.Read(t.Context(), r)
@@ -56,6 +76,16 @@ func TestReadOfEventsThatTheStreamHas(t *testing.T) {
 	require.EqualValues(t, end+1, gone(other), "all are gone")
 	require.NoError(t, stream.Purge(t.Context()))
 	require.Greater(t, gone(want), end)
+}
+
+// counting counts the requests on a subject.
+func counting(t *testing.T, b *Bus, subject string) *atomic.Int64 {
+	t.Helper()
+	n := &atomic.Int64{}
+	_, err := b.nats.Subscribe(subject, func(*nats.Msg) { n.Add(1) })
+	require.NoError(t, err)
+	require.NoError(t, b.nats.Flush())
+	return n
 }
 
 func TestPlaces(t *testing.T) {
