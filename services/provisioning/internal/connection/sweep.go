@@ -65,7 +65,7 @@ func (s *Connections) Sweep(
 		if after == "" {
 			break
 		}
-		if err := s.note(ctx, id, sweep.Frees, after); err != nil {
+		if err := s.note(ctx, sweep, after); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (s *Connections) Sweep(
 	}
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		now, err := sweeps.Load(ctx, tx, id)
-		if err != nil || now.Frees != sweep.Frees || now.TimeCreated != sweep.TimeCreated {
+		if err != nil || !sweep.is(now) {
 			return err
 		}
 		_, err = sweeps.Delete(ctx, tx, now)
@@ -90,17 +90,20 @@ func (s *Connections) Sweep(
 }
 
 // note keeps how far a sweep has come. The error is apperr.NotFound or VersionMismatch if another has taken its place.
-func (s *Connections) note(ctx context.Context, id string, frees bool, after string) error {
+func (s *Connections) note(ctx context.Context, sweep *Sweep, after string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		sweep, err := sweeps.Load(ctx, tx, id)
+		now, err := sweeps.Load(ctx, tx, sweep.ID)
 		if err != nil {
 			return err
 		}
-		if sweep.Frees != frees {
+		if !sweep.is(now) {
 			return apperr.New(apperr.VersionMismatch, "another sweep has begun")
 		}
-		sweep.After = after
-		_, err = sweeps.Replace(ctx, tx, sweep)
+		now.After = after
+		_, err = sweeps.Replace(ctx, tx, now)
 		return err
 	})
 }
+
+// is reports whether it is the same sweep, and not one that a later change has begun in its place.
+func (s *Sweep) is(now *Sweep) bool { return now.Frees == s.Frees && now.TimeCreated == s.TimeCreated }
