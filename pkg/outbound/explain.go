@@ -14,6 +14,8 @@ func Explain(err error) string {
 	switch {
 	case errors.Is(err, ErrRefused):
 		return "the address is private or of special use; IDP_OUTBOUND_ALLOW_PRIVATE permits private ones"
+	case errors.Is(err, ErrBusy):
+		return "too many requests to the host are in progress"
 	case errors.Is(err, ErrTooLarge):
 		return "the response is too large"
 	case errors.As(err, &dns):

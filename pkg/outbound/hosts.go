@@ -2,6 +2,8 @@ package outbound
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 
@@ -29,6 +31,10 @@ type host struct {
 
 func newHosts() *hosts { return &hosts{gates: map[string]*host{}} }
 
+// ErrBusy is in the chain of the error of a request that was not sent, because others of the tenant to the same host
+// took all of its time.
+var ErrBusy = errors.New("outbound: the host has too many requests in progress")
+
 // enter waits for the turn of the tenant in the request's context. leave may be called more than once.
 func (h *hosts) enter(r *http.Request) (leave func(), err error) {
 	name := r.URL.Scheme + "://" + r.URL.Host
@@ -44,7 +50,7 @@ func (h *hosts) enter(r *http.Request) (leave func(), err error) {
 	exit, err := to.gate.Enter(r.Context(), request.Tenant(r.Context()), 1)
 	if err != nil {
 		h.leave(name, to)
-		return nil, context.Cause(r.Context())
+		return nil, fmt.Errorf("%w: %w", ErrBusy, context.Cause(r.Context()))
 	}
 	return sync.OnceFunc(func() { exit(); h.leave(name, to) }), nil
 }

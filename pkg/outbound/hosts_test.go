@@ -49,7 +49,10 @@ func TestASlowHostDelaysItsTenantOnly(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, ask(ctx, "slow", "/"), context.Canceled)
+	err := ask(ctx, "slow", "/")
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, ErrBusy)
+	require.Equal(t, "too many requests to the host are in progress", Explain(err))
 	finish()
 	for range 2 * perTenant {
 		require.NoError(t, <-results)

@@ -3,6 +3,7 @@ package delivery
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -119,8 +120,8 @@ func (s *Sender) webhook(ctx context.Context, to *subscription.Subscription, wit
 	}
 	webhook.Sign(r.Header, m.ID, s.clock.Now().Std(), m.Payload, secrets...)
 	resp, err := s.client.Do(r)
-	if err != nil {
-		return Result{Error: outbound.Explain(err)}
+	if err != nil { // the receiver is not to blame for other receivers at its host
+		return Result{Error: outbound.Explain(err), Away: errors.Is(err, outbound.ErrBusy)}
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // only so that the connection can be used again
