@@ -111,7 +111,7 @@ func (p *parser) term() (Node, error) {
 		n, err := p.group(")")
 		return Not{n}, err
 	case p.is("["):
-		return p.each(name, at)
+		return p.compareEach(name, at)
 	}
 	return p.compare(name, at)
 }
@@ -133,7 +133,7 @@ func (p *parser) group(closing string) (Node, error) {
 }
 
 // each reads a value path, without the sub-attribute after it that a path of PATCH may have.
-func (p *parser) each(name string, at int) (Node, error) {
+func (p *parser) each(name string, at int) (*Each, error) {
 	path, err := p.find(name, at)
 	if err != nil {
 		return nil, err
@@ -151,14 +151,44 @@ func (p *parser) each(name string, at int) (Node, error) {
 	return &Each{path, n}, nil
 }
 
-// find looks a path up: within a value path a sub-attribute.
+// compareEach reads a value path, and the comparison after it that Entra sends, as emails[type eq "work"].value eq "a":
+// RFC 7644 has a sub-attribute there in paths of PATCH only. A value that matches has to compare so.
+func (p *parser) compareEach(name string, at int) (Node, error) {
+	each, err := p.each(name, at)
+	sub, compares := strings.CutPrefix(p.token.text, ".")
+	if err != nil {
+		return nil, err
+	}
+	if !compares || p.token.kind != word {
+		return each, nil
+	}
+	at = p.token.at
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	p.within = each.Path.Attribute
+	compared, err := p.compare(sub, at)
+	p.within = nil
+	each.Filter = join(And(nil), []Node{each.Filter, compared})
+	return each, err
+}
+
+// find looks a path up: within a value path a sub-attribute. Entra compares manager, an attribute of an extension,
+// without the URN.
 func (p *parser) find(name string, at int) (schema.Path, error) {
 	if p.within != nil {
 		if sub, is := p.within.Sub(name); is {
 			return schema.Path{Attribute: sub}, nil
 		}
-	} else if path, is := p.resource.Find(name); is {
-		return path, nil
+	} else {
+		if path, is := p.resource.Find(name); is {
+			return path, nil
+		}
+		for _, extension := range p.resource.Extensions {
+			if path, is := p.resource.Find(extension.ID + ":" + name); is && !extension.Open {
+				return path, nil
+			}
+		}
 	}
 	return schema.Path{}, fault("has an unknown attribute at position %d", at+1)
 }

@@ -34,11 +34,10 @@ func ParsePath(kind *schema.Resource, text string) (Target, error) {
 	if err := p.advance(); err != nil {
 		return t, err
 	}
-	n, err := p.each(strings.TrimSpace(name), 0)
+	each, err := p.each(strings.TrimSpace(name), 0)
 	if err != nil {
 		return t, err
 	}
-	each, _ := n.(*Each)
 	t.Filter = each.Filter
 	if p.token.kind == end {
 		return t, nil
