@@ -89,6 +89,33 @@ func TestACrashLeavesNoHalfGroup(t *testing.T) {
 	}
 }
 
+// What a failure has interrupted is finished before the next change, and does not undo it later.
+func TestAnInterruptedChangeUndoesNoLaterOne(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	a, b := c.addUser("a", nil), c.addUser("b", nil)
+	id := c.addGroup("Platform", a)
+	c.world.fail = func(asked string) (error, bool) {
+		if asked == "change-members" || asked == "settle" {
+			return errCrash, false
+		}
+		return nil, false
+	}
+	path := groupsPath + "/" + id
+	c.want(http.StatusBadGateway, http.MethodPut, path,
+		object{"displayName": "Platforms", "members": valued([]string{a, b})})
+	remove := object{"op": "remove", "path": `members[value eq "` + b + `"]`}
+	c.patch(http.StatusServiceUnavailable, path, remove)
+	c.world.mu.Lock()
+	c.world.fail = nil
+	c.world.mu.Unlock()
+	c.patch(http.StatusNoContent, path, remove)
+	c.service.Clock.Advance(120e9)
+	c.service.RunTask("finish groups")
+	require.Equal(t, []string{a}, c.members(id))
+	require.Equal(t, []string{a}, c.world.membersOf("acme", id))
+}
+
 // A tree that was taken for a connection that was not stored is free again.
 func TestACrashLeavesNoOwnedTree(t *testing.T) {
 	t.Parallel()

@@ -272,6 +272,9 @@ func (s *Groups) Patch(ctx context.Context, call people.Call, id string, operati
 }
 
 func (s *Groups) writableOne(ctx context.Context, call people.Call, id string) (*directory.Group, error) {
+	if err := s.finishEarlier(ctx, id); err != nil {
+		return nil, err
+	}
 	g, err := s.Get(ctx, call.Connection, id)
 	if err != nil {
 		return nil, err

@@ -48,12 +48,16 @@ var intents = docstore.Define(docstore.Schema[intent]{
 	Name: "group_intents", Noun: "intent", Part: true, Due: func(i *intent) clock.Time { return i.TimeDue },
 	Indexes: []docstore.Index[intent]{
 		docstore.Unique(docstore.ByText("claim", func(i *intent) string { return i.Claim }), "displayName"),
+		docstore.ByText(byNode, func(i *intent) string { return i.Change.NodeID }),
 	},
 })
+
+const byNode = "node_id"
 
 const (
 	changeTakes = 25 * time.Second // how long a request with an intent is left alone
 	perChange   = 1000             // members of one questions.MembersChange
+	maxOpen     = 20               // changes of a group that failures have interrupted
 )
 
 // job is a change of a group. The change has no Action if the node stays as it is.
@@ -92,13 +96,15 @@ func (s *Groups) carry(ctx context.Context, j job) (*directory.Group, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
 	defer cancel()
 	g, err := s.changeNode(ctx, j)
+	if err == nil {
+		if g, err = s.finishMembers(ctx, j.change.ID, g, j.add, j.remove); err != nil {
+			err = apperr.Unknown(err) // the intent stays
+		}
+	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.release(ctx, j.change.ID))
 	}
-	if g, err = s.finishMembers(ctx, j.change.ID, g, j.add, j.remove); err != nil {
-		err = apperr.Unknown(err) // the intent stays
-	}
-	return g, err
+	return g, nil
 }
 
 // changeNode changes the node of an intent, and stores the link.
@@ -298,51 +304,6 @@ func (s *Groups) drop(ctx context.Context, id string) error {
 	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
 		return intents.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 	})
-}
-
-// DueIntents lists intents that requests have left open because a service died or did not answer.
-func DueIntents(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
-	return intents.Due(ctx, s, limit)
-}
-
-// Finish ends an intent that a request has left open.
-func (s *Groups) Finish(ctx context.Context, id string) error {
-	doc, err := intents.Find(ctx, s.Store, id)
-	if err != nil {
-		return err
-	}
-	i, err := doc.Value()
-	if err != nil {
-		return err
-	}
-	ctx = request.With(ctx, request.Info{ID: i.RequestID, Tenant: i.TenantID, Actor: i.Actor,
-		PayloadOrigin: i.PayloadOrigin})
-	link := directory.Link{ConnectionID: i.ConnectionID, ExternalID: i.ExternalID, Gone: i.Gone, Event: i.Event}
-	if !i.NodeDone && i.Change.Action != "" {
-		outcome, err := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: id})
-		if err != nil {
-			return err
-		}
-		if !outcome.Applied || len(outcome.Node) == 0 {
-			return s.drop(ctx, id)
-		}
-		if _, err := s.fulfil(ctx, id, i.Change.NodeID, outcome.NodeState, link); err != nil {
-			return err
-		}
-	} else if !i.NodeDone {
-		if _, err := s.fulfil(ctx, id, i.Change.NodeID, questions.NodeState{}, link); err != nil {
-			return err
-		}
-	}
-	if doc, err = intents.Find(ctx, s.Store, id); err != nil {
-		return err
-	}
-	if i, err = doc.Value(); err != nil {
-		return err
-	}
-	at := &directory.Group{Meta: docstore.Meta{ID: i.Change.NodeID}, ConnectionID: i.ConnectionID}
-	_, err = s.finishMembers(ctx, id, at, i.Add, i.Remove)
-	return err
 }
 
 // unclear reports whether it is unknown, after err, if the change was made. Every other error is a refusal.
