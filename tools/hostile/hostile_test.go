@@ -75,6 +75,15 @@ func TestNothingIsFoundInGoodAnswers(t *testing.T) {
 	require.Zero(t, a.report())
 }
 
+func TestPlacesMayNameWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	const place = `{"detail":"body.config.hzqmark4 is missing","errors":[{"location":"body.config.hzqmark4",` +
+		`"message":"is missing"}]}`
+	require.NotContains(t, withoutPlaces([]byte(place)), refusedMark)
+	require.Contains(t, withoutPlaces([]byte(strings.Replace(place, "is missing", "is not hzqmark4", 1))), refusedMark)
+	require.Contains(t, withoutPlaces([]byte(`hzqmark4`)), refusedMark)
+}
+
 // The same seed makes the same requests.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
