@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 	"github.com/idplatform/idplatform/services/organization"
 )
 
@@ -87,7 +88,7 @@ func TestCrash(t *testing.T) {
 	file := t.TempDir() + "/crash.db"
 	var said []string
 	moves := 500 * time.Millisecond // about as long as a move takes
-	for round := range 5 {
+	for round := range rounds.Of(2, 5) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			child := startCrashing(t, file)
 			said = append(said, child.until(t, "moving")...)
