@@ -53,15 +53,15 @@ func (r *Runner) Run(ctx context.Context) (int, error) {
 	slots := due.Room{Most: r.Slots, OfTenant: max(1, r.Slots/2)}
 	r.calls = due.NewCalls(slots, slots)
 	defer r.working.Wait()
-	looks, ctx := errgroup.WithContext(ctx)
+	looks, looking := errgroup.WithContext(ctx)
 	room := make(chan struct{}, 1) // gets a value when functions that are behind may have room
-	looks.Go(func() error { return r.beginAll(ctx, room) })
-	looks.Go(func() error { return r.catchUpAll(ctx, room) })
+	looks.Go(func() error { return r.beginAll(ctx, looking, room) })
+	looks.Go(func() error { return r.catchUpAll(looking, room) })
 	return 0, looks.Wait()
 }
 
-// beginAll starts due runs until ctx ends.
-func (r *Runner) beginAll(ctx context.Context, room chan<- struct{}) error {
+// beginAll starts due runs until looking ends. They go on until ctx does: a look that fails ends none.
+func (r *Runner) beginAll(ctx, looking context.Context, room chan<- struct{}) error {
 	list := time.NewTicker(listEvery)
 	defer list.Stop()
 	for {
@@ -70,8 +70,8 @@ func (r *Runner) beginAll(ctx context.Context, room chan<- struct{}) error {
 		}
 		tell(room)
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-looking.Done():
+			return looking.Err()
 		case <-list.C:
 		case <-r.wake:
 		case <-r.calls.Ended:
