@@ -40,8 +40,9 @@ func TestFilters(t *testing.T) {
 		`title pr`: "ann", `not (title pr)`: "bob cid", `title eq "boss" or userName eq "bob"`: "ann bob",
 		enterprise + `:employeeNumber eq "A-17"`: "bob", enterprise + `:manager.value eq "` + boss + `"`: "bob",
 		enterprise + `:department sw "r"`: "cid", `meta.created ge "2020-01-01T00:00:00Z"`: "ann bob cid",
-		`manager eq "` + boss + `" and userName eq "bob"`: "bob", `emails[type eq "home"].value eq "a@home.test"`: "ann",
-		`userName eq "ann" and active eq false`: "", `displayName ew "spain"`: "cid",
+		`manager eq "` + boss + `" and userName eq "bob"`: "bob",
+		`emails[type eq "home"].value eq "a@home.test"`:   "ann",
+		`userName eq "ann" and active eq false`:           "", `displayName ew "spain"`: "cid",
 	} {
 		require.Equal(t, want, strings.Join(c.find(filter, "&sortBy=userName"), " "), filter)
 	}

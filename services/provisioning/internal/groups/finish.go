@@ -69,7 +69,8 @@ func (s *Groups) release(ctx context.Context, id string) error {
 }
 
 // finishEarlier finishes the changes of a group that a failure has interrupted: later they would undo what comes now.
-// Those of requests that are at work stay, since requests at the same time have no order.
+// Those of requests that are at work stay, since requests at the same time have no order, and so do those that are
+// refused: a group must not become read-only by them.
 func (s *Groups) finishEarlier(ctx context.Context, nodeID string) error {
 	open, err := intents.Page(ctx, s.Store, docstore.Query{
 		Filter: docstore.Eq(byNode, docstore.Text(nodeID)), Limit: maxOpen,
@@ -85,7 +86,7 @@ func (s *Groups) finishEarlier(ctx context.Context, nodeID string) error {
 		if s.Store.Now().Before(i.TimeDue) {
 			continue
 		}
-		if err := s.Finish(ctx, i.ID); apperr.Ignore(err, apperr.NotFound) != nil {
+		if err := s.Finish(ctx, i.ID); unclear(err) {
 			return apperr.Away("an earlier change of the group", err)
 		}
 	}
