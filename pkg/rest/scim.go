@@ -51,9 +51,6 @@ func (SCIMAnswer) Schema(r huma.Registry) *huma.Schema {
 // SCIMMatches reports whether an If-Match allows a change of a resource with this entity tag. SCIM's tags are weak, and
 // If-Match compares them all the same (RFC 7644 §3.14).
 func SCIMMatches(ifMatch, version string) bool {
-	if strings.TrimSpace(ifMatch) == "" {
-		return true
-	}
 	for _, tag := range entityTags([]string{ifMatch}) {
 		if tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(version, "W/") {
 			return true

@@ -5,10 +5,11 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/stretchr/testify/require"
-)
+	"github.com/stretchr/testify/require")
 
 func TestAGroupFromCreationToDeletion(t *testing.T) {
 	t.Parallel()
@@ -76,6 +77,53 @@ func TestParallelChangesOfMembersAllHold(t *testing.T) {
 	all.Wait()
 	require.ElementsMatch(t, ids, c.members(group))
 	require.Len(t, c.world.membersOf("acme", group), n)
+}
+
+// If-Match holds until the change: of many for the same version one is made.
+func TestOneOfManyChangesOfAVersionIsMade(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	a := c.addUser("a", nil)
+	path := groupsPath + "/" + c.addGroup("Platform", a)
+	conditional := c.With("If-Match", c.Get(path).Header.Get("ETag"))
+	var all sync.WaitGroup
+	var made atomic.Int64
+	for i := range 10 {
+		all.Go(func() {
+			body := object{"displayName": fmt.Sprint("Platform ", i/2), "members": valued([]string{a}[i%2:])}
+			switch answer := conditional.Do(http.MethodPut, path, body); answer.Status {
+			case http.StatusOK:
+				made.Add(1)
+			default:
+				require.Equal(t, http.StatusPreconditionFailed, answer.Status, "%s", answer.Body)
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, int64(1), made.Load())
+	require.Equal(t, http.StatusPreconditionFailed, conditional.Delete(path, nil).Status)
+	anyVersion := c.With("If-Match", "*").Do(http.MethodPut, path, object{"displayName": "Any"})
+	require.Equal(t, http.StatusOK, anyVersion.Status, "%s", anyVersion.Body)
+}
+
+// A change of members is one of the group: who asks for what is new since some time sees it.
+func TestAMemberMovesLastModified(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	a := c.addUser("a", nil)
+	path := groupsPath + "/" + c.addGroup("Platform")
+	modified := func() any {
+		return c.want(http.StatusOK, http.MethodGet, path, nil)["meta"].(object)["lastModified"]
+	}
+	before := modified()
+	c.service.Clock.Advance(time.Minute)
+	add := object{"op": "add", "path": "members", "value": valued([]string{a})}
+	c.patch(http.StatusNoContent, path, add)
+	after := modified()
+	require.NotEqual(t, before, after)
+	c.service.Clock.Advance(time.Minute)
+	c.patch(http.StatusNoContent, path, add)
+	require.Equal(t, after, modified(), "it was a member already")
 }
 
 func TestNodesThatCannotBeWritten(t *testing.T) {

@@ -63,6 +63,22 @@ func TestAUserFromCreationToDeletion(t *testing.T) {
 	require.Equal(t, "1", c.world.user("acme", id)["status"])
 }
 
+// A DELETE under If-Match is refused if the user has changed, even if the copy does not know of it yet.
+func TestADeleteOfAnOlderVersionIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"disable", "resign", "delete"} {
+		c := connect(t, object{"on_delete": how})
+		id := c.addUser("li.wei", nil)
+		c.world.mu.Lock()
+		c.world.of("acme").touch(c.world.of("acme").users[id])
+		c.world.mu.Unlock()
+		known := &client{Client: c.With("If-Match", c.Get(usersPath+"/"+id).Header.Get("ETag")), t: t}
+		known.fault(http.StatusPreconditionFailed, "", http.MethodDelete, usersPath+"/"+id, nil)
+		require.Equal(t, "1", c.world.user("acme", id)["status"])
+		c.want(http.StatusNoContent, http.MethodDelete, usersPath+"/"+id, nil)
+	}
+}
+
 func TestWhatADeleteDoes(t *testing.T) {
 	t.Parallel()
 	for how, status := range map[string]string{"disable": "0", "resign": "resigned"} {

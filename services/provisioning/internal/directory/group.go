@@ -27,8 +27,6 @@ type Group struct {
 	Display      string       `json:"display"` // the displayName, in the form of filter.Key
 	NodeVersion  int64        `json:"node_version"`
 	Sequence     int64        `json:"sequence"`
-	// Changes is how often members were added and removed.
-	Changes int64 `json:"changes"`
 }
 
 // GroupDoc is a group as read or written.
@@ -36,7 +34,7 @@ type GroupDoc = docstore.Doc[Group]
 
 var groups = docstore.Define(docstore.Schema[Group]{
 	Name: "scim_groups", Noun: "group", Part: true,
-	Counts: func(g *Group) []*int64 { return []*int64{&g.NodeVersion, &g.Sequence, &g.Changes} },
+	Counts: func(g *Group) []*int64 { return []*int64{&g.NodeVersion, &g.Sequence} },
 	Indexes: slices.Concat([]docstore.Index[Group]{
 		docstore.Counted(docstore.ByText(byLive, func(g *Group) string {
 			if g.Gone {
@@ -69,7 +67,24 @@ var groupTexts = []text[Group]{
 func (g *Group) where() (connectionID string, live bool) { return g.ConnectionID, !g.Gone }
 
 // Tag is the entity tag of the group's resource: it changes with its members, too.
-func (g *Group) Tag() string { return fmt.Sprintf(`W/"%d-%d"`, g.Version, g.Changes) }
+func (g *Group) Tag() string { return fmt.Sprintf(`W/"%d"`, g.Version) }
+
+// NewTag gives a group another entity tag if check takes the present one. Of several changes that are allowed for one
+// tag, only the first goes on then.
+func NewTag(ctx context.Context, tx *docstore.Tx, id string, check func(tag string) error) error {
+	found, err := groups.LoadMany(ctx, tx, []string{id})
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return apperr.Missing("group")
+	}
+	if err := check(found[0].Tag()); err != nil {
+		return err
+	}
+	_, err = groups.Touch(ctx, tx, found[0])
+	return err
+}
 
 // Dynamic reports whether a condition says who the members are.
 func (g *Group) Dynamic() bool { return g.Record.IsDynamic == "1" }

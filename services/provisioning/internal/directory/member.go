@@ -149,8 +149,7 @@ func PutMembers(
 	if !changed {
 		return found[0], nil
 	}
-	found[0].Changes++
-	doc, err := groups.Recount(ctx, tx, found[0])
+	doc, err := groups.Touch(ctx, tx, found[0]) // its resource has other members
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func (s *Groups) carry(ctx context.Context, j job) (*directory.Group, error) {
 		return s.tryOut(ctx, j)
 	}
 	several := len(j.add)+len(j.remove) > perChange || j.change.Action != "" && len(j.add)+len(j.remove) > 0
-	if !several && j.change.Action == "" && !j.linkChanges() {
+	if !several && j.change.Action == "" && !j.linkChanges() && !j.call.Exclusive {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
 		defer cancel()
 		return s.changeMembers(ctx, j.link.ConnectionID, j.change.ID, j.change.NodeID, j.add, j.remove)
@@ -158,6 +158,11 @@ func (s *Groups) intend(ctx context.Context, j job) error {
 				return apperr.Taken("externalId")
 			}
 			if err != nil && !apperr.IsNotFound(err) {
+				return err
+			}
+		}
+		if j.group != nil && j.call.Exclusive {
+			if err := directory.NewTag(ctx, tx, j.group.ID, j.call.Match.Check); err != nil {
 				return err
 			}
 		}

@@ -109,8 +109,8 @@ func (a *api) bulkOne(ctx context.Context, call people.Call, op *message.BulkOpe
 		}
 		call.Body = string(data)
 	}
-	version := op.Version
-	call.Match = func(tag string) bool { return rest.SCIMMatches(version, tag) }
+	call.Match = matching(op.Version)
+	call.Exclusive = call.Match != nil
 	return perform(ctx, call, e, op, id)
 }
 

@@ -76,8 +76,9 @@ func (a *api) serve(
 	ctx = request.With(ctx, info)
 	call := people.Call{
 		Connection: c, Ignored: &resource.Ignored{}, Method: in.Method, Path: in.Target, Body: body,
-		Match: func(tag string) bool { return rest.SCIMMatches(in.IfMatch, tag) },
+		Match: matching(in.IfMatch),
 	}
+	call.Exclusive = call.Match != nil
 	answer, err := run(ctx, call)
 	if docstore.IsDryRun(ctx) {
 		return answer, err
@@ -93,6 +94,14 @@ func (a *api) serve(
 	}
 	a.Journal.Note(ctx, e, string(what))
 	return answer, err
+}
+
+// matching is the condition of an If-Match; nil if it takes any.
+func matching(ifMatch string) people.Match {
+	if text := strings.TrimSpace(ifMatch); text == "" || text == "*" {
+		return nil
+	}
+	return func(tag string) bool { return rest.SCIMMatches(ifMatch, tag) }
 }
 
 // caller is the connection whose client sends the request. The error is apperr.Forbidden.

@@ -56,6 +56,7 @@ func (m Match) Check(tag string) error {
 type Call struct {
 	Connection *connection.Connection
 	Match      Match
+	Exclusive  bool // of the changes of groups that Match allows for one version, only the first is made
 	Ignored    *resource.Ignored
 	// Method, Path and Body are of the request, to be kept if it is held.
 	Method, Path, Body string
@@ -375,7 +376,9 @@ func (s *Users) Delete(ctx context.Context, call Call, id string) error {
 			change.Profile = []byte(`{"status":"0"}`)
 		}
 	}
-	j.change = change
+	if j.change = change; call.Match != nil {
+		j.change.Version = u.UserVersion
+	}
 	if u.Record.Status == mapping.Active || j.link.Deleted {
 		_, err = s.gated(ctx, j, u)
 	} else {
