@@ -116,6 +116,47 @@ func TestAnInterruptedChangeUndoesNoLaterOne(t *testing.T) {
 	require.Equal(t, []string{a}, c.world.membersOf("acme", id))
 }
 
+// While an interrupted change is being finished, no other change of the group begins.
+func TestNoChangeBesideOneThatIsBeingFinished(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	a := c.addUser("a", nil)
+	path := groupsPath + "/" + c.addGroup("Platform", a)
+	fail := func(as func(asked string) (error, bool)) {
+		c.world.mu.Lock()
+		defer c.world.mu.Unlock()
+		c.world.fail = as
+	}
+	fail(func(asked string) (error, bool) {
+		if asked == "change-members" || asked == "settle" {
+			return errCrash, false
+		}
+		return nil, false
+	})
+	c.want(http.StatusBadGateway, http.MethodPut, path, object{"displayName": "Platforms"})
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	fail(func(asked string) (error, bool) {
+		if asked == "change-members" {
+			close(reached)
+			<-goOn
+		}
+		return nil, false
+	})
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		c.service.RunTask("finish groups")
+	}()
+	<-reached
+	add := object{"op": "add", "path": "members", "value": valued([]string{a})}
+	c.patch(http.StatusServiceUnavailable, path, add)
+	c.world.fail = nil // the world is locked until goOn
+	close(goOn)
+	<-finished
+	c.patch(http.StatusNoContent, path, add)
+	require.Equal(t, []string{a}, c.members(path[len(groupsPath)+1:]))
+}
+
 // A tree that was taken for a connection that was not stored is free again.
 func TestACrashLeavesNoOwnedTree(t *testing.T) {
 	t.Parallel()

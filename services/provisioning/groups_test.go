@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require")
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
 
 func TestAGroupFromCreationToDeletion(t *testing.T) {
 	t.Parallel()
@@ -124,6 +127,30 @@ func TestAMemberMovesLastModified(t *testing.T) {
 	c.service.Clock.Advance(time.Minute)
 	c.patch(http.StatusNoContent, path, add)
 	require.Equal(t, after, modified(), "it was a member already")
+}
+
+// What the organization service refuses of the members is told, and not tried for ever.
+func TestRefusedMembersAreTold(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	a := c.addUser("a", nil)
+	c.world.fail = func(asked string) (error, bool) {
+		if asked == "change-members" {
+			return apperr.New(apperr.InvalidState, "a user has too many memberships"), false
+		}
+		return nil, false
+	}
+	answer := c.fault(http.StatusConflict, "", http.MethodPost, groupsPath,
+		object{"displayName": "Platform", "members": valued([]string{a})})
+	require.Contains(t, answer["detail"], "not all of its members: a user has too many memberships")
+	c.world.mu.Lock()
+	c.world.fail = nil
+	c.world.mu.Unlock()
+	c.service.Clock.Advance(time.Hour)
+	c.service.RunTask("finish groups")
+	found := c.want(http.StatusOK, http.MethodGet, groupsPath, nil)["Resources"].([]any)
+	require.Len(t, found, 1)
+	require.Empty(t, c.members(found[0].(object)["id"].(string)))
 }
 
 func TestNodesThatCannotBeWritten(t *testing.T) {

@@ -42,6 +42,7 @@ type intent struct {
 	PayloadOrigin string `json:"payload_origin"`
 
 	TimeDue clock.Time `json:"time_due"` // when Finish may take over
+	Resumed bool       `json:"resumed"`  // Finish has taken over: no request is at work with it
 }
 
 var intents = docstore.Define(docstore.Schema[intent]{
@@ -84,8 +85,8 @@ func (s *Groups) carry(ctx context.Context, j job) (*directory.Group, error) {
 	if docstore.IsDryRun(ctx) {
 		return s.tryOut(ctx, j)
 	}
-	several := len(j.add)+len(j.remove) > perChange || j.change.Action != "" && len(j.add)+len(j.remove) > 0
-	if !several && j.change.Action == "" && !j.linkChanges() && !j.call.Exclusive {
+	n := len(j.add) + len(j.remove)
+	if n <= perChange && j.change.Action == "" && !j.linkChanges() && !j.call.Exclusive {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
 		defer cancel()
 		return s.changeMembers(ctx, j.link.ConnectionID, j.change.ID, j.change.NodeID, j.add, j.remove)
@@ -97,7 +98,7 @@ func (s *Groups) carry(ctx context.Context, j job) (*directory.Group, error) {
 	defer cancel()
 	g, err := s.changeNode(ctx, j)
 	if err == nil {
-		if g, err = s.finishMembers(ctx, j.change.ID, g, j.add, j.remove); err != nil {
+		if g, err = s.finishMembers(ctx, j.change.ID, g, j.add, j.remove); unclear(err) {
 			err = apperr.Unknown(err) // the intent stays
 		}
 	}
@@ -215,45 +216,76 @@ func idOf(nodeID string, state questions.NodeState) (string, error) {
 	return record.ID, nil
 }
 
-// finishMembers makes the changes of members that an intent has, and ends it.
+// finishMembers makes the changes of members that an intent has, and ends it. What the organization service refuses is
+// left out, and the first refusal returned.
 func (s *Groups) finishMembers(
 	ctx context.Context, id string, g *directory.Group, add, remove []string,
 ) (*directory.Group, error) {
+	var refused error
 	for len(add)+len(remove) > 0 {
-		change, err := s.Store.NewID(ctx)
-		if err != nil {
-			return nil, err
-		}
 		n := min(perChange, len(add))
 		m := min(perChange-n, len(remove))
-		now, err := s.changeMembers(ctx, g.ConnectionID, change, g.ID, add[:n], remove[:m])
-		if k := apperr.KindOf(err); k == apperr.NotFound || k == apperr.InvalidState {
-			break // the node has gone, or has members by a condition, meanwhile
-		}
-		if apperr.KindOf(err) == apperr.InvalidParameters { // users who have gone meanwhile
-			if now, err = s.addOneByOne(ctx, g, add[:n], remove[:m]); err != nil {
-				return nil, err
-			}
-		}
-		if err != nil {
+		now, err := s.changePresent(ctx, g, add[:n], remove[:m])
+		if unclear(err) {
 			return nil, err
+		}
+		if apperr.IsNotFound(err) { // the node has gone meanwhile
+			break
+		}
+		if err != nil && refused == nil {
+			refused = partly(err)
 		}
 		if now != nil {
 			g = now
 		}
-		add, remove = add[n:], remove[m:]
+		if add, remove = add[n:], remove[m:]; len(add)+len(remove) > 0 {
+			if err := s.left(ctx, id, add, remove); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return g, s.drop(ctx, id)
+	return g, errors.Join(refused, s.drop(ctx, id))
 }
 
-// addOneByOne adds those of the users who are still there.
-func (s *Groups) addOneByOne(ctx context.Context, g *directory.Group, add, remove []string) (*directory.Group, error) {
+// partly tells that a refusal is about some of the members only.
+func partly(err error) error {
+	e, ours := errors.AsType[*apperr.Error](err)
+	if !ours {
+		return err
+	}
+	return apperr.New(e.Kind, "the group is changed, but not all of its members: %s", e.Detail).Because(err)
+}
+
+// left notes in an intent which members are still to be changed, and that somebody is at work.
+func (s *Groups) left(ctx context.Context, id string, add, remove []string) error {
+	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
+		found, err := intents.LoadMany(ctx, tx, []string{id})
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		found[0].Add, found[0].Remove, found[0].TimeDue = add, remove, tx.Now.Add(changeTakes)
+		_, err = intents.Replace(ctx, tx, found[0])
+		return err
+	})
+}
+
+// changePresent is changeMembers that leaves out users who have gone meanwhile.
+func (s *Groups) changePresent(ctx context.Context, g *directory.Group, add, remove []string) (
+	*directory.Group, error,
+) {
+	change, err := s.Store.NewID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.changeMembers(ctx, g.ConnectionID, change, g.ID, add, remove)
+	if apperr.KindOf(err) != apperr.InvalidParameters {
+		return now, err
+	}
 	existing, err := questions.ExistingUsers.Ask(ctx, s.Bus, questions.UserIDs{IDs: add})
 	if err != nil {
 		return nil, err
 	}
-	change, err := s.Store.NewID(ctx)
-	if err != nil {
+	if change, err = s.Store.NewID(ctx); err != nil {
 		return nil, err
 	}
 	return s.changeMembers(ctx, g.ConnectionID, change, g.ID, existing.IDs, remove)
