@@ -43,6 +43,9 @@ func (a *app) onUser(ctx context.Context, e bus.Event) error {
 	if err := a.sessions.EndBefore(ctx, e.Subject, user.TimePasswordChanged); err != nil {
 		return err
 	}
+	if has, err := oidc.HasTokens(ctx, a.Store, e.Subject); err != nil || !has {
+		return err
+	}
 	return docstore.Do(ctx, a.Store, func(tx *docstore.Tx) error {
 		return oidc.EndBefore(ctx, tx, e.Subject, user.TimePasswordChanged)
 	})

@@ -295,6 +295,12 @@ func EndUser(ctx context.Context, tx *docstore.Tx, userID, appID string) error {
 	return endOfUser(ctx, tx, userID, func(f *family) bool { return appID == "" || f.AppID == appID })
 }
 
+// HasTokens reports whether a user has token families.
+func HasTokens(ctx context.Context, r docstore.Reader, userID string) (bool, error) {
+	_, err := families.First(ctx, r, docstore.Eq(byUser, docstore.Text(userID)))
+	return err == nil, apperr.Ignore(err, apperr.NotFound)
+}
+
 // EndBefore ends the token families of a user from sign-ins before a time: those with an older password.
 func EndBefore(ctx context.Context, tx *docstore.Tx, userID string, changed clock.Time) error {
 	return endOfUser(ctx, tx, userID, func(f *family) bool { return f.AuthTime.Before(changed) })
