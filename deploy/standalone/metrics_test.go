@@ -19,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 const metricsIntro = `# Metrics
@@ -183,5 +184,5 @@ func TestMetricsGolden(t *testing.T) {
 		fmt.Fprintf(text, "| `%s` | %s | %s | %s | %s |\n",
 			m.name, m.kind, strings.Join(m.labels, ", "), of, strings.ReplaceAll(m.help, "|", `\|`))
 	}
-	testkit.Golden(t, "../metrics.md", text.Bytes())
+	basic.Golden(t, "../metrics.md", text.Bytes())
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 const monitoring = "../monitoring"
@@ -30,7 +30,7 @@ func TestDashboardsGolden(t *testing.T) {
 		to.SetEscapeHTML(false)
 		to.SetIndent("", " ")
 		require.NoError(t, to.Encode(d.json(name)))
-		testkit.Golden(t, filepath.Join(monitoring, "dashboards", name+".json"), text.Bytes())
+		basic.Golden(t, filepath.Join(monitoring, "dashboards", name+".json"), text.Bytes())
 	}
 	files, err := filepath.Glob(filepath.Join(monitoring, "dashboards", "*.json"))
 	require.NoError(t, err)

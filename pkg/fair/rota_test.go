@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 type job struct{ docstore.Meta }
@@ -21,7 +21,7 @@ type job struct{ docstore.Meta }
 type office struct {
 	*testing.T
 	store *docstore.Store
-	clock *testkit.Clock
+	clock *basic.Clock
 	rota  *fair.Rota
 	jobs  *docstore.Collection[job]
 	done  []string // tenants, in the order of their turns
@@ -29,9 +29,9 @@ type office struct {
 }
 
 func open(t *testing.T) *office {
-	o := &office{T: t, clock: testkit.NewClock(), rota: fair.NewRota("turns"), fails: map[string]bool{},
+	o := &office{T: t, clock: basic.NewClock(), rota: fair.NewRota("turns"), fails: map[string]bool{},
 		jobs: docstore.Define(docstore.Schema[job]{Name: "jobs", Noun: "job"})}
-	o.store = testkit.Store(t, o.clock, o.rota.Def(), o.jobs.Def())
+	o.store = basic.Store(t, o.clock, o.rota.Def(), o.jobs.Def())
 	return o
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // Change is an operation that several connections repeat at the same time.
@@ -106,7 +107,7 @@ func (s *Service) atOnce(c *Client, changes []Change) {
 			alone += commands
 		}
 		var together atomic.Int64
-		answers := AtOnce(mostClients, func(i int) int {
+		answers := basic.AtOnce(mostClients, func(i int) int {
 			commands, status := one(i, mostClients+i)
 			together.Add(int64(commands))
 			return status

@@ -13,6 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // GoldenEvents compares a service's events with testdata/events.json.golden: they are a format that others rely on.
@@ -50,5 +51,5 @@ func GoldenEvents(t testing.TB, start clock.Time, events []bus.Event, types ...s
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	require.NoError(t, enc.Encode(list))
-	Golden(t, "testdata/events.json.golden", Since(t, start, text.Bytes()))
+	basic.Golden(t, "testdata/events.json.golden", basic.Since(t, start, text.Bytes()))
 }

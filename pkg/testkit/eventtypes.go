@@ -19,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/schema"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // catalogueOf is the file with the event types of a service, seen from its tests. The events service serves it.
@@ -74,7 +75,7 @@ func EventTypes(t testing.TB, s *Service, service string, start clock.Time, even
 			one.Type, one.Description, compact(t, one.Schema), compact(t, one.Example))
 		text.WriteString(map[bool]string{true: "\n]\n", false: ",\n"}[i == len(all)-1])
 	}
-	Golden(t, catalogueOf(service), text.Bytes())
+	basic.Golden(t, catalogueOf(service), text.Bytes())
 }
 
 // TestTells says that the test itself publishes the events about a noun, which need not be in the catalogue.
@@ -140,7 +141,7 @@ func dated(t testing.TB, start clock.Time, data []byte) json.RawMessage {
 		require.NoError(t, err)
 		return []byte(start.Add(after).String())
 	})
-	return timeForm.ReplaceAllFunc(data, func(b []byte) []byte {
+	return basic.TimeForm.ReplaceAllFunc(data, func(b []byte) []byte {
 		moment, err := clock.Parse(string(b))
 		require.NoError(t, err)
 		return []byte(clock.Of(base.Add(moment.Sub(start))).String())

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // Document checks that the OpenAPI document in a file is the one that the service serves; see Golden.
@@ -12,5 +14,5 @@ func Document(t *testing.T, s *Service, file string) {
 	t.Helper()
 	answer := s.Stranger().Get("/openapi.yaml")
 	require.Equal(t, http.StatusOK, answer.Status)
-	Golden(t, file, answer.Body)
+	basic.Golden(t, file, answer.Body)
 }

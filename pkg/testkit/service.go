@@ -21,28 +21,20 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/outbound"
-	"github.com/idplatform/idplatform/pkg/outbound/outboundtest"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
-	"github.com/idplatform/idplatform/pkg/testkit/leaks"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
-
-// Main runs a package's tests and fails if they leave goroutines behind. Nothing can end a look-up of a name, which may
-// outlive its test by seconds where name servers are slow: names that are not in the hosts file are unknown at once.
-func Main(m *testing.M) {
-	net.DefaultResolver = outboundtest.Resolver([]string{})
-	leaks.Main(m)
-}
 
 // Service is a running service and its surroundings.
 type Service struct {
 	t       testing.TB
 	Handler http.Handler
 	Deps    service.Deps
-	Clock   *Clock
+	Clock   *basic.Clock
 	NATS    *NATS
 	Signer  *auth.Signer
 	engine  docstore.Engine
@@ -78,10 +70,10 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	if len(options) > 0 {
 		o = options[0]
 	}
-	s := &Service{t: t, Clock: NewClock()}
+	s := &Service{t: t, Clock: basic.NewClock()}
 	log := o.Log
 	if log == nil {
-		log = Log(t)
+		log = basic.Log(t)
 	}
 	if o.Key.Reveal() == "" {
 		o.Key = secret.NewKey()
@@ -118,6 +110,23 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	s.run(spec, o.Metrics)
 	return s
 }
+
+// newEngine opens what the options name, or a database for the test. commands is nil without MongoDB.
+func newEngine(t testing.TB, o Options) (engine docstore.Engine, commands *commandCounter) {
+	t.Helper()
+	place := basic.Place{File: o.File, Database: o.Database}
+	if basic.OnMongoDB() && o.File == "" {
+		commands = &commandCounter{of: map[string]int{}}
+		place.Monitor = commands.monitor()
+	}
+	return basic.Engine(t, place), commands
+}
+
+// borrowed is an engine that another store has prepared and will close.
+type borrowed struct{ docstore.Engine }
+
+func (borrowed) Prepare(context.Context, []*docstore.Def) error { return nil }
+func (borrowed) Close() error                                   { return nil }
 
 // Replica runs the service again on the same database and NATS, as another process would: with ids, connections, tasks,
 // a relay and consumers of its own. Its spec must have the same collections. Of the options, only Engine counts.

@@ -11,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 type anything struct{ docstore.Meta }
@@ -49,9 +50,9 @@ func GoldenDocument(t testing.TB, s *Service, began clock.Time, name, collection
 	var text bytes.Buffer
 	require.NoError(t, json.Indent(&text, []byte(docs[id]), "", "  "))
 	text.WriteByte('\n')
-	golden := Since(t, began, text.Bytes())
+	golden := basic.Since(t, began, text.Bytes())
 	for _, m := range mask {
 		golden = m(golden)
 	}
-	Golden(t, "testdata/"+name+".json.golden", golden)
+	basic.Golden(t, "testdata/"+name+".json.golden", golden)
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 func TestClockStandsStill(t *testing.T) {
 	t.Parallel()
-	c := testkit.NewClock()
+	c := basic.NewClock()
 	before := c.Now()
 	require.Less(t, clock.System.Now().Sub(before).Abs(), time.Minute,
 		"tokens must be valid by the system's clock, too")
@@ -30,7 +31,7 @@ func TestLogOutlivesItsTest(t *testing.T) {
 	t.Parallel()
 	var late func()
 	t.Run("over", func(t *testing.T) {
-		log := testkit.Log(t)
+		log := basic.Log(t)
 		late = func() { log.Info("late") }
 	})
 	require.NotPanics(t, late)

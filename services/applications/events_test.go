@@ -16,6 +16,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/applications"
 )
 
@@ -115,7 +116,7 @@ func TestGoldenEvents(t *testing.T) {
 // Neither events nor the log nor the store contain a secret.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
-	log := &testkit.LogBuffer{}
+	log := &basic.LogBuffer{}
 	s := testkit.Start(t, applications.Spec(applications.DefaultConfig()),
 		testkit.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	answers(t, s)

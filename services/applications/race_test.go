@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -15,7 +16,7 @@ func TestRaceForName(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	names := []string{"Expenses", "EXPENSES", "Ｅｘｐｅｎｓｅｓ"}
-	counts := testkit.AtOnce(24, func(i int) int {
+	counts := basic.AtOnce(24, func(i int) int {
 		return c.Post("/v1/applications", object{"name": names[i%3]}).Status
 	})
 	assert.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 23}, counts)
@@ -26,11 +27,11 @@ func TestRaceForAccount(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	app := addApp(t, c, "a")
-	counts := testkit.AtOnce(16, func(i int) int {
+	counts := basic.AtOnce(16, func(i int) int {
 		return c.Post(path(app, "accounts"), object{"user_id": fmt.Sprint(i), "account": "same"}).Status
 	})
 	assert.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 15}, counts)
-	counts = testkit.AtOnce(16, func(i int) int {
+	counts = basic.AtOnce(16, func(i int) int {
 		return c.Post(path(app, "accounts"), object{"user_id": "100", "account": fmt.Sprint("another", i)}).Status
 	})
 	assert.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 15}, counts, "one for each user")
@@ -45,7 +46,7 @@ func TestRaceForDefault(t *testing.T) {
 	for range 3 {
 		var mu sync.Mutex
 		var made []string
-		testkit.AtOnce(12, func(i int) int {
+		basic.AtOnce(12, func(i int) int {
 			answer := c.Post(path(app, "accounts"), object{"user_id": "7", "account": fmt.Sprint(i), "is_default": "1"})
 			mu.Lock()
 			made = append(made, answer.ID())
@@ -53,7 +54,7 @@ func TestRaceForDefault(t *testing.T) {
 			return answer.Status
 		})
 		require.Equal(t, 1, defaults(t, c.Get(path(app, "accounts?user_id=7&page_size=100")).Object()))
-		testkit.AtOnce(12, func(i int) int {
+		basic.AtOnce(12, func(i int) int {
 			if i == 0 {
 				return c.Post(path(app, "multi-accounts/disable"), nil).Status
 			}
@@ -86,7 +87,7 @@ func TestRaceForbidsSeveral(t *testing.T) {
 	for round := range 8 {
 		app := multi(t, c, fmt.Sprint("a", round))
 		addAccount(t, c, app, "7", "one")
-		testkit.AtOnce(2, func(i int) int {
+		basic.AtOnce(2, func(i int) int {
 			if i == 0 {
 				return c.Post(path(app, "multi-accounts/disable"), nil).Status
 			}
@@ -103,7 +104,7 @@ func TestRaceWithDelete(t *testing.T) {
 	s, c := acme(t)
 	for round := range 8 {
 		app := addApp(t, c, fmt.Sprint("a", round))
-		testkit.AtOnce(4, func(i int) int {
+		basic.AtOnce(4, func(i int) int {
 			if i == 0 {
 				return c.Delete(path(app), nil).Status
 			}
@@ -118,7 +119,7 @@ func TestRaceOfRefreshes(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	app := addApp(t, c, "a")
-	counts := testkit.AtOnce(8, func(int) int { return c.Post(path(app, "secrets?grace_seconds=60"), nil).Status })
+	counts := basic.AtOnce(8, func(int) int { return c.Post(path(app, "secrets?grace_seconds=60"), nil).Status })
 	assert.Equal(t, map[int]int{http.StatusOK: 4, http.StatusConflict: 4}, counts, "five may be valid at the same time")
 	kept := members(t, []byte(testkit.Stored(t, s, "acme", "secret_hashes")[app["id"].(string)]))["sha256"]
 	assert.Len(t, members(t, kept), 5)

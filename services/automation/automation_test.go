@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/automation"
 )
 
@@ -11,7 +12,7 @@ type object = map[string]any
 
 func TestMain(m *testing.M) {
 	automation.RunIfWorker()
-	testkit.Main(m)
+	basic.Main(m)
 }
 
 func start(t testing.TB) *testkit.Service {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/automation"
 )
@@ -82,7 +83,7 @@ func TestReplicaThatStandsStill(t *testing.T) {
 		wait.Until(t, areCalled)
 	}
 	with := environment{
-		Database: testkit.NewDatabase(), Key: secret.NewKey().Reveal(), Hooks: map[string]string{"": hook.URL},
+		Database: basic.NewDatabase(), Key: secret.NewKey().Reveal(), Hooks: map[string]string{"": hook.URL},
 	}
 	p := startProcess(t, "TestProcessToBeStopped", with)
 	called(2 * stoppedJobs)

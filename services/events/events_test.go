@@ -7,6 +7,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/events"
 )
 
@@ -20,7 +21,7 @@ const (
 	subscriptionsPath = "/v1/event-subscriptions"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 // start runs the service, and waits until it is ready.
 func start(t testing.TB) *testkit.Service {

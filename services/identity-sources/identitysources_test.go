@@ -10,6 +10,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	identitysources "github.com/idplatform/idplatform/services/identity-sources"
 )
 
@@ -25,7 +26,7 @@ const (
 	templatesPath   = "/v1/auth-templates"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 func start(t testing.TB) *testkit.Service { return testkit.Start(t, identitysources.Spec()) }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
@@ -137,7 +138,7 @@ func TestRechecksAreInOrder(t *testing.T) {
 	var text bytes.Buffer
 	require.NoError(t, json.Indent(&text, []byte(testkit.Stored(t, g.Service, "acme", "rechecks")["1"]), "", "  "))
 	text.WriteByte('\n')
-	testkit.Golden(t, "testdata/recheck.json.golden", testkit.Since(t, g.Clock.Now(), text.Bytes()))
+	basic.Golden(t, "testdata/recheck.json.golden", basic.Since(t, g.Clock.Now(), text.Bytes()))
 	g.upkeep()
 	require.Equal(t, 1, g.storedIn(last))
 	g.change("updated", "1", object{"list": []int{-1}})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/organization"
 )
@@ -61,7 +62,7 @@ func TestReplicaKilledInAChange(t *testing.T) {
 	if os.Getenv("IDP_TEST_MONGO_URI") == "" {
 		t.Skip("an SQLite file has one process")
 	}
-	database := testkit.NewDatabase()
+	database := basic.NewDatabase()
 	s := testkit.Start(t, organization.Spec(), testkit.Options{Database: database})
 	c := in(s, "acme")
 	addObject(t, c, "company")

@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 	"github.com/idplatform/idplatform/services/organization"
 )
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", strconv.Itoa(rounds.Of(25, 100))); err != nil { // of TestModel
 		panic(err)
 	}
-	testkit.Main(m)
+	basic.Main(m)
 }
 
 func start(t testing.TB) *testkit.Service { return testkit.Start(t, organization.Spec()) }

@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // storedMember is a membership as it is stored, whether or not lists show it.
@@ -426,7 +427,7 @@ func TestRaceOfEverything(t *testing.T) {
 // atOnce makes all requests at the same time and returns the statuses.
 func atOnce(acts ...func() *testkit.Answer) []int {
 	statuses := make([]int, len(acts))
-	testkit.AtOnce(len(acts), func(i int) int {
+	basic.AtOnce(len(acts), func(i int) int {
 		statuses[i] = acts[i]().Status
 		return statuses[i]
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // everything makes one record of each kind, changes it, and deletes it.
@@ -62,7 +63,7 @@ func TestGoldenEvents(t *testing.T) {
 	slices.SortStableFunc(events, func(a, b event) int { return bytes.Compare([]byte(a.Subject), []byte(b.Subject)) })
 	body, err := json.MarshalIndent(events, "", "  ")
 	require.NoError(t, err)
-	testkit.Golden(t, "testdata/events.json.golden", testkit.Since(t, began, append(body, '\n')))
+	basic.Golden(t, "testdata/events.json.golden", basic.Since(t, began, append(body, '\n')))
 	slices.SortStableFunc(told, func(a, b bus.Event) int { return strings.Compare(a.Subject, b.Subject) })
 	testkit.EventTypes(t, s, "permissions", began, told, map[string]string{
 		"auth_rule": "AuthRule", "auth_unit": "AuthUnit", "auth_unit_member": "GroupMember", "resource": "Resource",

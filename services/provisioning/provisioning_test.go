@@ -10,6 +10,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/provisioning"
 )
 
@@ -23,7 +24,7 @@ const (
 	scimType        = "application/scim+json"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 func start(t testing.TB) *testkit.Service { return testkit.Start(t, provisioning.Spec()) }
 

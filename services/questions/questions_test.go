@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/secret"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -26,7 +26,7 @@ func of[Req, Resp any](q bus.Question[Req, Resp], request Req, answer Resp) (str
 		t.Parallel()
 		body, err := json.MarshalIndent(example{request, answer}, "", "  ")
 		require.NoError(t, err)
-		testkit.Golden(t, "testdata/"+q.Service+"."+q.Name+".json", append(body, '\n'))
+		basic.Golden(t, "testdata/"+q.Service+"."+q.Name+".json", append(body, '\n'))
 		var back struct {
 			Request Req  `json:"request"`
 			Answer  Resp `json:"answer"`

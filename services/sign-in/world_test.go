@@ -23,6 +23,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/questions"
 	signin "github.com/idplatform/idplatform/services/sign-in"
 )
@@ -30,7 +31,7 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 func start(t testing.TB) *testkit.Service {
 	return testkit.Start(t, signin.Spec(signin.DefaultConfig()))

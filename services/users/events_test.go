@@ -14,6 +14,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/users"
 )
 
@@ -102,7 +103,7 @@ func TestGoldenEvents(t *testing.T) {
 // No secret is where it must not be: hashes are only in accounts; passwords and id numbers are nowhere.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
-	log := &testkit.LogBuffer{}
+	log := &basic.LogBuffer{}
 	s := testkit.Start(t, users.Spec(cheap()),
 		testkit.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	c := in(s, "acme")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/users"
 )
 
@@ -92,7 +93,7 @@ func TestGuessesAtOnce(t *testing.T) {
 				_, c := acme(t)
 				user := addUser(t, c, "li.wei", object{"password": password})
 				told := make([]string, guesses)
-				testkit.AtOnce(guesses, func(i int) int {
+				basic.AtOnce(guesses, func(i int) int {
 					told[i] = try(c, user, query, fmt.Sprint("wrong ", i))
 					return 0
 				})
@@ -123,7 +124,7 @@ func TestResetsThatChangeNothingAreLimited(t *testing.T) {
 	try := func(c *testkit.Client, query, secret string) int {
 		return c.Post(reset+query, object{"new_password": secret}).Status
 	}
-	require.Equal(t, map[int]int{http.StatusOK: 5, http.StatusTooManyRequests: 27}, testkit.AtOnce(32, func(i int) int {
+	require.Equal(t, map[int]int{http.StatusOK: 5, http.StatusTooManyRequests: 27}, basic.AtOnce(32, func(i int) int {
 		return try(c, "?dry_run=true", fmt.Sprint("a new Passw0rd ", i))
 	}))
 	unchanged(t, c, user)

@@ -22,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/users"
 )
 
@@ -267,7 +268,7 @@ func TestReplicasFinishOrganizationChangesOnce(t *testing.T) {
 	o.settle(t, s)
 	s.Clock.Advance(10 * time.Second)
 	replicas := []func() error{replica(t, s), replica(t, s), replica(t, s), replica(t, s)}
-	failed := testkit.AtOnce(len(replicas), func(i int) int {
+	failed := basic.AtOnce(len(replicas), func(i int) int {
 		if replicas[i]() != nil {
 			return 1
 		}
@@ -393,7 +394,7 @@ func TestGoldenOrganizationChange(t *testing.T) {
 		var text bytes.Buffer
 		require.NoError(t, json.Indent(&text, []byte(document), "", "  "))
 		text.WriteByte('\n')
-		testkit.Golden(t, "testdata/organization_change.json.golden",
-			ids.ReplaceAll(testkit.Since(t, began, text.Bytes()), []byte(`"$1": "…"`)))
+		basic.Golden(t, "testdata/organization_change.json.golden",
+			ids.ReplaceAll(basic.Since(t, began, text.Bytes()), []byte(`"$1": "…"`)))
 	}
 }

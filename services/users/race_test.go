@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/stretchr/testify/require"
 )
 
@@ -14,7 +14,7 @@ func TestRaceForUsername(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	names := []string{"li.wei", "LI.WEI", "Li.Wei", "ｌｉ.ｗｅｉ"}
-	counts := testkit.AtOnce(32, func(i int) int {
+	counts := basic.AtOnce(32, func(i int) int {
 		return c.Post("/v1/users", object{"username": names[i%len(names)]}).Status
 	})
 	require.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 31}, counts)
@@ -30,7 +30,7 @@ func TestRaceForLoginName(t *testing.T) {
 	for round := range 4 {
 		email := fmt.Sprintf("shared%d@acme.test", round)
 		other := addUser(t, c, fmt.Sprint("other", round))
-		counts := testkit.AtOnce(12, func(i int) int {
+		counts := basic.AtOnce(12, func(i int) int {
 			switch i % 3 {
 			case 0:
 				return c.Post("/v1/users", object{"username": email}).Status
@@ -52,14 +52,14 @@ func TestRaceOfConditionalChanges(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	user := addUser(t, c, "li.wei")
-	counts := testkit.AtOnce(16, func(i int) int {
+	counts := basic.AtOnce(16, func(i int) int {
 		return c.With("If-Match", `"1"`).Patch(path(user), object{"display_name": fmt.Sprint(i)}).Status
 	})
 	require.Equal(t, map[int]int{http.StatusOK: 1, http.StatusPreconditionFailed: 15}, counts)
 	require.EqualValues(t, 2, c.Get(path(user)).Object()["version"])
 
 	// Without If-Match no change is lost: each changes another member.
-	counts = testkit.AtOnce(16, func(i int) int {
+	counts = basic.AtOnce(16, func(i int) int {
 		return c.Patch(path(user), object{"sys_ext_props": object{fmt.Sprint("m", i): i}}).Status
 	})
 	require.Equal(t, map[int]int{http.StatusOK: 16}, counts)
@@ -72,7 +72,7 @@ func TestRaceOfLocks(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei")
-	counts := testkit.AtOnce(32, func(i int) int {
+	counts := basic.AtOnce(32, func(i int) int {
 		return c.Post(path(user, []string{"lock", "unlock"}[i%2]), nil).Status
 	})
 	require.Equal(t, map[int]int{http.StatusOK: 32}, counts)
@@ -89,7 +89,7 @@ func TestRaceOfPasswordChanges(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	user := addUser(t, c, "li.wei", object{"password": password})
-	counts := testkit.AtOnce(4, func(i int) int { // fewer than lock the user
+	counts := basic.AtOnce(4, func(i int) int { // fewer than lock the user
 		return c.Post(path(user, "change-password"),
 			object{"old_password": password, "new_password": fmt.Sprint("a new Passw0rd ", i)}).Status
 	})
@@ -102,7 +102,7 @@ func TestRaceOfLoginAndReset(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei", object{"password": password})
-	testkit.AtOnce(9, func(i int) int {
+	basic.AtOnce(9, func(i int) int {
 		if i == 4 {
 			return c.Post(path(user, "reset-password"), object{"new_password": "a new Passw0rd"}).Status
 		}
@@ -120,7 +120,7 @@ func TestRaceOfDeletionAndCredentials(t *testing.T) {
 	_, c := acme(t)
 	for round := range 5 {
 		user := addUser(t, c, fmt.Sprint("user", round))
-		counts := testkit.AtOnce(9, func(i int) int {
+		counts := basic.AtOnce(9, func(i int) int {
 			if i == 4 {
 				return c.Delete(path(user), nil).Status + 1
 			}
@@ -136,7 +136,7 @@ func TestRaceOfDeletions(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei")
-	counts := testkit.AtOnce(8, func(int) int { return c.Delete(path(user), nil).Status })
+	counts := basic.AtOnce(8, func(int) int { return c.Delete(path(user), nil).Status })
 	require.Equal(t, map[int]int{http.StatusOK: 1, http.StatusNotFound: 7}, counts)
 	last := addUser(t, c, "last")
 	require.Equal(t, []string{"created", "deleted"}, actions(t, s, c, last))

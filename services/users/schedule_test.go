@@ -11,13 +11,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/users"
 )
 
 // A user whose account cannot be read does not delay other users of its tenant or of another.
 func TestAnUnreadableUserDelaysNobody(t *testing.T) {
 	t.Parallel()
-	log := &testkit.LogBuffer{}
+	log := &basic.LogBuffer{}
 	s := testkit.Start(t, users.Spec(cheap()), testkit.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
 	c, other := in(s, "acme"), in(s, "globex")
 	bad, good, foreign := addUser(t, c, "bad"), addUser(t, c, "good"), addUser(t, other, "foreign")

@@ -14,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // decoded returns how many pictures a service has decoded, by kind.
@@ -99,7 +100,7 @@ func TestThumbnailsOfOtherTenants(t *testing.T) {
 	for i := range 8 {
 		all = append(all, addUser(t, c, fmt.Sprint("u", i)))
 	}
-	counts := testkit.AtOnce(128, func(i int) int {
+	counts := basic.AtOnce(128, func(i int) int {
 		if i%16 == 0 {
 			return 1000 + put(other, theirs, "image/png", pngOf(t, 20, 20)).Status
 		}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/telemetry"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 const logsIntro = `# Log lines
@@ -185,5 +185,5 @@ func TestLogsGolden(t *testing.T) {
 	for _, l := range sorted {
 		fmt.Fprintf(text, "| %s | %s | %s | %s |\n", l.level, l.message, l.members, l.from)
 	}
-	testkit.Golden(t, "../../deploy/logs.md", text.Bytes())
+	basic.Golden(t, "../../deploy/logs.md", text.Bytes())
 }

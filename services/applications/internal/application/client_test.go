@@ -15,19 +15,19 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 	"github.com/idplatform/idplatform/services/applications/internal/template"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 // A client is found in any tenant, with its valid secrets, until it is deleted. OnEnd is called in the transaction that
 // ends its tokens.
 func TestClient(t *testing.T) {
 	t.Parallel()
-	clock := testkit.NewClock()
-	store := testkit.Store(t, clock, application.Collections()...)
+	clock := basic.NewClock()
+	store := basic.Store(t, clock, application.Collections()...)
 	catalogue, err := template.Open()
 	require.NoError(t, err)
 	ends := map[string]bool{} // by version, because a transaction may run again

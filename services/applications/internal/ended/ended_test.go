@@ -11,16 +11,16 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 // A key that ended before a snapshot has no event after it, so the snapshot itself reports the key.
 func TestSnapshotReportsEndedKeys(t *testing.T) {
 	t.Parallel()
-	clk := testkit.NewClock()
-	store := testkit.Store(t, clk, Collections()...)
+	clk := basic.NewClock()
+	store := basic.Store(t, clk, Collections()...)
 	v, err := auth.New(auth.Config{Clock: clk, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	calls := 0

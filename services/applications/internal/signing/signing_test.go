@@ -13,11 +13,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/applications/internal/signing"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 const (
 	lead   = 10 * time.Minute
@@ -28,14 +28,14 @@ const (
 // world is a store with a clock, for any number of replicas.
 type world struct {
 	t     *testing.T
-	clock *testkit.Clock
+	clock *basic.Clock
 	store *docstore.Store
 	keys  *secret.Keyring
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, clock: testkit.NewClock()}
-	w.store = testkit.Store(t, w.clock, signing.Collections()...)
+	w := &world{t: t, clock: basic.NewClock()}
+	w.store = basic.Store(t, w.clock, signing.Collections()...)
 	var err error
 	w.keys, err = secret.ParseKeyring(secret.NewKey())
 	require.NoError(t, err)

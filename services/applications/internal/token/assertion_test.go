@@ -153,7 +153,7 @@ func TestAssertions(t *testing.T) {
 	good := sign(t, jwt.SigningMethodEdDSA, s.ed, ed, w.claims("type"))
 	requireFault(t, w.form(tokenPath, grant+"&client_assertion_type=urn:x&client_assertion="+good),
 		http.StatusBadRequest, "invalid_request")
-	requireFault(t, w.form(tokenPath, withAssertion(good), "Authorization", basic("c2", "s3cret")),
+	requireFault(t, w.form(tokenPath, withAssertion(good), "Authorization", basicAuth("c2", "s3cret")),
 		http.StatusBadRequest, "invalid_request")
 	requireFault(t, w.form(tokenPath, withAssertion("nonsense")), http.StatusUnauthorized, "invalid_client")
 }

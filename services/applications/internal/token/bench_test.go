@@ -16,8 +16,8 @@ func BenchmarkEndpoints(b *testing.B) {
 		machine("c1", "acme", "s3cret", "users:read"))
 	text := w.token(b, "c1", "s3cret")
 	for name, c := range map[string]struct{ path, authorization, body string }{
-		"token":                {tokenPath, basic("c1", "s3cret"), grant},
-		"introspect by basic":  {introspectPath, basic("c1", "s3cret"), "token=" + text},
+		"token":                {tokenPath, basicAuth("c1", "s3cret"), grant},
+		"introspect by basic":  {introspectPath, basicAuth("c1", "s3cret"), "token=" + text},
 		"introspect by bearer": {introspectPath, "Bearer " + text, "token=" + text},
 	} {
 		b.Run(name, func(b *testing.B) {

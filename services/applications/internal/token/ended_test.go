@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/applications/internal/ended"
 )
@@ -27,7 +28,7 @@ func (w *world) elsewhere(t testing.TB, keys auth.KeySource) (*service.Unit, *au
 	}}
 	deps := w.Deps
 	deps.AskForEnded, deps.Metrics = true, prometheus.NewRegistry()
-	deps.Store = testkit.Store(t, w.Clock, spec.Defs()...)
+	deps.Store = basic.Store(t, w.Clock, spec.Defs()...)
 	var err error
 	deps.Verifier, err = auth.New(auth.Config{Clock: w.Clock, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
@@ -47,7 +48,9 @@ func TestTokensEndInEveryReplicaOfEveryService(t *testing.T) {
 	for i := range tokens {
 		tokens[i] = w.token(t, "c1", "s3cret")
 	}
-	revoke := func(text string) { w.form(revokePath, "token="+text, "Authorization", basic("c1", "s3cret")).OK(nil) }
+	revoke := func(text string) {
+		w.form(revokePath, "token="+text, "Authorization", basicAuth("c1", "s3cret")).OK(nil)
+	}
 	revoke(tokens[0])
 
 	unit, users := w.elsewhere(t, keys)

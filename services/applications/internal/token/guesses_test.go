@@ -14,7 +14,8 @@ func TestGuessesOfAChosenSecretAreLimited(t *testing.T) {
 	w := newWorldWith(t, token.Limits{TokensPerSecond: 1000, FailuresPerMinute: 2},
 		machine(chosenClient, "acme", "s3cret"))
 	try := func(secret, address string) int {
-		return w.form(tokenPath, grant, "Authorization", basic(chosenClient, secret), "X-Forwarded-For", address).Status
+		return w.form(tokenPath, grant, "Authorization", basicAuth(chosenClient, secret), "X-Forwarded-For",
+			address).Status
 	}
 	expect := func(status int, secret, address string) {
 		t.Helper()

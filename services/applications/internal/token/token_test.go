@@ -21,6 +21,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 	"github.com/idplatform/idplatform/services/applications/internal/ended"
@@ -29,7 +30,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/token"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 const (
 	tokenPath      = "/v1/oauth2/token"
@@ -134,7 +135,7 @@ func (w *world) form(path, body string, headers ...string) *testkit.Answer {
 }
 
 // basic is the Authorization header of client_secret_basic (RFC 6749 §2.3.1).
-func basic(id, secret string) string {
+func basicAuth(id, secret string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(id)+":"+url.QueryEscape(secret)))
 }
 
@@ -143,7 +144,7 @@ func (w *world) token(t testing.TB, id, secret string, more ...string) string {
 	t.Helper()
 	var answer token.Token
 	w.form(tokenPath, strings.Join(append([]string{grant}, more...), "&"), "Authorization",
-		basic(id, secret)).OK(&answer)
+		basicAuth(id, secret)).OK(&answer)
 	return answer.AccessToken
 }
 
@@ -166,11 +167,11 @@ func TestTokenEndpoint(t *testing.T) {
 	off := machine("off", "acme", "s3cret", "users:read")
 	off.Enabled = false
 	expired := machine("expired", "acme", "s3cret", "users:read")
-	expired.Secrets[0].Expires = testkit.NewClock().Now().Add(-time.Minute)
+	expired.Secrets[0].Expires = basic.NewClock().Now().Add(-time.Minute)
 	w := newWorld(t, machine("c1", "acme", "s3cret", "users:read", "users:write"),
 		machine(odd, "acme", odd, "users:read"),
 		machine("none", "acme", "s3cret"), people, off, expired)
-	good := basic("c1", "s3cret")
+	good := basicAuth("c1", "s3cret")
 	for name, c := range map[string]struct {
 		authorization, body string
 		status              int
@@ -179,14 +180,14 @@ func TestTokenEndpoint(t *testing.T) {
 		"basic": {good, grant, 200, "users:read users:write"},
 		"basic in lower case": {"basic" + strings.TrimPrefix(good, "Basic"), grant, 200,
 			"users:read users:write"},
-		"basic, percent-encoded": {basic(odd, odd), grant, 200, "users:read"},
+		"basic, percent-encoded": {basicAuth(odd, odd), grant, 200, "users:read"},
 		"post": {"", grant + "&client_id=c1&client_secret=s3cret", 200,
 			"users:read users:write"},
 		"post, percent-encoded": {"", grant + "&client_id=" + url.QueryEscape(odd) + "&client_secret=" +
 			url.QueryEscape(odd), 200, "users:read"},
 		"basic and the same client_id": {good, grant + "&client_id=c1", 200, "users:read users:write"},
 		"a part of the scopes":         {good, grant + "&scope=users:write", 200, "users:write"},
-		"no scopes":                    {basic("none", "s3cret"), grant, 200, ""},
+		"no scopes":                    {basicAuth("none", "s3cret"), grant, 200, ""},
 		"unknown parameters":           {good, grant + "&resource=x&resource=y", 200, "users:read users:write"},
 		"an empty scope":               {good, grant + "&scope=", 200, "users:read users:write"},
 		"more scopes":                  {good, grant + "&scope=users:read+kv:read", 400, "invalid_scope"},
@@ -195,16 +196,16 @@ func TestTokenEndpoint(t *testing.T) {
 		"another grant type": {good, "grant_type=password&username=x&password=y", 400,
 			"unsupported_grant_type"},
 		"grant type twice":        {good, grant + "&" + grant, 400, "invalid_request"},
-		"another category":        {basic("people", "s3cret"), grant, 400, "unauthorized_client"},
+		"another category":        {basicAuth("people", "s3cret"), grant, 400, "unauthorized_client"},
 		"no credential":           {"", grant, 401, "invalid_client"},
 		"client id alone":         {"", grant + "&client_id=c1", 401, "invalid_client"},
 		"secret alone":            {"", grant + "&client_secret=s3cret", 400, "invalid_request"},
-		"a wrong secret":          {basic("c1", "s3creT"), grant, 401, "invalid_client"},
-		"an empty secret":         {basic("c1", ""), grant, 401, "invalid_client"},
-		"the hash for the secret": {basic("c1", application.HashSecret("s3cret")), grant, 401, "invalid_client"},
-		"an unknown client":       {basic("c9", "s3cret"), grant, 401, "invalid_client"},
-		"a disabled client":       {basic("off", "s3cret"), grant, 401, "invalid_client"},
-		"an expired secret":       {basic("expired", "s3cret"), grant, 401, "invalid_client"},
+		"a wrong secret":          {basicAuth("c1", "s3creT"), grant, 401, "invalid_client"},
+		"an empty secret":         {basicAuth("c1", ""), grant, 401, "invalid_client"},
+		"the hash for the secret": {basicAuth("c1", application.HashSecret("s3cret")), grant, 401, "invalid_client"},
+		"an unknown client":       {basicAuth("c9", "s3cret"), grant, 401, "invalid_client"},
+		"a disabled client":       {basicAuth("off", "s3cret"), grant, 401, "invalid_client"},
+		"an expired secret":       {basicAuth("expired", "s3cret"), grant, 401, "invalid_client"},
 		"basic, not encoded": {"Basic " + base64.StdEncoding.EncodeToString([]byte("c1:100%")), grant, 401,
 			"invalid_client"},
 		"basic, no base64": {"Basic c1:s3cret", grant, 401, "invalid_client"},
@@ -253,7 +254,7 @@ func TestTwoAuthorizationHeaders(t *testing.T) {
 	w := newWorld(t, machine("c1", "acme", "s3cret"))
 	r, err := http.NewRequest(http.MethodPost, tokenPath, strings.NewReader(grant))
 	require.NoError(t, err)
-	r.Header["Authorization"] = []string{basic("c1", "s3cret"), basic("c1", "s3cret")}
+	r.Header["Authorization"] = []string{basicAuth("c1", "s3cret"), basicAuth("c1", "s3cret")}
 	r.Header.Set("Content-Type", rest.FormType)
 	requireFault(t, w.Send(r), http.StatusBadRequest, "invalid_request")
 }
@@ -263,17 +264,17 @@ func TestTokenForAnotherTenant(t *testing.T) {
 	w := newWorld(t, machine("admin", "default", "s3cret", "platform:admin"),
 		machine("c1", "acme", "s3cret", "users:read"))
 	var given token.Token
-	w.form(tokenPath, grant+"&scope=users:read", "Authorization", basic("admin", "s3cret"), "X-Tenant-Id",
+	w.form(tokenPath, grant+"&scope=users:read", "Authorization", basicAuth("admin", "s3cret"), "X-Tenant-Id",
 		"globex").OK(&given)
 	p, err := w.Deps.Verifier.Verify(t.Context(), given.AccessToken)
 	require.NoError(t, err)
 	require.Equal(t, "globex", p.Tenant)
 	require.Equal(t, "users:read", given.Scope, "an administrator may ask for less")
-	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("c1", "s3cret"), "X-Tenant-Id", "globex"),
+	requireFault(t, w.form(tokenPath, grant, "Authorization", basicAuth("c1", "s3cret"), "X-Tenant-Id", "globex"),
 		http.StatusForbidden, "access_denied")
-	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("admin", "s3cret"), "X-Tenant-Id", "No Tenant"),
+	requireFault(t, w.form(tokenPath, grant, "Authorization", basicAuth("admin", "s3cret"), "X-Tenant-Id", "No Tenant"),
 		http.StatusBadRequest, "invalid_request")
-	w.form(tokenPath, grant, "Authorization", basic("c1", "s3cret"), "X-Tenant-Id", "acme").OK(nil)
+	w.form(tokenPath, grant, "Authorization", basicAuth("c1", "s3cret"), "X-Tenant-Id", "acme").OK(nil)
 }
 
 // A dry run returns no token, but counts wrong secrets.
@@ -281,20 +282,20 @@ func TestDryRun(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, token.Limits{TokensPerSecond: 1000, FailuresPerMinute: 3},
 		machine("c1", "acme", "s3cret", "users:read"))
-	answer := w.form(tokenPath+"?dry_run=true", grant, "Authorization", basic("c1", "s3cret"))
+	answer := w.form(tokenPath+"?dry_run=true", grant, "Authorization", basicAuth("c1", "s3cret"))
 	require.Equal(t, "true", answer.Header.Get("Dry-Run"))
 	require.JSONEq(t, `{"access_token":"******","token_type":"Bearer","expires_in":3600,"scope":"users:read"}`,
 		string(answer.OK(nil).Body))
 	for range 3 {
-		requireFault(t, w.form(tokenPath+"?dry_run=true", grant, "Authorization", basic("c1", "x")),
+		requireFault(t, w.form(tokenPath+"?dry_run=true", grant, "Authorization", basicAuth("c1", "x")),
 			http.StatusUnauthorized, "invalid_client")
 	}
-	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("c1", "x")), http.StatusTooManyRequests,
+	requireFault(t, w.form(tokenPath, grant, "Authorization", basicAuth("c1", "x")), http.StatusTooManyRequests,
 		"temporarily_unavailable")
 	require.Len(t, w.Events(3), 3)
 
 	text := w.token(t, "c1", "s3cret")
-	w.form(revokePath+"?dry_run=true", "token="+text, "Authorization", basic("c1", "s3cret")).OK(nil)
+	w.form(revokePath+"?dry_run=true", "token="+text, "Authorization", basicAuth("c1", "s3cret")).OK(nil)
 	_, err := w.Deps.Verifier.Verify(t.Context(), text)
 	require.NoError(t, err)
 }
@@ -305,7 +306,7 @@ func TestFailuresAreLimitedAndEmitted(t *testing.T) {
 	w := newWorldWith(t, token.Limits{TokensPerSecond: 1000, FailuresPerMinute: 5}, machine("c1", "acme", "s3cret"),
 		machine("c2", "acme", "s3cret"))
 	try := func(client, secret, address string) *testkit.Answer {
-		return w.form(tokenPath, grant, "Authorization", basic(client, secret), "X-Forwarded-For", address)
+		return w.form(tokenPath, grant, "Authorization", basicAuth(client, secret), "X-Forwarded-For", address)
 	}
 	for range 5 {
 		requireFault(t, try("c1", "guess", "192.0.2.7"), http.StatusUnauthorized, "invalid_client")
@@ -336,7 +337,7 @@ func TestFailuresAreLimitedAndEmitted(t *testing.T) {
 		}
 		told = append(told, data.Record)
 		if len(told) == 2 {
-			testkit.Golden(t, "testdata/authentication_failed.json", testkit.Since(t, w.Clock.Now(), e.Data))
+			basic.Golden(t, "testdata/authentication_failed.json", basic.Since(t, w.Clock.Now(), e.Data))
 		}
 	}
 	require.Len(t, told, 5)
@@ -349,10 +350,10 @@ func TestTokensAreLimited(t *testing.T) {
 	w := newWorldWith(t, token.Limits{TokensPerSecond: 0.001, FailuresPerMinute: 5}, machine("c1", "acme", "s3cret"),
 		machine("c2", "acme", "s3cret"))
 	w.token(t, "c1", "s3cret")
-	answer := w.form(tokenPath, grant, "Authorization", basic("c1", "s3cret"))
+	answer := w.form(tokenPath, grant, "Authorization", basicAuth("c1", "s3cret"))
 	requireFault(t, answer, http.StatusTooManyRequests, "temporarily_unavailable")
 	require.NotEmpty(t, answer.Header.Get("Retry-After"))
-	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("c2", "x")), http.StatusUnauthorized,
+	requireFault(t, w.form(tokenPath, grant, "Authorization", basicAuth("c2", "x")), http.StatusUnauthorized,
 		"invalid_client")
 	w.token(t, "c2", "s3cret") // each client has its own limit
 }
@@ -368,28 +369,28 @@ func TestRevocation(t *testing.T) {
 	one, second, third := w.token(t, "c1", "s3cret"), w.token(t, "c1", "s3cret"), w.token(t, "c1", "s3cret")
 
 	answer := w.form(revokePath, "token="+one+"&token_type_hint=refresh_token", "Authorization",
-		basic("c1", "s3cret")).OK(nil)
+		basicAuth("c1", "s3cret")).OK(nil)
 	require.JSONEq(t, "{}", string(answer.Body))
 	require.False(t, good(one), "this service knows it before it answers")
-	w.form(revokePath, "token="+one, "Authorization", basic("c1", "s3cret")).OK(nil) // again
-	w.form(revokePath, "token=nonsense", "Authorization", basic("c1", "s3cret")).OK(nil)
+	w.form(revokePath, "token="+one, "Authorization", basicAuth("c1", "s3cret")).OK(nil) // again
+	w.form(revokePath, "token=nonsense", "Authorization", basicAuth("c1", "s3cret")).OK(nil)
 
-	requireFault(t, w.form(revokePath, "token="+second, "Authorization", basic("c2", "s3cret")), http.StatusBadRequest,
-		"unauthorized_client")
-	requireFault(t, w.form(revokePath, "token="+second, "Authorization", basic("c1", "x")), http.StatusUnauthorized,
+	requireFault(t, w.form(revokePath, "token="+second, "Authorization", basicAuth("c2", "s3cret")),
+		http.StatusBadRequest, "unauthorized_client")
+	requireFault(t, w.form(revokePath, "token="+second, "Authorization", basicAuth("c1", "x")), http.StatusUnauthorized,
 		"invalid_client")
 	requireFault(t, w.form(revokePath, "token="+second), http.StatusUnauthorized, "invalid_client")
-	requireFault(t, w.form(revokePath, "", "Authorization", basic("c1", "s3cret")), http.StatusBadRequest,
+	requireFault(t, w.form(revokePath, "", "Authorization", basicAuth("c1", "s3cret")), http.StatusBadRequest,
 		"invalid_request")
 	answer = w.form(revokePath, "token="+second, "Authorization", "Bearer "+one)
 	requireFault(t, answer, http.StatusUnauthorized, "invalid_token")
 	require.Equal(t, `Bearer error="invalid_token"`, answer.Header.Get("WWW-Authenticate"))
-	requireFault(t, w.form(revokePath, "token="+w.Token("acme"), "Authorization", basic("admin", "s3cret")),
+	requireFault(t, w.form(revokePath, "token="+w.Token("acme"), "Authorization", basicAuth("admin", "s3cret")),
 		http.StatusBadRequest, "unsupported_token_type")
 	require.True(t, good(second))
 
 	w.form(revokePath, "token="+second, "Authorization", "Bearer "+second).OK(nil) // by itself
-	w.form(revokePath, "token="+third, "Authorization", basic("admin", "s3cret")).OK(nil)
+	w.form(revokePath, "token="+third, "Authorization", basicAuth("admin", "s3cret")).OK(nil)
 	require.False(t, good(second))
 	require.False(t, good(third))
 
@@ -401,8 +402,8 @@ func TestRevocation(t *testing.T) {
 		}
 		require.Equal(t, service.TokenEnded, e.Type)
 		second := time.Duration(w.Clock.Now().Millis()%1000) * time.Millisecond
-		record := testkit.Since(t, w.Clock.Now().Add(-second), e.Data)
-		testkit.Golden(t, "testdata/token_ended.json", []byte(strings.ReplaceAll(string(record), e.Subject, "<jti>")))
+		record := basic.Since(t, w.Clock.Now().Add(-second), e.Data)
+		basic.Golden(t, "testdata/token_ended.json", []byte(strings.ReplaceAll(string(record), e.Subject, "<jti>")))
 	}
 }
 
@@ -416,7 +417,7 @@ func TestIntrospection(t *testing.T) {
 	}
 	var told token.Introspection
 	for _, authorization := range []string{
-		basic("c1", "s3cret"), basic("c2", "s3cret"), basic("admin", "s3cret"), "Bearer " + text,
+		basicAuth("c1", "s3cret"), basicAuth("c2", "s3cret"), basicAuth("admin", "s3cret"), "Bearer " + text,
 		"Bearer " + w.Token("acme"),
 	} {
 		ask(text, authorization).OK(&told)
@@ -434,10 +435,10 @@ func TestIntrospection(t *testing.T) {
 		t.Helper()
 		require.JSONEq(t, `{"active":false}`, string(ask(text, authorization).OK(nil).Body))
 	}
-	inactive(text, basic("other", "s3cret"))
-	inactive("nonsense", basic("c1", "s3cret"))
-	inactive(w.Token("acme"), basic("admin", "s3cret")) // a token of another issuer
-	requireFault(t, ask(text, basic("c1", "x")), http.StatusUnauthorized, "invalid_client")
+	inactive(text, basicAuth("other", "s3cret"))
+	inactive("nonsense", basicAuth("c1", "s3cret"))
+	inactive(w.Token("acme"), basicAuth("admin", "s3cret")) // a token of another issuer
+	requireFault(t, ask(text, basicAuth("c1", "x")), http.StatusUnauthorized, "invalid_client")
 	requireFault(t, ask(text, "Bearer nonsense"), http.StatusUnauthorized, "invalid_token")
 	requireFault(t, w.form(introspectPath, "token="+text), http.StatusUnauthorized, "invalid_client")
 
@@ -446,19 +447,19 @@ func TestIntrospection(t *testing.T) {
 	changed := machine("c2", "acme", "another", "users:read")
 	changed.Version = 2
 	w.clients.set(changed)
-	ask(text, basic("c2", "s3cret")).OK(nil)
+	ask(text, basicAuth("c2", "s3cret")).OK(nil)
 	require.NoError(t, docstore.Do(ctx, w.Deps.Store,
 		func(tx *docstore.Tx) error { return ended.Client(ctx, tx, "c2", 2) }))
-	wait.Until(t, func() bool { return ask(text, basic("c2", "s3cret")).Status == http.StatusUnauthorized })
-	ask(text, basic("c2", "another")).OK(nil)
+	wait.Until(t, func() bool { return ask(text, basicAuth("c2", "s3cret")).Status == http.StatusUnauthorized })
+	ask(text, basicAuth("c2", "another")).OK(nil)
 	w.clients.set(machine("c2", "acme", "a third"))
 	w.Clock.Advance(auth.MaxCacheTTL)
-	requireFault(t, ask(text, basic("c2", "another")), http.StatusUnauthorized, "invalid_client")
+	requireFault(t, ask(text, basicAuth("c2", "another")), http.StatusUnauthorized, "invalid_client")
 
-	w.form(revokePath, "token="+text, "Authorization", basic("c1", "s3cret")).OK(nil)
-	inactive(text, basic("c1", "s3cret"))
+	w.form(revokePath, "token="+text, "Authorization", basicAuth("c1", "s3cret")).OK(nil)
+	inactive(text, basicAuth("c1", "s3cret"))
 	second := w.token(t, "c1", "s3cret")
-	ask(second, basic("c1", "s3cret")).OK(&told)
+	ask(second, basicAuth("c1", "s3cret")).OK(&told)
 	w.Clock.Advance(time.Hour + auth.Leeway + time.Second)
-	inactive(second, basic("c1", "s3cret"))
+	inactive(second, basicAuth("c1", "s3cret"))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/automation/internal/due"
 )
 
@@ -32,8 +32,8 @@ var chores = docstore.Define(docstore.Schema[chore]{
 // second group of any tenant; all tenants have been looked at after a few lists.
 func TestTurns(t *testing.T) {
 	t.Parallel()
-	clk := testkit.NewClock()
-	store := testkit.Store(t, clk, chores.Def())
+	clk := basic.NewClock()
+	store := basic.Store(t, clk, chores.Def())
 	add := func(tenant string, n int, next clock.Time) {
 		ctx := request.System(t.Context(), tenant)
 		require.NoError(t, docstore.Do(ctx, store, func(tx *docstore.Tx) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
@@ -131,7 +131,7 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 	t.Parallel()
 	const all = 10 * maxWaiting
 	s := New(Deps{
-		Store: testkit.Store(t, testkit.NewClock(), Collections()...), Log: testkit.Log(t), Stream: stream{all, 1, ""},
+		Store: basic.Store(t, basic.NewClock(), Collections()...), Log: basic.Log(t), Stream: stream{all, 1, ""},
 	})
 	ctx := request.System(t.Context(), "acme")
 	put := func(f Function) *Function {
@@ -236,7 +236,7 @@ func behind(t *testing.T, stream interface {
 	pool := sandbox.NewPool(sandbox.Config{Workers: 1, Metrics: prometheus.NewRegistry()})
 	pool.Close()
 	s = New(Deps{
-		Store: testkit.Store(t, testkit.NewClock(), Collections()...), Log: testkit.Log(t), Stream: stream, Pool: pool,
+		Store: basic.Store(t, basic.NewClock(), Collections()...), Log: basic.Log(t), Stream: stream, Pool: pool,
 	})
 	ctx = request.System(t.Context(), "acme")
 	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {

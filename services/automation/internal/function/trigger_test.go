@@ -13,18 +13,18 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 // One replica at a time has a run. When its lease ends, the next attempt may begin, and what the replica before reports
 // is ignored.
 func TestLeases(t *testing.T) {
 	t.Parallel()
-	clock := testkit.NewClock()
-	s := New(Deps{Store: testkit.Store(t, clock, Collections()...), Log: testkit.Log(t)})
+	clock := basic.NewClock()
+	s := New(Deps{Store: basic.Store(t, clock, Collections()...), Log: basic.Log(t)})
 	ctx := request.System(t.Context(), "acme")
 	run := docstore.Ref{ID: "e.f"}
 	e := event(1, 1)
@@ -105,10 +105,10 @@ func TestStoredForms(t *testing.T) {
 // Each attempt is in the function's log, also one that found no worker. A panic does not end the process.
 func TestAttemptsThatCallNothing(t *testing.T) {
 	t.Parallel()
-	clock := testkit.NewClock()
+	clock := basic.NewClock()
 	pool := sandbox.NewPool(sandbox.Config{Workers: 1, Metrics: prometheus.NewRegistry()})
 	pool.Close()
-	s := New(Deps{Store: testkit.Store(t, clock, Collections()...), Log: testkit.Log(t), Pool: pool})
+	s := New(Deps{Store: basic.Store(t, clock, Collections()...), Log: basic.Log(t), Pool: pool})
 	ctx := request.System(t.Context(), "acme")
 	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		_, err := functions.Insert(ctx, tx, &Function{

@@ -17,7 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
@@ -26,13 +26,13 @@ type runnerFunc func(context.Context, Call) (Outcome, error)
 func (f runnerFunc) Run(ctx context.Context, c Call) (Outcome, error) { return f(ctx, c) }
 
 // newJobs returns use cases that call webhooks by run.
-func newJobs(t *testing.T, run runnerFunc) (*Jobs, *testkit.Clock) {
+func newJobs(t *testing.T, run runnerFunc) (*Jobs, *basic.Clock) {
 	t.Helper()
 	keys, err := secret.ParseKeyring(secret.NewKey())
 	require.NoError(t, err)
-	clk := testkit.NewClock()
+	clk := basic.NewClock()
 	return New(Deps{
-		Store: testkit.Store(t, clk, Collections()...), Keys: keys, Log: testkit.Log(t),
+		Store: basic.Store(t, clk, Collections()...), Keys: keys, Log: basic.Log(t),
 		Runners: map[string]Runner{Webhook: run}, Metrics: prometheus.NewRegistry(), Lease: time.Minute,
 	}), clk
 }
@@ -183,7 +183,7 @@ func TestACallIsNotBegunAfterItsLease(t *testing.T) {
 // attempt then.
 func TestACallIsBrokenOffWhenItsLeaseCannotBeRenewed(t *testing.T) {
 	t.Parallel()
-	var clk *testkit.Clock
+	var clk *basic.Clock
 	s, clk := newJobs(t, func(ctx context.Context, _ Call) (Outcome, error) {
 		clk.Advance(time.Minute)
 		<-ctx.Done()

@@ -9,14 +9,14 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // Former states count in the size of a deletion's transactions: a bucket can keep 100 of each object.
 func TestDeletionsOfHistoriesTakeSmallSteps(t *testing.T) {
 	t.Parallel()
 	ctx := request.System(t.Context(), "acme")
-	s := New(testkit.Store(t, testkit.NewClock(), Collections()...))
+	s := New(basic.Store(t, basic.NewClock(), Collections()...))
 	bucket, err := s.PutBucket(ctx, "box", Settings{History: MaxHistory})
 	require.NoError(t, err)
 	const keys = 3

@@ -13,7 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 )
 
@@ -28,7 +28,7 @@ func newPool(t testing.TB, change ...func(*Config)) *Pool {
 	client := outbound.New(outbound.Config{AllowPrivate: true})
 	t.Cleanup(client.CloseIdleConnections)
 	c := Config{
-		Workers: 2, Idle: time.Minute, Client: client, Log: testkit.Log(t), Metrics: prometheus.NewRegistry(),
+		Workers: 2, Idle: time.Minute, Client: client, Log: basic.Log(t), Metrics: prometheus.NewRegistry(),
 	}
 	for _, f := range change {
 		f(&c)

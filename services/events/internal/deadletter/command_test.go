@@ -12,17 +12,17 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/events/internal/deadletter"
 )
 
 // The command does on the machine what the operations do over HTTP.
 func TestCommand(t *testing.T) {
 	t.Parallel()
-	server, err := embedded.Start(embedded.Config{StoreDir: t.TempDir(), Log: testkit.Log(t)})
+	server, err := embedded.Start(embedded.Config{StoreDir: t.TempDir(), Log: basic.Log(t)})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
-	b, err := bus.Connect(t.Context(), bus.Config{InProcess: server.Conn(), Name: "test", Log: testkit.Log(t)})
+	b, err := bus.Connect(t.Context(), bus.Config{InProcess: server.Conn(), Name: "test", Log: basic.Log(t)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close(context.Background())) })
 	b.EnsureStreams(t.Context())

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 func closed(c <-chan struct{}) bool {
@@ -22,7 +22,7 @@ func closed(c <-chan struct{}) bool {
 func TestChangedTellsOfEachChange(t *testing.T) {
 	t.Parallel()
 	ctx := request.System(t.Context(), request.Platform)
-	store, log := testkit.Store(t, testkit.NewClock(), Collections()...), testkit.Log(t)
+	store, log := basic.Store(t, basic.NewClock(), Collections()...), basic.Log(t)
 	g, another := New(store, log, false), New(store, log, false)
 	require.NoError(t, g.beat(ctx))
 	first, changed := g.Changed()
@@ -41,7 +41,7 @@ func TestChangedTellsOfEachChange(t *testing.T) {
 func TestALateHeartbeatIsAChange(t *testing.T) {
 	t.Parallel()
 	ctx := request.System(t.Context(), request.Platform)
-	store, log := testkit.Store(t, testkit.NewClock(), Collections()...), testkit.Log(t)
+	store, log := basic.Store(t, basic.NewClock(), Collections()...), basic.Log(t)
 	g, alone := New(store, log, false), New(store, log, true)
 	for _, g := range []*Group{g, alone} {
 		require.False(t, g.Owns("work"))
@@ -67,7 +67,7 @@ func TestAlone(t *testing.T) {
 	t.Parallel()
 	for _, alone := range []bool{true, false} {
 		ctx := request.System(t.Context(), request.Platform)
-		store, log := testkit.Store(t, testkit.NewClock(), Collections()...), testkit.Log(t)
+		store, log := basic.Store(t, basic.NewClock(), Collections()...), basic.Log(t)
 		killed := New(store, log, alone)
 		require.NoError(t, killed.beat(ctx))
 		next := New(store, log, alone)

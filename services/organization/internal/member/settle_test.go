@@ -7,7 +7,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
@@ -15,7 +15,7 @@ import (
 // done already.
 func TestSettleByOldCondition(t *testing.T) {
 	t.Parallel()
-	store := testkit.Store(t, testkit.NewClock(), append(tree.Collections(), Collections()...)...)
+	store := basic.Store(t, basic.NewClock(), append(tree.Collections(), Collections()...)...)
 	s := New(Deps{Store: store})
 	trees := tree.New(tree.Deps{Store: store, OnCondition: s.OnCondition})
 	ctx := request.System(t.Context(), "acme")

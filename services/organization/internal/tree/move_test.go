@@ -9,13 +9,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // The nodes below a node are counted across the chunks that are loaded.
 func TestEachIsBounded(t *testing.T) {
 	t.Parallel()
-	store := testkit.Store(t, testkit.NewClock(), Collections()...)
+	store := basic.Store(t, basic.NewClock(), Collections()...)
 	trees := New(Deps{Store: store})
 	ctx := request.System(t.Context(), "acme")
 	doc, err := trees.CreateObject(ctx, Object{Code: "company", ObjectProfile: ObjectProfile{Name: "Acme"}}, Draft{})

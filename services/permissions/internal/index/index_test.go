@@ -14,11 +14,11 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 // A deletion is remembered only until its event arrives, whichever of the two comes first.
 func TestDeletionsAreForgotten(t *testing.T) {
@@ -36,7 +36,7 @@ func TestDeletionsAreForgotten(t *testing.T) {
 			func(x *Index) { x.Apply(ctx, []grant.Change{own}) },
 		},
 	} {
-		x := New(Deps{Log: testkit.Log(t), Metrics: prometheus.NewRegistry()})
+		x := New(Deps{Log: basic.Log(t), Metrics: prometheus.NewRegistry()})
 		done := x.Writing()
 		for _, step := range order {
 			step(x)
@@ -71,7 +71,7 @@ func TestTwoReplicasEndAlike(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's
 		replicas := make([]*replica, 2)
 		for i := range replicas {
-			replicas[i] = &replica{Index: New(Deps{Log: testkit.Log(t), Metrics: prometheus.NewRegistry()})}
+			replicas[i] = &replica{Index: New(Deps{Log: basic.Log(t), Metrics: prometheus.NewRegistry()})}
 		}
 		model := map[string]int64{} // rule → sequence
 		var stream []bus.Event

@@ -10,15 +10,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // A change while a sweep runs begins another one, which works on all users: the first one does not say how far it has
 // come in its place.
 func TestASweepBeginsAgainAfterAnotherChange(t *testing.T) {
 	t.Parallel()
-	clock := testkit.NewClock()
-	s := New(Deps{Store: testkit.Store(t, clock, Collections()...)})
+	clock := basic.NewClock()
+	s := New(Deps{Store: basic.Store(t, clock, Collections()...)})
 	ctx := request.System(t.Context(), "acme")
 	c := &Connection{Meta: docstore.Meta{ID: "7"}}
 	change := func() error {

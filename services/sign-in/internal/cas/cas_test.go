@@ -16,13 +16,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/cas"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 const (
 	issuer  = "https://id.example.com/sign-in/acme"
@@ -32,7 +32,7 @@ const (
 // world is a server with one application of the tenant acme.
 type world struct {
 	t      testing.TB
-	clock  *testkit.Clock
+	clock  *basic.Clock
 	store  *docstore.Store
 	server *cas.Server
 	client questions.Client
@@ -42,12 +42,12 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, clock: testkit.NewClock(), ctx: request.System(t.Context(), "acme"), client: questions.Client{
+	w := &world{t: t, clock: basic.NewClock(), ctx: request.System(t.Context(), "acme"), client: questions.Client{
 		AppID: "2001", Name: "Wiki", Enabled: true, CAS: &questions.CASSettings{},
 		RedirectURLs: []string{"https://wiki.example.com/cas"}, LogoutURL: "https://wiki.example.com/bye",
 		SignIn: questions.SignInSettings{PostLogoutURLs: []string{"https://example.com/"}},
 	}}
-	w.store = testkit.Store(t, w.clock, cas.Collections()...)
+	w.store = basic.Store(t, w.clock, cas.Collections()...)
 	w.server = cas.New(w.store, w)
 	return w
 }
@@ -133,7 +133,7 @@ func TestLogin(t *testing.T) {
 	}
 	r, err := w.login(forService(service) + "&method=post")
 	require.NoError(t, err)
-	testkit.Golden(t, "testdata/message.json", r.Message)
+	basic.Golden(t, "testdata/message.json", r.Message)
 }
 
 func TestLoginErrors(t *testing.T) {
@@ -313,9 +313,9 @@ func TestStoredTickets(t *testing.T) {
 		body, err := doc.JSON()
 		require.NoError(t, err)
 		var text bytes.Buffer
-		require.NoError(t, json.Indent(&text, testkit.Since(t, w.clock.Now(), body), "", "  "))
+		require.NoError(t, json.Indent(&text, basic.Since(t, w.clock.Now(), body), "", "  "))
 		masked := strings.NewReplacer(doc.ID, "<id>", name, "<ticket>").Replace(text.String())
-		testkit.Golden(t, "testdata/"+file, []byte(masked+"\n"))
+		basic.Golden(t, "testdata/"+file, []byte(masked+"\n"))
 	}
 	name := w.ticket(forService(service), nil)
 	stored("ticket.json.golden", name)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/sign-in/internal/cas"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
@@ -40,7 +40,7 @@ func TestValidate(t *testing.T) {
 		a := w.server.Validate(w.ctx, c.version, v)
 		require.NoError(t, a.Err)
 		require.Equal(t, c.kind, a.ContentType)
-		testkit.Golden(t, "testdata/"+file, a.Body)
+		basic.Golden(t, "testdata/"+file, a.Body)
 	}
 }
 

@@ -244,7 +244,7 @@ func TestPush(t *testing.T) {
 	refusedAs(t, err, 400, "unsupported_response_type")
 	_, err = push(ofShop("request_uri", pushed.RequestURI), shopAuth())
 	refusedAs(t, err, 400, "invalid_request")
-	_, err = push(ofShop(), []string{basic("shop", "wrong")})
+	_, err = push(ofShop(), []string{basicAuth("shop", "wrong")})
 	refusedAs(t, err, 401, "invalid_client")
 	_, err = push(ofShop(), nil)
 	refusedAs(t, err, 401, "invalid_client")

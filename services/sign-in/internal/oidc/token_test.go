@@ -19,7 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
@@ -47,7 +47,7 @@ func TestGoldenTokens(t *testing.T) {
 	for name, value := range texts {
 		body, err := json.MarshalIndent(value, "", "  ")
 		require.NoError(t, err)
-		testkit.Golden(t, "testdata/"+name+".json", append(random.ReplaceAll(body, []byte(`$1"…"`)), '\n'))
+		basic.Golden(t, "testdata/"+name+".json", append(random.ReplaceAll(body, []byte(`$1"…"`)), '\n'))
 	}
 }
 
@@ -56,7 +56,7 @@ func TestTokensByCode(t *testing.T) {
 	w := newWorld(t)
 	code := w.code(ofShop())
 	as := func(id, secret string) oidc.TokenRequest {
-		return oidc.TokenRequest{Form: byCode(code).Form, Authorization: []string{basic(id, secret)}}
+		return oidc.TokenRequest{Form: byCode(code).Form, Authorization: []string{basicAuth(id, secret)}}
 	}
 	for name, row := range map[string]struct {
 		r      oidc.TokenRequest

@@ -23,14 +23,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 const (
 	tenant   = "acme"
@@ -43,7 +43,7 @@ const (
 type world struct {
 	*oidc.Provider
 	t     testing.TB
-	clock *testkit.Clock
+	clock *basic.Clock
 	store *docstore.Store
 
 	mu      sync.Mutex
@@ -57,8 +57,8 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, clock: testkit.NewClock(), ended: map[string]bool{}}
-	w.store = testkit.Store(t, w.clock, oidc.Collections()...)
+	w := &world{t: t, clock: basic.NewClock(), ended: map[string]bool{}}
+	w.store = basic.Store(t, w.clock, oidc.Collections()...)
 	ring, err := secret.ParseKeyring(secret.NewKey())
 	require.NoError(t, err)
 	require.NoError(t, w.store.SealWith(t.Context(), ring))
@@ -224,9 +224,9 @@ func (w *world) code(v url.Values) string {
 	return members.Get("code")
 }
 
-func shopAuth() []string { return []string{basic("shop", "shop secret")} }
+func shopAuth() []string { return []string{basicAuth("shop", "shop secret")} }
 
-func basic(id, secret string) string {
+func basicAuth(id, secret string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(id)+":"+url.QueryEscape(secret)))
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 )
 
@@ -79,9 +79,9 @@ func TestMetadata(t *testing.T) {
 func TestSecretsAreSealedAtRest(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "saml.db")
-	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: file, Log: testkit.Log(t)})
+	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: file, Log: basic.Log(t)})
 	require.NoError(t, err)
-	store, err := docstore.Open(t.Context(), engine, testkit.NewClock(), saml.Collections()...)
+	store, err := docstore.Open(t.Context(), engine, basic.NewClock(), saml.Collections()...)
 	require.NoError(t, err)
 	ring, err := secret.ParseKeyring(secret.NewKey())
 	require.NoError(t, err)

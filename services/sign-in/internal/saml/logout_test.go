@@ -12,7 +12,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 )
@@ -186,7 +186,7 @@ func TestApplicationsAreTold(t *testing.T) {
 	notices := w.take("session-1")
 	require.Len(t, notices, 1)
 	require.Empty(t, w.take("session-1"))
-	testkit.Golden(t, "testdata/notice.json", marshal(t, notices[0]))
+	basic.Golden(t, "testdata/notice.json", marshal(t, notices[0]))
 
 	for _, post := range []bool{true, false} {
 		a, err := w.provider.LogoutRequest(w.ctx, issuer, notices[0], "chain-7", post)

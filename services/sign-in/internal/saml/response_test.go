@@ -10,7 +10,7 @@ import (
 	dsig "github.com/russellhaering/goxmldsig"
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
@@ -210,7 +210,7 @@ func TestMessageIsAFormat(t *testing.T) {
 	in := post(request)
 	in.Form.Set("RelayState", "state")
 	r := w.sso(in)
-	testkit.Golden(t, "testdata/message.json", r.Message)
+	basic.Golden(t, "testdata/message.json", r.Message)
 	require.True(t, r.Fresh)
 	require.False(t, r.Passive)
 	require.Equal(t, "li.wei", r.LoginHint)

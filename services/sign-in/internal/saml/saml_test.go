@@ -31,13 +31,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 const (
 	issuer = "https://id.example.com/sign-in/acme"
@@ -99,7 +99,7 @@ var (
 type world struct {
 	t         testing.TB
 	ctx       context.Context
-	clock     *testkit.Clock
+	clock     *basic.Clock
 	store     *docstore.Store
 	provider  *saml.Provider
 	recipient *secret.Recipient
@@ -111,7 +111,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, clock: testkit.NewClock(), ctx: request.System(t.Context(), "acme"), client: questions.Client{
+	w := &world{t: t, clock: basic.NewClock(), ctx: request.System(t.Context(), "acme"), client: questions.Client{
 		AppID: "2001", Name: "Shop", Enabled: true,
 		SAML: &questions.SAMLSettings{
 			ACSURL: acs, SPEntity: entity, NameIDFormat: unspecified, LifetimeInSeconds: 1800,
@@ -120,7 +120,7 @@ func newWorld(t testing.TB) *world {
 			SLOURL: slo, ACSURLs: []string{"https://sp.example.com/acs2"}, IdPInitiated: true,
 		},
 	}}
-	w.store = testkit.Store(t, w.clock, saml.Collections()...)
+	w.store = basic.Store(t, w.clock, saml.Collections()...)
 	ring, err := secret.ParseKeyring(secret.NewKey())
 	require.NoError(t, err)
 	require.NoError(t, w.store.SealWith(t.Context(), ring))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // TestStoredDocuments: during an upgrade, replicas of two versions read each other's documents.
@@ -31,9 +31,9 @@ func TestStoredDocuments(t *testing.T) {
 		body, err := doc.JSON()
 		require.NoError(t, err)
 		var text bytes.Buffer
-		require.NoError(t, json.Indent(&text, testkit.Since(t, w.clock.Now(), body), "", "  "))
+		require.NoError(t, json.Indent(&text, basic.Since(t, w.clock.Now(), body), "", "  "))
 		text.WriteByte('\n')
 		masked := certificate.ReplaceAll(hexadecimal.ReplaceAll(text.Bytes(), []byte("<hash>")), []byte("<PEM>"))
-		testkit.Golden(t, "testdata/"+name+".json.golden", masked)
+		basic.Golden(t, "testdata/"+name+".json.golden", masked)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/clock"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/mapping"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/patch"
@@ -68,12 +68,12 @@ func TestExamples(t *testing.T) {
 		profile, err := mapping.ToProfile(kind, r)
 		require.NoError(t, err)
 		u := stored(t, profile)
-		testkit.Golden(t, "testdata/rfc7643-"+section+".record.json.golden", toJSON(t, u))
+		basic.Golden(t, "testdata/rfc7643-"+section+".record.json.golden", toJSON(t, u))
 
 		place := mapping.Place{Base: "https://example.com/v2", ExternalID: "701984"}
 		back, err := mapping.FromUser(kind, &u, mapping.UserView{Place: place})
 		require.NoError(t, err)
-		testkit.Golden(t, "testdata/rfc7643-"+section+".resource.json.golden", toJSON(t, back))
+		basic.Golden(t, "testdata/rfc7643-"+section+".resource.json.golden", toJSON(t, back))
 		again, err := resource.Read(kind, back, nil)
 		require.NoError(t, err)
 		delete(r, "password")
@@ -272,7 +272,7 @@ func TestFromNode(t *testing.T) {
 		Place:   mapping.Place{Base: "https://id/scim/v2", ExternalID: "x"},
 		Members: []mapping.Member{{ID: "7", Display: "D"}, {ID: "8"}},
 	}
-	testkit.Golden(t, "testdata/group.json.golden", toJSON(t, mapping.FromNode(schema.Group, &n, view)))
+	basic.Golden(t, "testdata/group.json.golden", toJSON(t, mapping.FromNode(schema.Group, &n, view)))
 	require.True(t, n.IsGroup())
 
 	n.Path, n.ParentID, view.Members = []string{"1", "9"}, "1", nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/schema"
 )
 
@@ -121,7 +121,7 @@ func TestDocuments(t *testing.T) {
 	} {
 		got, err := json.MarshalIndent(document, "", "  ")
 		require.NoError(t, err)
-		testkit.Golden(t, "testdata/"+name+".json.golden", append(got, '\n'))
+		basic.Golden(t, "testdata/"+name+".json.golden", append(got, '\n'))
 	}
 	found, is := schema.Named(schema.Documents(base), strings.ToUpper(schema.NodeURN),
 		func(d *schema.Document) string { return d.ID })

@@ -13,18 +13,18 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
-	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { basic.Main(m) }
 
 const day = 24 * time.Hour
 
-func newStore(t *testing.T) (*docstore.Store, *testkit.Clock) {
+func newStore(t *testing.T) (*docstore.Store, *basic.Clock) {
 	t.Helper()
-	clock := testkit.NewClock()
-	store := testkit.Store(t, clock, keys.Collections()...)
+	clock := basic.NewClock()
+	store := basic.Store(t, clock, keys.Collections()...)
 	ring, err := secret.ParseKeyring(secret.NewKey())
 	require.NoError(t, err)
 	require.NoError(t, store.SealWith(t.Context(), ring))

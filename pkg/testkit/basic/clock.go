@@ -1,4 +1,4 @@
-package testkit
+package basic
 
 import (
 	"sync/atomic"

@@ -1,4 +1,4 @@
-package testkit
+package basic
 
 import (
 	"os"
@@ -24,12 +24,13 @@ func Golden(t testing.TB, file string, got []byte) {
 	require.Equal(t, string(want), string(got), "%s is not up to date; `make generate` updates it", file)
 }
 
-var timeForm = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+// TimeForm is the form of times in records and events.
+var TimeForm = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 
 // Since replaces the times in a text by the time since start, so that the text is the same in every run.
 func Since(t testing.TB, start clock.Time, text []byte) []byte {
 	t.Helper()
-	return timeForm.ReplaceAllFunc(text, func(b []byte) []byte {
+	return TimeForm.ReplaceAllFunc(text, func(b []byte) []byte {
 		moment, err := clock.Parse(string(b))
 		require.NoError(t, err)
 		return []byte("start + " + moment.Sub(start).String())
