@@ -83,7 +83,7 @@ type Follower struct {
 
 	mu    sync.Mutex
 	stale error     // the reason why the state may be out of date; nil once it is up to date
-	lost  time.Time // when NATS was last heard; zero while the session runs
+	lost  time.Time // when NATS was last heard; zero once a session has read what came meanwhile
 }
 
 var errNoSnapshot = errors.New("the snapshot is not complete")
@@ -129,8 +129,8 @@ func (f *Follower) Ready() error {
 	return nil
 }
 
-// Age is how long the follower has heard nothing from NATS; 0 while it is connected. A connection that is silently
-// broken is noticed after two heartbeats, which then count.
+// Age is how old the state may be: how long ago the follower lost NATS, until it has read the events since then; 0
+// while it is connected. A connection that is silently broken is noticed after two heartbeats, which then count.
 func (f *Follower) Age() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,11 +140,11 @@ func (f *Follower) Age() time.Duration {
 	return max(1, time.Since(f.lost))
 }
 
-// connected notes that a session runs, and disconnected that it has ended.
-func (f *Follower) connected() {
+// caughtUp notes that a session has read what was in the stream when it began, and disconnected that it has ended.
+func (f *Follower) caughtUp() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.lost = time.Time{}
+	f.stale, f.lost = nil, time.Time{}
 }
 
 func (f *Follower) disconnected(err error) {
@@ -251,20 +251,9 @@ func (f *Follower) session(ctx context.Context) error {
 		return fmt.Errorf("make a consumer: %w", err)
 	}
 	defer f.forget(stream, consumer)
-	f.connected()
-	from := f.place
-	readyAt := func(pending uint64) error { // called when so many events are still to come
-		if pending > 0 || f.Ready() == nil {
-			return nil
-		}
-		if err := f.checkKept(ctx, stream, from); err != nil {
-			return err
-		}
-		f.setStale(nil)
-		return nil
-	}
-	if err := readyAt(consumer.CachedInfo().NumPending); err != nil {
-		return err
+	from, behind := f.place, consumer.CachedInfo().NumPending // events that are there already and still to be read
+	if behind == 0 {
+		f.caughtUp()
 	}
 	return Each(ctx, consumer, func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		if err := f.handle(ctx, m); err != nil {
@@ -272,7 +261,16 @@ func (f *Follower) session(ctx context.Context) error {
 		}
 		f.event, f.place = m.Headers().Get(nats.MsgIdHdr), meta.Sequence.Stream
 		f.bus.metrics.lag.WithLabelValues(f.config.Name).Set(float64(meta.NumPending))
-		return readyAt(meta.NumPending)
+		if behind == 0 {
+			return nil
+		}
+		if behind = min(behind-1, meta.NumPending); behind == 0 {
+			if err := f.checkKept(ctx, stream, from); err != nil {
+				return err
+			}
+			f.caughtUp()
+		}
+		return nil
 	})
 }
 

@@ -171,6 +171,41 @@ func TestAFollowerKnowsItsAge(t *testing.T) {
 	ready(t, f)
 }
 
+// After NATS was away the state is as old as before, until the events since then are handled.
+func TestAFollowerIsOldUntilItHasCaughtUp(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	g := &gate{box: x}
+	away, err := Connect(t.Context(), Config{Name: "away", InProcess: g, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, away.Close(context.Background())) })
+	var m mirror
+	c := m.config("mirror")
+	handle, goOn := c.Handle, make(chan struct{})
+	c.Handle = func(ctx context.Context, e Event) error {
+		if e.ID == "1-3" {
+			<-goOn
+		}
+		return handle(ctx, e)
+	}
+	c.MaxAge = time.Nanosecond
+	f, err := away.Follow(t.Context(), c)
+	require.NoError(t, err)
+	ready(t, f)
+	g.shut.Store(true)
+	x.stop()
+	wait.Until(t, func() bool { return f.Age() > 0 })
+	x.start()
+	publish(t, b, message("1", 1), message("1", 2), message("1", 3))
+	g.shut.Store(false)
+	m.until(t, 1, "1-2")
+	require.Positive(t, f.Age())
+	require.Error(t, f.Ready())
+	close(goOn)
+	wait.Until(t, func() bool { return f.Age() == 0 })
+	ready(t, f)
+}
+
 // A follower that has missed events takes a snapshot; it never skips events.
 func TestAFollowerThatMissedEventsBeginsAnew(t *testing.T) {
 	t.Parallel()
