@@ -167,7 +167,7 @@ func (s *State) decide(ctx context.Context, q *Question, r *reach) (found findin
 			if looked += len(rules); looked > MaxSearch {
 				return finding{}, false, ErrSearch
 			}
-			if err := q.Work.spend(ctx, len(rules)); err != nil {
+			if err := q.Work.spend(ctx, 1+len(rules)); err != nil { // a look-up costs about as much as a rule
 				return finding{}, false, err
 			}
 			for _, rule := range rules {

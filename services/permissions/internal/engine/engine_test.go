@@ -262,6 +262,14 @@ func TestQuestionsPauseWhereNothingHelps(t *testing.T) {
 				Actions: []string{"write"}, Sequence: 1})
 		}
 	})
+	sets := small()
+	sets.Change(func(c *Change) { // the object is in sets that nobody is granted
+		c.PutRule(&Rule{ID: "60", UnitID: "50", ApplicationID: "9", Type: Data, ResourceID: "41", Sequence: 1})
+		for i := range 20_000 {
+			id := strconv.Itoa(100_000 + i)
+			c.PutMember(&Member{ID: id, SetID: id, ResourceID: "40", Actions: []string{Any}, Sequence: 1})
+		}
+	})
 	for name, ask := range map[string]func(*Question) error{
 		"rules that deny": func(q *Question) error {
 			_, err := company.State().Identities(t.Context(), q, User)
@@ -279,6 +287,11 @@ func TestQuestionsPauseWhereNothingHelps(t *testing.T) {
 		},
 		"explanation": func(q *Question) error {
 			_, err := company.State().Explain(t.Context(), q)
+			return err
+		},
+		"sets without rules": func(q *Question) error {
+			q.Identity = reading("20").Identity // to whom something else is granted
+			_, err := sets.State().Check(t.Context(), q)
 			return err
 		},
 	} {

@@ -78,6 +78,9 @@ func (s *State) consider(ctx context.Context, q *Question, r *reach) ([]Consider
 	for at := range r.steps {
 		grants := r.steps[at].grants
 		for _, aim := range s.targets(q, r) {
+			if err := q.Work.spend(ctx, 1); err != nil {
+				return nil, err
+			}
 			for _, rule := range grants.Get(aim.target) {
 				if rule.Type == Wildcard && rule.Code != "" && !Match(rule.Code, q.resource.Code) {
 					continue

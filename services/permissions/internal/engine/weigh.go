@@ -55,7 +55,7 @@ func (s *State) weigh(ctx context.Context, q *Question, r *reach, aims []aim, in
 			if looked += len(rules); looked > MaxSearch {
 				return w, ErrSearch
 			}
-			if err := q.Work.spend(ctx, len(rules)); err != nil {
+			if err := q.Work.spend(ctx, 1+len(rules)); err != nil {
 				return w, err
 			}
 			for _, rule := range rules {

@@ -51,6 +51,7 @@ type source struct {
 	deleted map[record]bool // records that this replica has deleted, until the events of the deletions arrive
 	writes  writes
 	recent  recent
+	ended   recent          // memberships; see update.final
 	heard   chan struct{}   // closed at the next change; nil while nobody waits
 	seen    map[record]bool // the records that exist, while a snapshot is taken again; nil otherwise
 }
@@ -160,7 +161,10 @@ type update struct {
 	entity, id string
 	sequence   int64
 	deleted    bool
-	apply      func(*engine.Change)
+	// final says that the record does not exist again. Memberships that end together are one event, which is in order
+	// with others about the first of them only: older ones about the rest may come later.
+	final bool
+	apply func(*engine.Change)
 }
 
 // origin says where an update comes from.
@@ -187,6 +191,11 @@ func (x *Index) apply(s *source, tenant string, from origin, updates ...update) 
 			case u.deleted:
 				delete(s.deleted, r)
 				s.writes.ended(r)
+				if u.final {
+					s.ended.note(r, u.sequence)
+				}
+			case from == fromStream && s.ended.has(r):
+				continue
 			case s.deleted[r], from == fromWrite && s.writes.gone[r] > 0:
 				continue
 			}

@@ -15,7 +15,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 func TestMain(m *testing.M) { basic.Main(m) }
@@ -47,6 +49,40 @@ func TestDeletionsAreForgotten(t *testing.T) {
 		require.Empty(t, x.grants.writes.order, name)
 		require.Empty(t, x.grants.writes.running, name)
 	}
+}
+
+// Memberships that end together are one event. Older events about them that come after it do not bring them back; a
+// snapshot does, since it is what there is.
+func TestEndedMembershipsStayEnded(t *testing.T) {
+	t.Parallel()
+	ctx := request.System(t.Context(), "acme")
+	x := New(Deps{Log: basic.Log(t), Metrics: prometheus.NewRegistry()})
+	tell := func(kind, subject string, sequence int64, data string) {
+		t.Helper()
+		require.NoError(t, x.handlePeople(ctx, bus.Event{Type: "idp." + kind, Subject: subject, Tenant: "acme",
+			Sequence: sequence, Data: json.RawMessage(data)}))
+	}
+	user := `{"record":{"id":"7","username":"li","status":"1"}}`
+	node := `{"record":{"id":"5","object_code":"company"}}`
+	member := `{"record":{"node_id":"5","user_id":"7"}}`
+	tell("user.created", "7", 10, user)
+	tell("node.created", "5", 10, node)
+	require.NoError(t, x.handleGrant(ctx, bus.Event{Type: "idp.auth_unit.created", Subject: "50", Tenant: "acme",
+		Sequence: 10, Data: json.RawMessage(`{"record":{"identity_type":"node","identity_id":"5"}}`)}))
+	holds := func() int {
+		units, err := x.State(ctx).Reaching(engine.Identity{Type: engine.User, ID: "7"})
+		require.NoError(t, err)
+		return len(units)
+	}
+	tell("membership.created", "2", 10, member)
+	require.Equal(t, 1, holds())
+	tell("membership.deleted", "1", 30, `{"memberships":[{"id":"1","node_id":"5"},{"id":"2","node_id":"5"}]}`)
+	tell("membership.updated", "2", 20, member)
+	tell("membership.created", "1", 10, member)
+	require.Zero(t, holds())
+	x.apply(&x.people, "acme", fromSnapshot, update{entity: "membership", id: "2",
+		apply: putMembership(questions.Membership{ID: "2", NodeID: "5", UserID: "7", Sequence: 40})})
+	require.Equal(t, 1, holds())
 }
 
 // replica is an index with what it has not yet been told: events, and its own committed writes.

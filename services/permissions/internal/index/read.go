@@ -344,9 +344,10 @@ func readEnded(e bus.Event) ([]update, error) {
 		if err := whole(m.ID, m.NodeID); err != nil {
 			return nil, err
 		}
-		updates = append(updates, update{entity: "membership", id: m.ID, deleted: true, apply: func(to *engine.Change) {
-			to.DropMembership(m.ID, m.NodeID)
-		}})
+		updates = append(updates, update{
+			entity: "membership", id: m.ID, deleted: true, final: true,
+			apply: func(to *engine.Change) { to.DropMembership(m.ID, m.NodeID) },
+		})
 	}
 	return updates, nil
 }
