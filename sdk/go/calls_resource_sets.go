@@ -85,7 +85,8 @@ func (c *Client) GetResourceSet(ctx context.Context, id string, options ...Optio
 
 // ReplaceResourceSet: replace a resource set.
 //
-// Needs the header X-Tenant-Id. `application_id` cannot be changed.
+// Needs the header X-Tenant-Id. `application_id` cannot be changed, and `code` not while rules name the set: 409
+// `in_use`.
 //
 // (PUT /v1/resource-sets/{id}; scope permissions:write)
 func (c *Client) ReplaceResourceSet(ctx context.Context, id string, body ResourceSetInput, options ...Option) error {

@@ -177,6 +177,24 @@ func TestAuthZENSearch(t *testing.T) {
 		require.Empty(t, search("resource", without(evaluation("nobody", "view", ""), "resource", "id")))
 		require.Equal(t, 400, c.Post("/access/v1/search/subject", object{}).Status)
 	})
+	t.Run("what an evaluation is about", func(t *testing.T) {
+		own := addResource(t, c, "record/own") // of application 9, and granted to nobody
+		for _, application := range []string{"7", "8"} {
+			for _, code := range []string{"record/own", "record/two"} {
+				c.Post("/v1/resources", object{"application_id": application, "type": "data", "code": code, "is_global": "1",
+					"actions": []object{{"code": "view"}}}).OK(nil)
+			}
+		}
+		c.Post("/v1/batch/auth-unit-rules", object{"identities": []object{{"identity_id": "21", "identity_type": "user"}},
+			"rules": []object{
+				{"application_id": "7", "type": "res", "resource_match_all_resources": "1", "actions": []string{"*"}},
+				{"application_id": "8", "type": "res", "resource_match_all_resources": "1", "actions": []string{"*"}},
+			}}).OK(nil)
+		listed := search("resource", without(evaluation("bob", "view", ""), "resource", "id"))
+		require.NotContains(t, listed, "own", "the application's own has that code")
+		require.NotContains(t, listed, "two", "two have that code, so it names none")
+		c.Delete("/v1/resources/"+own, nil).OK(nil)
+	})
 	t.Run("page tokens", func(t *testing.T) {
 		view := without(evaluation("", "view", "101"), "subject", "id")
 		view["page"] = object{"limit": 1}

@@ -177,6 +177,11 @@ func TestResourceSets(t *testing.T) {
 		"body.code")
 	put(c, at, object{"code": "sales", "name": "Sales"}).OK(nil)
 	require.Equal(t, "Sales", c.Get(at).Object()["name"])
+	put(c, at, object{"code": "sale"}).OK(nil)
+	put(c, at, object{"code": "sales"}).OK(nil)
+	give(t, c, "user/20", object{"type": "res_set", "code": "sales", "actions": []string{"read"}})
+	put(c, at, object{"code": "sale"}).Problem(409, "in_use", "auth_rules") // rules name it by its code
+	put(c, at, object{"code": "sales", "name": "Sold"}).OK(nil)
 	put(c, "/v1/resource-sets/1", object{"code": "a"}).Problem(404, "not_found")
 	c.Delete(at, nil).OK(nil)
 	c.Get(at).Problem(404, "not_found")
@@ -217,6 +222,28 @@ func TestMembersOfSets(t *testing.T) {
 	require.EqualValues(t, 2, c.Get(set).Object()["member_count"])
 	c.Delete("/v1/resources/"+invoices, nil).OK(nil)
 	require.EqualValues(t, 1, c.Get(set).Object()["member_count"], "a resource leaves its sets")
+}
+
+// The first answer is stored with the change, so a repeat of the request gets it.
+func TestMembersAreAddedOnceForAKey(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	set := "/v1/resource-sets/" + addSet(t, c, "sales")
+	group := c.Post("/v1/auth-units", object{"identity_id": "auditors", "identity_type": "group"}).ID()
+	for key, ask := range map[string]struct {
+		path string
+		body object
+	}{
+		"one":   {set + "/members", object{"resource_id": addResource(t, c, "a")}},
+		"many":  {set + "/members", object{"members": []object{{"resource_id": addResource(t, c, "b")}}}},
+		"users": {"/v1/auth-units/" + group + "/members", object{"user_ids": []string{"20"}}},
+	} {
+		keyed := c.With("Idempotency-Key", key)
+		first, again := keyed.Post(ask.path, ask.body), keyed.Post(ask.path, ask.body)
+		first.OK(nil)
+		require.JSONEq(t, string(first.Body), string(again.Body))
+		require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
+	}
 }
 
 // A code names the application's own resource, otherwise the only global one; as many as a request can have.

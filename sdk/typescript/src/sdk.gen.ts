@@ -3147,7 +3147,7 @@ export const getResourceSet = <ThrowOnError extends boolean = false>(options: Op
 /**
  * Replace a resource set
  *
- * Needs the header X-Tenant-Id. `application_id` cannot be changed.
+ * Needs the header X-Tenant-Id. `application_id` cannot be changed, and `code` not while rules name the set: 409 `in_use`.
  */
 export const replaceResourceSet = <ThrowOnError extends boolean = false>(options: Options<ReplaceResourceSetData, ThrowOnError>) => (options.client ?? client).put<ReplaceResourceSetResponses, ReplaceResourceSetErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

@@ -37605,7 +37605,7 @@ export type ReplaceResourceSetErrors = {
      */
     404: Problem;
     /**
-     * already_exists
+     * already_exists, in_use
      */
     409: Problem;
     /**

@@ -36,25 +36,25 @@ type GroupMemberDoc = docstore.Doc[GroupMember]
 
 // AddGroupMembers adds users to a group, all or none, and returns the new members. A user who is a member already is
 // not an error. apperr.NotFound, InvalidParameters, InvalidState if the unit is not a group.
-func (s *Grants) AddGroupMembers(ctx context.Context, unitID string, userIDs []string) ([]GroupMemberDoc, error) {
+func (s *Grants) AddGroupMembers(ctx context.Context, unitID string, userIDs []string) (docstore.Batch, error) {
 	var faults apperr.Faults
 	for i, id := range userIDs {
 		checkID(&faults, apperr.Item("user_ids", i), id)
 	}
 	if err := faults.Err(); err != nil {
-		return nil, err
+		return docstore.Batch{}, err
 	}
 	ids, err := s.Store.NewIDs(ctx, len(userIDs))
 	if err != nil {
-		return nil, err
+		return docstore.Batch{}, err
 	}
-	return write(ctx, s, func(b *batch) ([]GroupMemberDoc, error) {
+	return write(ctx, s, func(b *batch) (docstore.Batch, error) {
 		if err := loadGroup(ctx, b.Tx, unitID); err != nil {
-			return nil, err
+			return docstore.Batch{}, err
 		}
 		existing, err := groupMembers.LoadWhere(ctx, b.Tx, places(unitID, userIDs), "", len(userIDs))
 		if err != nil {
-			return nil, err
+			return docstore.Batch{}, err
 		}
 		known := map[string]bool{}
 		for _, m := range existing {
@@ -70,11 +70,11 @@ func (s *Grants) AddGroupMembers(ctx context.Context, unitID string, userIDs []s
 			m := GroupMember{Meta: docstore.Meta{ID: ids[i]}, UnitID: unitID, UserID: user}
 			doc, err := insert(ctx, b, groupMembers, groupMemberKind, &m)
 			if err != nil {
-				return nil, err
+				return docstore.Batch{}, err
 			}
 			added = append(added, doc)
 		}
-		return added, nil
+		return docstore.BatchOf(added)
 	})
 }
 

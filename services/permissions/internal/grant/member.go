@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -63,59 +64,77 @@ func actionEntries(resourceID string, actions []string) []string {
 // MemberDoc is a member as read or written.
 type MemberDoc = docstore.Doc[Member]
 
-// AddMembers adds resources to a set, all or none. A draft names its resource by id, or by code and type. listed says
-// that the request has the drafts in the list members, where faults are then located. apperr.NotFound, AlreadyExists,
-// InvalidParameters (also for a resource of another application that is not global).
-func (s *Grants) AddMembers(ctx context.Context, setID string, drafts []Member, listed bool) ([]MemberDoc, error) {
-	ids, err := s.Store.NewIDs(ctx, len(drafts))
+// AddMember is AddMembers for one resource. It returns the member's JSON. Faults are located in the body itself.
+func (s *Grants) AddMember(ctx context.Context, setID string, draft Member) (json.RawMessage, error) {
+	ids, err := s.Store.NewIDs(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	return write(ctx, s, func(b *batch) ([]MemberDoc, error) {
-		set, err := sets.Load(ctx, b.Tx, setID)
+	return write(ctx, s, func(b *batch) (json.RawMessage, error) {
+		docs, err := addMembers(ctx, b, setID, ids, []Member{draft}, func(int) string { return "" })
 		if err != nil {
 			return nil, err
 		}
-		found, err := resourcesOf(ctx, b.Tx, set.ApplicationID, drafts)
-		if err != nil {
-			return nil, err
-		}
-		var faults apperr.Faults
-		added := make([]*Member, len(drafts))
-		for i, draft := range drafts {
-			at := faults.Within(item(listed, i))
-			if found[i] == nil {
-				at.Add(draft.namedBy(), "names neither a resource of the application nor exactly one global resource")
-				continue
-			}
-			draft.check(at, found[i])
-			added[i] = &Member{docstore.Meta{ID: ids[i]}, setID, found[i].ID, found[i].Code, found[i].Type,
-				draft.Actions}
-		}
-		if err := faults.Err(); err != nil {
-			return nil, err
-		}
-		docs, err := members.InsertMany(ctx, b.Tx, func(i int) string { return item(listed, i) }, added...)
-		if err != nil {
-			return nil, err
-		}
-		for i := range docs {
-			if err := tell(ctx, b, memberKind, created, &docs[i]); err != nil {
-				return nil, err
-			}
-		}
-		set.MemberCount += int64(len(docs))
-		_, err = sets.Replace(ctx, b.Tx, set)
-		return docs, err
+		text, _, err := docs[0].Stored()
+		return text, err
 	})
 }
 
-// item is the location of a draft in the request; "" means the whole body.
-func item(listed bool, i int) string {
-	if !listed {
-		return ""
+// AddMembers adds resources to a set, all or none. A draft names its resource by id, or by code and type. Faults are
+// located in the list members. apperr.NotFound, AlreadyExists, InvalidParameters (also for a resource of another
+// application that is not global).
+func (s *Grants) AddMembers(ctx context.Context, setID string, drafts []Member) (docstore.Batch, error) {
+	ids, err := s.Store.NewIDs(ctx, len(drafts))
+	if err != nil {
+		return docstore.Batch{}, err
 	}
-	return apperr.Item("members", i)
+	return write(ctx, s, func(b *batch) (docstore.Batch, error) {
+		docs, err := addMembers(ctx, b, setID, ids, drafts, func(i int) string { return apperr.Item("members", i) })
+		if err != nil {
+			return docstore.Batch{}, err
+		}
+		return docstore.BatchOf(docs)
+	})
+}
+
+// addMembers adds resources to a set; item is the location of a draft in the request.
+func addMembers(
+	ctx context.Context, b *batch, setID string, ids []string, drafts []Member, item func(i int) string,
+) ([]MemberDoc, error) {
+	set, err := sets.Load(ctx, b.Tx, setID)
+	if err != nil {
+		return nil, err
+	}
+	found, err := resourcesOf(ctx, b.Tx, set.ApplicationID, drafts)
+	if err != nil {
+		return nil, err
+	}
+	var faults apperr.Faults
+	added := make([]*Member, len(drafts))
+	for i, draft := range drafts {
+		at := faults.Within(item(i))
+		if found[i] == nil {
+			at.Add(draft.namedBy(), "names neither a resource of the application nor exactly one global resource")
+			continue
+		}
+		draft.check(at, found[i])
+		added[i] = &Member{docstore.Meta{ID: ids[i]}, setID, found[i].ID, found[i].Code, found[i].Type, draft.Actions}
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	docs, err := members.InsertMany(ctx, b.Tx, item, added...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range docs {
+		if err := tell(ctx, b, memberKind, created, &docs[i]); err != nil {
+			return nil, err
+		}
+	}
+	set.MemberCount += int64(len(docs))
+	_, err = sets.Replace(ctx, b.Tx, set)
+	return docs, err
 }
 
 // namedBy is the member of a draft that names its resource.

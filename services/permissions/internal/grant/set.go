@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -95,18 +96,30 @@ func (s *Grants) Sets(ctx context.Context, f SetFilter) (docstore.Page[Set], err
 	return sets.List(ctx, s.Store, where, f.Paging)
 }
 
-// UpdateSet replaces the profile of a resource set. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.
+// UpdateSet replaces the profile of a resource set. Its code stays while rules name it. apperr.NotFound,
+// InvalidParameters, AlreadyExists, InUse, VersionMismatch.
 func (s *Grants) UpdateSet(ctx context.Context, id string, profile SetProfile) (SetDoc, error) {
 	return write(ctx, s, func(b *batch) (SetDoc, error) {
 		set, err := sets.Load(ctx, b.Tx, id)
 		if err != nil {
 			return SetDoc{}, err
 		}
+		before := set.Code
 		set.SetProfile = profile
 		var faults apperr.Faults
 		set.check(&faults)
 		if err := faults.Err(); err != nil {
 			return SetDoc{}, err
+		}
+		if set.Code != before {
+			n, err := rules.Count(ctx, b.Tx, docstore.Eq(bySet, docstore.Text(id)))
+			if err != nil {
+				return SetDoc{}, err
+			}
+			if err := apperr.InUseBy(fmt.Sprintf("the code cannot be changed: %d rules name the set by it", n),
+				apperr.Use{What: "auth_rules", Count: n}); err != nil {
+				return SetDoc{}, err
+			}
 		}
 		return replace(ctx, b, sets, setKind, set)
 	})

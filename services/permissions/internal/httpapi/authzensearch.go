@@ -166,7 +166,10 @@ func (a *api) searchResources(ctx context.Context, in *searchInput) (SearchResul
 		objects, err := s.Objects(ctx, q)
 		var found []Found
 		for _, o := range objects {
-			if id, ok := typed(e.Resource.Type, o.Resource.Code); ok {
+			named := *q
+			named.ObjectCode = o.Resource.Code
+			id, ok := typed(e.Resource.Type, o.Resource.Code)
+			if ok && s.Resource(&named) == o.Resource { // an evaluation of this code is about another one otherwise
 				found = append(found, Found{Type: e.Resource.Type, ID: id})
 			}
 		}

@@ -32,8 +32,9 @@ func (a *api) registerSets(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "replace-resource-set", Method: http.MethodPut, Path: "/v1/resource-sets/{id}",
 		Scope: auth.PermissionsWrite, Summary: "Replace a resource set",
-		Doc:     "Needs the header X-Tenant-Id. `application_id` cannot be changed.",
-		Errors:  []apperr.Kind{apperr.AlreadyExists},
+		Doc: "Needs the header X-Tenant-Id. `application_id` cannot be changed, and `code` not while rules name the " +
+			"set: 409 `in_use`.",
+		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse},
 		Request: map[string]any{"code": "sales", "name": "Sales"},
 	}, a.replaceSet)
 }
@@ -118,28 +119,20 @@ func (a *api) addMembers(ctx context.Context, in *addMembersInput) (rest.Raw[gra
 	if err := in.Body.Into(&body); err != nil {
 		return rest.Raw[grant.Member]{}, err
 	}
-	one := body.Members == nil
-	drafts := body.Members
-	if one {
-		drafts = []grant.Member{body.Member}
-	} else if body.ResourceID != "" || body.ResourceCode != "" {
+	if body.Members == nil {
+		text, err := a.grants.AddMember(ctx, in.ID, body.Member)
+		return rest.Raw[grant.Member]{JSON: text}, err
+	}
+	if body.ResourceID != "" || body.ResourceCode != "" {
 		return rest.Raw[grant.Member]{}, apperr.Invalid("members",
 			"must not be given together with resource_id or resource_code")
 	}
-	docs, err := a.grants.AddMembers(ctx, in.ID, drafts, !one)
-	items, err := rest.RawOf[grant.Member](docs, err)
-	if err != nil || one {
-		return first(items), err
+	batch, err := a.grants.AddMembers(ctx, in.ID, body.Members)
+	if err != nil {
+		return rest.Raw[grant.Member]{}, err
 	}
-	text, err := json.Marshal(map[string]any{"items": items})
+	text, err := json.Marshal(batch)
 	return rest.Raw[grant.Member]{JSON: text}, err
-}
-
-func first[W any](items []rest.Raw[W]) (one rest.Raw[W]) {
-	if len(items) > 0 {
-		one = items[0]
-	}
-	return one
 }
 
 // OfSet names a resource set.

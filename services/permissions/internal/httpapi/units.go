@@ -64,9 +64,8 @@ type GroupMembers struct {
 }
 
 func (a *api) addGroupMembers(ctx context.Context, in *groupMembersInput) (GroupMembers, error) {
-	docs, err := a.grants.AddGroupMembers(ctx, in.ID, in.Body.UserIDs)
-	items, err := rest.RawOf[grant.GroupMember](docs, err)
-	return GroupMembers{items}, err
+	added, err := rest.BatchFrom[grant.GroupMember](a.grants.AddGroupMembers(ctx, in.ID, in.Body.UserIDs))
+	return GroupMembers{added.Items}, err
 }
 
 // OfUnit names an authorization unit.
