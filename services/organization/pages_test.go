@@ -2,6 +2,7 @@ package organization_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,5 +30,34 @@ func walk(t testing.TB, c *testkit.Client, url string, size int, between ...func
 		for _, f := range between {
 			f()
 		}
+	}
+}
+
+// A list goes on where it was if its node is moved between two pages.
+func TestAListOfUsersGoesOnWhileItsNodeMoves(t *testing.T) {
+	t.Parallel()
+	_, c, p := withPeople(t, 30)
+	for i := range 30 {
+		p.put(fmt.Sprint(1+i), object{"display_name": fmt.Sprint("user ", 1+i)})
+	}
+	addObject(t, c, "company")
+	left, right := addNode(t, c, "company", "", "left"), addNode(t, c, "company", "", "right")
+	top := addNode(t, c, "company", id(left), "top")
+	below := addNode(t, c, "company", id(top), "below")
+	want := make([]any, 30)
+	addMany(t, c, membersBatch, 30, func(i int) object {
+		want[i] = fmt.Sprint(1 + i)
+		return object{"node_id": []any{top["id"], below["id"]}[i/15], "user_id": want[i]}
+	})
+	for query, n := range map[string]int{"?": 15, "?recursive=true": 30, "?recursive=true&keyword=user": 30} {
+		to := []object{left, right}
+		var listed []any
+		for _, u := range walk(t, c, node(top, "users"+query+"&count=false"), 4, func() {
+			slices.Reverse(to)
+			c.Patch(node(top), object{"parent_id": to[0]["id"]}).OK(nil)
+		}) {
+			listed = append(listed, u["user_id"])
+		}
+		require.Equal(t, want[:n], listed, query)
 	}
 }

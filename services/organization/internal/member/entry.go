@@ -14,8 +14,8 @@ import (
 // position is the place of a user in the list: that of the first membership, in the order of nodes' paths and then of
 // seq.
 type position struct {
-	Path  string `json:"p"`
-	Order string `json:"o"` // Membership.within
+	Path  string `json:"below"`
+	Order string `json:"order"` // Membership.within
 }
 
 func (a position) compare(b position) int {

@@ -102,9 +102,9 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 	}
 	if len(listed) > q.Limit {
 		listed = listed[:q.Limit]
-		page.Next = q.token(ctx, listed[q.Limit-1][0].position)
+		page.Next = l.token(ctx, listed[q.Limit-1][0].position)
 	} else if l.stopped.Path != "" {
-		page.Next = q.token(ctx, l.stopped)
+		page.Next = l.token(ctx, l.stopped)
 	}
 	if page.Items, err = l.items(ctx, listed); err != nil {
 		return Page{}, err
@@ -153,6 +153,6 @@ func newListing(ctx context.Context, s *Members, q query, node *tree.Node) (*lis
 	}
 	l.Offset = 0
 	var err error
-	l.after, err = q.position(ctx)
+	l.after, err = l.position(ctx)
 	return l, err
 }
