@@ -78,7 +78,7 @@ func (p *TemplateProfile) check(faults *apperr.Faults) {
 		at := fmt.Sprintf("steps[%d].methods", i)
 		faults.Check(len(step.Methods) >= 1 && len(step.Methods) <= maxMethodsOfStep, at, "must have 1…%d items",
 			maxMethodsOfStep)
-		distinct(faults, at, step.Methods)
+		distinct(faults, at, step.Methods, maxMethodsOfStep)
 		required = required || step.Required
 	}
 	faults.Check(required || len(p.Steps) == 0, "steps", "must have a step that is required")
