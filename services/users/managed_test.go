@@ -2,12 +2,14 @@ package users_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/questions"
@@ -94,6 +96,54 @@ func TestOwnedMembersChangeNowhereElse(t *testing.T) {
 	require.Nil(t, freed["managed_by"])
 	c.Patch(path(user), object{"display_name": "mine again"}).OK(nil)
 	c.Delete(path(user), nil).OK(nil)
+}
+
+// A password that a connection sets keeps the rules; the one that the user has already changes nothing.
+func TestProvisionedPasswords(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	p := provisioner{t, s}
+	key, err := questions.TransitKeyOfUsers.Ask(request.System(t.Context(), "acme"), s.Deps.Bus, questions.Nothing{})
+	require.NoError(t, err)
+	n := 0
+	change := func(action, id, username, password string, set object) questions.UserChange {
+		n++
+		sealed, err := key.Seal(password, questions.PasswordFor(questions.ToProvision, "acme", username))
+		require.NoError(t, err)
+		return questions.UserChange{ID: fmt.Sprint(n), UserID: id, Action: action, ManagedBy: owner, Password: sealed,
+			Profile: profile(set)}
+	}
+	user := p.must(change(questions.CreateUser, "", "zhang.wei", "first one 1", object{"username": "zhang.wei"}))
+	id := user["id"].(string)
+	update := func(username, password string, set object) questions.UserChange {
+		return change(questions.UpdateUser, id, username, password, set)
+	}
+	p.refused(apperr.InvalidParameters, update("", "zhang.wei-2026", object{"display_name": "x"}))
+	p.refused(apperr.InvalidParameters, update("li.na", "my li.na 2026", object{"username": "li.na"}))
+	version := c.Get(path(user)).Object()["version"]
+	require.Equal(t, version, p.must(update("", "first one 1", object{}))["version"], "it has this password")
+	p.must(update("", "second one 2", object{}))
+	p.refused(apperr.InvalidParameters, update("", "first one 1", object{}))
+}
+
+// A resignation by a connection tells nothing of a former one.
+func TestAResignationTellsItsOwnReason(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	p := provisioner{t, s}
+	user, other := addUser(t, c, "li.wei"), addUser(t, c, "wang")
+	c.Post(path(user, "resign"), object{"reason": "dismissed", "successor_id": other["id"]}).OK(nil)
+	c.Post(path(user, "reinstate"), nil).OK(nil)
+	p.must(questions.UserChange{ID: "1", UserID: user["id"].(string), Action: questions.ResignUser})
+	var told []string
+	s.EventsUntil(func(e bus.Event) bool {
+		if e.Type == "idp.user.resigned" {
+			told = append(told, string(e.Data))
+		}
+		return len(told) == 2
+	})
+	require.Contains(t, told[0], "dismissed")
+	require.NotContains(t, told[1], "dismissed")
 }
 
 func TestChangesAreMadeOnce(t *testing.T) {

@@ -75,6 +75,22 @@ func TestRealNameOfOtherDocuments(t *testing.T) {
 	unchanged(t, c, pending)
 }
 
+// The type of a document is the same however it is written.
+func TestRealNameTypeInAnyForm(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	ann, bob := addUser(t, c, "ann"), addUser(t, c, "bob")
+	verify := func(user object, kind string) *testkit.Answer {
+		return c.Post(path(user, "real-name-verification"), object{"real_name": "x", "id_number": "E12345678",
+			"id_type": kind})
+	}
+	verify(ann, "passport").OK(nil)
+	for _, kind := range []string{"Passport", "passport ", "ｐａｓｓｐｏｒｔ"} {
+		verify(bob, kind).Problem(http.StatusConflict, "already_exists")
+	}
+	verify(bob, " CN_resident_id").Problem(http.StatusBadRequest, "invalid_parameters", "body.id_number")
+}
+
 // A number can be used once in a tenant.
 func TestRealNameNumberIsUnique(t *testing.T) {
 	t.Parallel()

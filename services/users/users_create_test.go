@@ -68,10 +68,11 @@ func TestUsersMembers(t *testing.T) {
 		"gender":          {[]any{"", long(64)}, []any{long(65), "\x7f"}},
 		"email": {
 			[]any{"", "a@b", "a.b+c@x-y.example", strings.Repeat("l", 64) + "@a.example", "李@例子.测试",
-				"o'neill@acme.test"},
+				"o'neill@acme.test", `"li wei"@b`, `"a@b\"\\"@c`, "a@[192.0.2.1]", "a@[IPv6:2001:db8::1]"},
 			[]any{
 				"a", "@b", "a@", "a@@b", "a b@c", "a@b c", "Li <a@b>", "a@b\n", "a@-b", "a@b-.c", "a@b..c", "a@.b",
-				"a@b.", "a@b!c", "a@[192.0.2.1]", "a@b_c", ".a@b", "a..b@c",
+				"a@b.", "a@b!c", "a@b_c", `"a"b@c`, `"a@c`, `""@c`, `"a"b"@c`, "\"a\n\"@c", "a@[192.0.2]",
+				"a@[2001:db8::1]", "a@[192.0.2.1", "a@[IPv6:fe80::1%eth0]", ".a@b", "a..b@c",
 				strings.Repeat("l", 65) + "@a.example", "a@" + strings.Repeat("l", 64) + ".example", "a@" +
 					strings.Repeat("l.", 126) + "l",
 			},

@@ -47,6 +47,15 @@ func TestListUsersByKeyword(t *testing.T) {
 	basic("", "Li.Wei", "wang", "zhao")
 	basic("   ", "Li.Wei", "wang", "zhao")
 
+	zhou, sun := addUser(t, c, "zhou", object{"email": "zhou@bücher.test"}), addUser(t, c, "sun@例子.测试")
+	for keyword, username := range map[string]string{"zhou@bücher.test": "zhou", "ZHOU@b": "zhou", "zhou@xn--b": "zhou",
+		"sun@例": "sun@例子.测试"} {
+		basic(keyword, username)
+		find("page_sort=email&keyword="+url.QueryEscape(keyword), username)
+	}
+	c.Delete(path(zhou), nil).OK(nil)
+	c.Delete(path(sun), nil).OK(nil)
+
 	full := func(keyword string, usernames ...any) {
 		t.Helper()
 		find("search_type=generic&keyword="+url.QueryEscape(keyword), usernames...)

@@ -98,7 +98,7 @@ func (t *Transfers) Import(ctx context.Context, body io.Reader, o ImportOptions)
 	}
 	if err := t.run(ctx, body, o, results); err != nil {
 		results.Close()
-		if e, ok := errors.AsType[*apperr.Error](err); ok && results.lines > 0 {
+		if e, ok := errors.AsType[*apperr.Error](err); ok && results.lines > 0 && e != errRefused && e != errTried {
 			partial := *e
 			partial.Detail = fmt.Sprintf(
 				"%s (%d records are stored; the same request with the same Idempotency-Key continues after them)",
@@ -141,6 +141,9 @@ func (t *Transfers) run(ctx context.Context, body io.Reader, o ImportOptions, re
 			imported, replayed, err := t.storeBlock(ctx, b, o, seen)
 			if err != nil {
 				return err
+			}
+			if len(seen) > maxSeen {
+				return errTried
 			}
 			results.Replayed = replayed && (results.Replayed || b.number == 0)
 			if err := results.add(b.first, imported); err != nil {
@@ -277,7 +280,22 @@ type Results struct {
 	file  *os.File
 	out   *bufio.Writer
 	lines int64
+
+	failed int
 }
+
+// maxFailed bounds the results of an import: a refused record takes far less in the request than its faults in the
+// answer.
+const maxFailed = 100_000
+
+// maxSeen bounds the login names that a dry run remembers.
+const maxSeen = 1_000_000
+
+var (
+	errRefused = apperr.New(apperr.TooLarge, "more than %d records of the import are refused: begin with a "+
+		"part of it", maxFailed)
+	errTried = apperr.New(apperr.TooLarge, "a dry run has at most %d login names: try a part of the import", maxSeen)
+)
 
 func newResults() (*Results, error) {
 	file, err := os.CreateTemp("", "idp-import-*")
@@ -297,8 +315,14 @@ func (r *Results) add(first int64, imported []user.Imported) error {
 		if err := enc.Encode(Line{first + int64(i), imported[i]}); err != nil {
 			return fmt.Errorf("spool the results: %w", err)
 		}
+		if imported[i].Status == user.Failed {
+			r.failed++
+		}
 	}
 	r.lines += int64(len(imported))
+	if r.failed > maxFailed {
+		return errRefused
+	}
 	return nil
 }
 

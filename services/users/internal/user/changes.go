@@ -79,16 +79,13 @@ func (s *Users) ApplyChange(ctx context.Context, c questions.UserChange, passwor
 		created.normalize()
 		created.check(&faults)
 	}
-	if password != "" {
-		checkPassword(&faults, "password", password, created.Username)
-	}
 	if err := faults.Err(); err != nil {
 		return questions.UserState{}, err
 	}
 	hash := ""
 	if password != "" {
 		var err error
-		if hash, err = s.Hasher.Hash(ctx, password); err != nil {
+		if hash, err = s.hashOfChange(ctx, c, created.Username, password); err != nil {
 			return questions.UserState{}, err
 		}
 	}
@@ -117,6 +114,47 @@ func (s *Users) ApplyChange(ctx context.Context, c questions.UserChange, passwor
 		}
 		return s.present(ctx, tx, c.ID)
 	})
+}
+
+// hashOfChange hashes the password that a change sets; "" if the user has it already: identity systems send it again.
+// The error is apperr.InvalidParameters at password.
+func (s *Users) hashOfChange(ctx context.Context, c questions.UserChange, username, password string) (string, error) {
+	var u *User
+	if c.Action != questions.CreateUser {
+		doc, err := s.Get(ctx, c.UserID)
+		if apperr.IsNotFound(err) { // told by apply, unless the change was made before
+			return s.Hasher.Hash(ctx, password)
+		}
+		if err != nil {
+			return "", err
+		}
+		if u, err = doc.Value(); err != nil {
+			return "", err
+		}
+		proposal := u.Profile
+		if err := merge(&proposal, c.Profile); err != nil {
+			return "", err
+		}
+		username = proposal.Username
+	}
+	var faults apperr.Faults
+	checkPassword(&faults, "password", password, username)
+	if err := faults.Err(); err != nil {
+		return "", err
+	}
+	if u == nil {
+		return s.Hasher.Hash(ctx, password)
+	}
+	a, err := findAccount(ctx, s.Store, u.ID)
+	if err != nil {
+		return "", err
+	}
+	if a.Password != "" {
+		if is, _, err := s.Hasher.Verify(ctx, a.Password, password); err != nil || is {
+			return "", err
+		}
+	}
+	return s.newHash(ctx, a.OldPasswords, "password", password)
 }
 
 // present is the state of the user of a change that was made.
@@ -209,7 +247,8 @@ func (s *Users) applyResignation(ctx context.Context, tx *docstore.Tx, u *User) 
 	if err != nil {
 		return nil, err
 	}
-	return &doc, tellResigned(ctx, tx, &doc)
+	// the reason and the successor in the account are those of a former resignation
+	return &doc, users.With("reason", "").With("successor_id", "").Tell(ctx, tx, "resigned", &doc)
 }
 
 // ownership is who owns members of a user after a change: asked is the change's wish, nil to keep what is.

@@ -76,14 +76,15 @@ func FuzzEmail(f *testing.F) {
 		if !validEmail(address) {
 			return
 		}
-		parsed, err := mail.ParseAddress("Someone <" + address + ">")
-		require.NoError(t, err)
-		require.Equal(t, address, parsed.Address)
 		require.True(t, utf8.ValidString(address))
 		require.LessOrEqual(t, len(address), maxEmail)
-		require.False(t, strings.ContainsFunc(address, func(r rune) bool {
-			return unicode.IsSpace(r) || unicode.IsControl(r)
-		}))
-		require.NotEmpty(t, textindex.Key(address))
+		require.False(t, strings.ContainsFunc(address, unicode.IsControl))
+		require.Equal(t, loginKey(address), loginKey(loginKey(address)))
+		quoted, literal := address[0] == '"', strings.HasSuffix(address, "]")
+		if parsed, err := mail.ParseAddress("Someone <" + address + ">"); !literal {
+			require.NoError(t, err)
+			require.True(t, quoted || parsed.Address == address)
+		}
+		require.True(t, quoted || !strings.ContainsFunc(address, unicode.IsSpace))
 	})
 }

@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -112,9 +113,12 @@ func notReached(index string, now clock.Time) docstore.Filter {
 func matching(keyword string, fullText bool) docstore.Filter {
 	if !fullText {
 		key := textindex.Key(keyword)
+		username, email := docstore.Prefix(byUsername, key), docstore.Prefix(byEmail, key)
+		if !strings.Contains(key, "@") { // else byLogin has another form of the domain; see loginKey
+			username, email = docstore.Known(username), docstore.Known(email)
+		}
 		return docstore.Or(docstore.Prefix(byLogin, key), docstore.Prefix(byDisplayName, key),
-			docstore.Prefix(byEmployeeNumber, key), docstore.ID(keyword),
-			docstore.Known(docstore.Prefix(byUsername, key)), docstore.Known(docstore.Prefix(byEmail, key)))
+			docstore.Prefix(byEmployeeNumber, key), docstore.ID(keyword), username, email)
 	}
 	return textindex.Matching(byWord, keyword)
 }

@@ -32,7 +32,7 @@ func (s *Users) ResetPassword(ctx context.Context, id, newPassword string) (Pass
 	} else if err := s.countResetTry(docstore.Guarding(ctx), id); err != nil {
 		return PasswordReset{}, err
 	}
-	hash, err := s.newHash(ctx, u, newPassword)
+	hash, err := s.newHashOf(ctx, u, newPassword)
 	if err != nil {
 		return PasswordReset{}, err
 	}
@@ -153,7 +153,7 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 	if err := checkNewPassword(newPassword, u); err != nil {
 		return err
 	}
-	hash, err := s.newHash(ctx, u, newPassword)
+	hash, err := s.newHashOf(ctx, u, newPassword)
 	if err != nil {
 		return err
 	}
@@ -218,13 +218,18 @@ func checkNewPassword(newPassword string, u *User) error {
 	return faults.Err()
 }
 
-// newHash hashes a new password, unless it was used before.
-func (s *Users) newHash(ctx context.Context, u *User, newPassword string) (string, error) {
+// newHashOf hashes a new password of a user, unless it was used before.
+func (s *Users) newHashOf(ctx context.Context, u *User, newPassword string) (string, error) {
 	a, err := findAccount(ctx, s.Store, u.ID)
 	if err != nil {
 		return "", err
 	}
-	for _, old := range append([]string{a.Password}, a.OldPasswords...) {
+	return s.newHash(ctx, append([]string{a.Password}, a.OldPasswords...), "new_password", newPassword)
+}
+
+// newHash hashes a new password, unless it is a former one. The error is apperr.InvalidParameters at the location.
+func (s *Users) newHash(ctx context.Context, former []string, location, newPassword string) (string, error) {
+	for _, old := range former {
 		if old == "" {
 			continue
 		}
@@ -233,7 +238,7 @@ func (s *Users) newHash(ctx context.Context, u *User, newPassword string) (strin
 			return "", err
 		}
 		if used {
-			return "", apperr.Invalid("new_password", "must not be one of the last %d passwords", keptPasswords)
+			return "", apperr.Invalid(location, "must not be one of the last %d passwords", keptPasswords)
 		}
 	}
 	return s.Hasher.Hash(ctx, newPassword)

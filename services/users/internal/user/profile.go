@@ -2,11 +2,13 @@ package user
 
 import (
 	"net/mail"
+	"net/netip"
 	"regexp"
 	"strings"
 	"time"
 	_ "time/tzdata" // zone names can be checked on machines without the time zone database
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/language"
 
@@ -81,18 +83,47 @@ func validUsername(s string) bool {
 	return n > 0 && n <= maxUsername
 }
 
+// validEmail reports whether a text is a mailbox of RFC 5321 §4.1.2, also with characters of other scripts (RFC 6531
+// §3.3).
 func validEmail(s string) bool {
-	address, err := mail.ParseAddress(s)
-	if err != nil || address.Address != s || len(s) > maxEmail || strings.ContainsFunc(s, unicode.IsSpace) {
+	at := strings.LastIndexByte(s, '@')
+	if at < 1 || at > maxLocalPart || len(s) > maxEmail || !validDomain(s[at+1:]) {
 		return false
 	}
-	at := strings.LastIndexByte(s, '@')
-	return at <= maxLocalPart && validDomain(s[at+1:])
+	if s[0] == '"' {
+		return validQuoted(s[:at])
+	}
+	address, err := mail.ParseAddress(s[:at] + "@domain")
+	return err == nil && address.Address == s[:at]+"@domain" && !strings.ContainsFunc(s, unicode.IsSpace)
 }
 
-// validDomain reports whether a domain could exist in the DNS (RFC 5321 §2.3.5), including those with letters of other
-// scripts (RFC 6531 §3.3). Address literals such as [192.0.2.1] are for mail servers, not for people.
+// validQuoted reports whether a local part is a quoted string.
+func validQuoted(s string) bool {
+	inner, closed := strings.CutSuffix(s[1:], `"`)
+	escaped := false
+	for _, r := range inner {
+		switch {
+		case r < ' ' || r == 0x7f || r == utf8.RuneError || r > 0x7f && !unicode.IsPrint(r):
+			return false
+		case escaped:
+			escaped = false
+		case r == '\\':
+			escaped = true
+		case r == '"':
+			return false
+		}
+	}
+	return closed && !escaped && inner != ""
+}
+
+// validDomain reports whether a domain could exist in the DNS (RFC 5321 §2.3.5), or is an address literal.
 func validDomain(s string) bool {
+	if literal, ok := strings.CutPrefix(s, "["); ok {
+		literal, closed := strings.CutSuffix(literal, "]")
+		text, isV6 := strings.CutPrefix(literal, "IPv6:")
+		address, err := netip.ParseAddr(text)
+		return closed && err == nil && address.Is6() == isV6 && address.Zone() == ""
+	}
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" || len(label) > maxLabel || strings.Trim(label, "-") != label {
 			return false

@@ -5,10 +5,12 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/users/internal/realname"
 )
 
@@ -28,7 +30,7 @@ func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc,
 	if r.Type == "" {
 		r.Type = residentID
 	}
-	r.Number = realname.Normalize(r.Number)
+	r.Number, r.Type = realname.Normalize(r.Number), textindex.Key(strings.TrimSpace(r.Type))
 	var faults apperr.Faults
 	faults.Check(r.Name != "", "real_name", "must not be empty")
 	faults.Text("real_name", r.Name, maxText)

@@ -26,7 +26,7 @@ func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword str
 	if err := checkNewPassword(newPassword, u); err != nil {
 		return Doc{}, err
 	}
-	hash, err := s.newHash(ctx, u, newPassword)
+	hash, err := s.newHashOf(ctx, u, newPassword)
 	if err != nil {
 		return Doc{}, err
 	}
