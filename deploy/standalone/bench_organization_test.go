@@ -111,6 +111,7 @@ func BenchmarkOrganization(b *testing.B) {
 	c := startPlatform(b, b.TempDir())
 	token := c.token()
 	company := createCompany(b, c, token)
+	becomeCalm(c)
 	b.Run("batches of 1000", func(b *testing.B) {
 		b.ReportMetric(float64(len(company.divisions)+len(company.teams))/company.nodes.Seconds(), "nodes/s")
 		b.ReportMetric(memberships/company.members.Seconds(), "members/s")

@@ -124,6 +124,7 @@ func BenchmarkPlatform(b *testing.B) {
 	token := c.token()
 	b.Run("idle", func(b *testing.B) { b.ReportMetric(c.rss(), "MiB"); b.ReportMetric(0, "ns/op") })
 	importUsers(b, c, token, people(0, 20_000))
+	becomeCalm(c)
 
 	var first page
 	fetch(b, c, token, "/v1/users?page_size=200", &first)

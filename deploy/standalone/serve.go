@@ -15,14 +15,18 @@ import (
 	"github.com/idplatform/idplatform/services/applications"
 )
 
+// garbagePercent is how much garbage may gather, of the heap in use. Most of it is short-lived, and a calm process has
+// little. With 60, pages of 50 users are answered a fifth slower; after a load the process has 150 MiB instead of 200.
+const garbagePercent = 200
+
 // serve runs the platform until SIGTERM or SIGINT, then drains it.
 func serve(ctx context.Context, args []string, out, notes io.Writer) (err error) {
 	s, err := load(args, out)
 	if err != nil {
 		return err
 	}
-	if os.Getenv("GOGC") == "" { // the heap is that of all services and NATS, and most of it is short-lived
-		debug.SetGCPercent(60)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
 	}
 	log := telemetry.NewLogger(notes, s.Log.Level, s.Log.Format)
 	f, unlock, err := takeFolder(s.DataDir)
