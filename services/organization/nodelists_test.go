@@ -349,3 +349,19 @@ func TestNestedTreeHasALimit(t *testing.T) {
 	c.Get(node(root, "tree")).Problem(http.StatusBadRequest, "invalid_parameters", "path.id")
 	require.Equal(t, 102, count(node(root, "tree?depth=1")))
 }
+
+// A nested answer is in memory as a whole, so large nodes make it smaller.
+func TestNestedTreeOfLargeNodes(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	root := rootOf(t, c, addObject(t, c, "company"))
+	large := object{"x": strings.Repeat("x", 60<<10)}
+	for range 20 {
+		nodes := make([]object, 7)
+		for i := range nodes {
+			nodes[i] = object{"name": "x", "sys_ext_props": large, "free_ext_props": large}
+		}
+		addBatch(t, c, nodes...)
+	}
+	c.Get(node(root, "tree")).Problem(http.StatusBadRequest, "invalid_parameters", "path.id")
+}

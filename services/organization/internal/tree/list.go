@@ -3,7 +3,6 @@ package tree
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -13,9 +12,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/textindex"
 )
-
-// MaxNested is how many nodes a nested answer can have.
-const MaxNested = 10_000
 
 // Filter selects nodes of one tree.
 type Filter struct {
@@ -153,71 +149,6 @@ func (s *Trees) Ancestors(ctx context.Context, id string) ([]Doc, error) {
 	}
 	slices.SortFunc(docs, func(a, b Doc) int { return cmp.Compare(place[b.ID], place[a.ID]) })
 	return docs, nil
-}
-
-// Nested returns a node with all nodes below it, at most depth levels deep if depth is not 0, each with its children
-// sorted by seq. The error is apperr.NotFound or InvalidParameters (MaxNested).
-func (s *Trees) Nested(ctx context.Context, id string, depth int) (json.RawMessage, error) {
-	n, err := s.find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	filter := docstore.Prefix(byPath, n.PathText())
-	if depth > 0 {
-		filter = docstore.And(filter, docstore.Until(byDepth, docstore.Number(int64(n.Depth+depth)+1)))
-	}
-	page, err := nodes.Page(ctx, s.Store, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: byPath}},
-		Limit: MaxNested})
-	if err != nil {
-		return nil, err
-	}
-	if page.Next != "" {
-		return nil, apperr.Invalid("id",
-			"has more than %d nodes below it; ask for fewer levels with depth, or for descendants", MaxNested-1)
-	}
-	branches := make(map[string]*branch, len(page.Docs))
-	for i := range page.Docs { // parents come before their children
-		n, err := page.Docs[i].Value()
-		if err != nil {
-			return nil, err
-		}
-		body, err := page.Docs[i].JSON()
-		if err != nil {
-			return nil, err
-		}
-		b := &branch{json: body, seq: n.Seq, id: n.ID}
-		branches[n.ID] = b
-		if parent := branches[n.ParentID]; parent != nil && n.ID != id {
-			parent.children = append(parent.children, b)
-		}
-	}
-	if branches[id] == nil { // it was moved or deleted meanwhile
-		return nil, apperr.Missing("tree node")
-	}
-	return branches[id].appendTo(nil), nil
-}
-
-// branch is a node of a nested answer.
-type branch struct {
-	json     []byte
-	seq      int64
-	id       string
-	children []*branch
-}
-
-// appendTo appends the node's JSON with its sorted children.
-func (b *branch) appendTo(out []byte) []byte {
-	slices.SortFunc(b.children, func(a, b *branch) int {
-		return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.id, b.id))
-	})
-	out = append(append(out, b.json[:len(b.json)-1]...), `,"children":[`...)
-	for i, child := range b.children {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = child.appendTo(out)
-	}
-	return append(out, "]}"...)
 }
 
 // Reference says how Check identifies nodes.
