@@ -33,11 +33,18 @@ const (
 // because it may hold a secret that is shown only once.
 type savedAnswer struct {
 	docstore.Meta
-	Print  string     `json:"print"`          // fingerprint of the request
+	Print  string     `json:"print"`          // fingerprint of the request, while it runs; see sealedAnswer
 	Run    string     `json:"run"`            // identifies the run that holds the lease
 	Sealed string     `json:"sealed"`         // the answer; "" while the request runs
 	Until  clock.Time `json:"expires"`        // end of keeping the record, then the answer
 	Lease  clock.Time `json:"lease,omitzero"` // until when it holds the key at first
+}
+
+// sealedAnswer is what is sealed. The request's fingerprint is with it, because a password in the request could be
+// guessed by it.
+type sealedAnswer struct {
+	answer
+	Print string `json:"print"`
 }
 
 var savedAnswers = docstore.Define(docstore.Schema[savedAnswer]{
@@ -131,8 +138,15 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 		return answer{}, err
 	}
 	if sealed != "" {
+		first, err := s.unseal(claim.ID, sealed)
+		if err != nil {
+			return answer{}, err
+		}
+		if first.Print != "" && first.Print != claim.Print {
+			return answer{}, errKeyReused
+		}
 		h.Set("Idempotent-Replayed", "true")
-		return s.unseal(claim.ID, sealed)
+		return first.answer, nil
 	}
 
 	defer s.hold(ctx, claim)()
@@ -222,6 +236,8 @@ func temporary(err error) bool {
 	return false
 }
 
+var errKeyReused = apperr.New(apperr.IdempotencyKeyReused, "the key was used with another request")
+
 // claim takes the key for this run, or returns the answer that is already stored.
 func (s *Server) claim(ctx context.Context, claim savedAnswer, atMost time.Duration) (sealed string, err error) {
 	sealed, err = docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (string, error) {
@@ -244,8 +260,8 @@ func (s *Server) claim(ctx context.Context, claim savedAnswer, atMost time.Durat
 			_, err = savedAnswers.Replace(ctx, tx, &claim)
 			return "", err
 		}
-		if old.Print != claim.Print {
-			return "", apperr.New(apperr.IdempotencyKeyReused, "the key was used with another request")
+		if old.Print != "" && old.Print != claim.Print {
+			return "", errKeyReused
 		}
 		if old.Sealed == "" {
 			return "", apperr.New(apperr.RequestInProgress, "the first request with this key is still running")
@@ -268,18 +284,18 @@ func (s *Server) keep(ctx context.Context, tx *docstore.Tx, claim savedAnswer, a
 	if held == nil || held.Run != claim.Run {
 		return apperr.New(apperr.RequestInProgress, "another request with this key has taken over")
 	}
-	plain, err := json.Marshal(a)
+	plain, err := json.Marshal(sealedAnswer{a, claim.Print})
 	if err != nil {
 		return err
 	}
-	held.Sealed = s.cfg.Keys.Seal(plain, []byte(claim.ID))
+	held.Sealed, held.Print = s.cfg.Keys.Seal(plain, []byte(claim.ID)), ""
 	held.Until = tx.Now.Add(keepAnswers)
 	_, err = savedAnswers.Replace(ctx, tx, held)
 	return err
 }
 
-func (s *Server) unseal(id, sealed string) (answer, error) {
-	var a answer
+func (s *Server) unseal(id, sealed string) (sealedAnswer, error) {
+	var a sealedAnswer
 	plain, err := s.cfg.Keys.Open(sealed, []byte(id))
 	if err == nil {
 		err = json.Unmarshal(plain, &a)

@@ -8,6 +8,7 @@ package transfer
 import (
 	"bufio"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -221,7 +222,7 @@ func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, se
 			func(*docstore.Tx, []user.Imported) error { return nil })
 		return imported, false, err
 	}
-	now := storedBatch{Print: b.print(o)}
+	now := storedBatch{Print: b.print(t.Users.HashKey, o)}
 	now.ID = fmt.Sprintf("%s/%d", o.Key, b.number)
 	if doc, err := storedBatches.Find(ctx, t.Store, now.ID); err == nil {
 		before, err := doc.Value()
@@ -249,9 +250,10 @@ func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, se
 	return imported, false, err
 }
 
-// print is the fingerprint of a batch: of its records, its place at the end of the stream, and the options.
-func (b *block) print(o ImportOptions) string {
-	h := sha256.New()
+// print is the fingerprint of a batch: of its records, its place at the end of the stream, and the options. It has a
+// key, because a password could be guessed by it.
+func (b *block) print(key []byte, o ImportOptions) string {
+	h := hmac.New(sha256.New, key)
 	_, _ = fmt.Fprintf(h, "%s %s %d %t\n", o.Format, o.OnConflict, len(b.records), b.last)
 	for _, r := range b.records {
 		_, _ = fmt.Fprintf(h, "%d\n", len(r.raw))
