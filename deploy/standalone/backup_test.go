@@ -211,7 +211,7 @@ func TestKilledBackups(t *testing.T) {
 	c := startPlatform(t, t.TempDir())
 	importUsers(t, c, c.token("--tenant", "acme"), people(0, 5000))
 	random := rand.New(rand.NewPCG(3, 4))
-	for try := range rounds.Of(2, 6) {
+	for try := range rounds.Of(1, 6) {
 		dir := filepath.Join(t.TempDir(), "backup")
 		asker := begin(t, c.Dir, "backup", dir)
 		time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond) // the moment of the kill
@@ -244,7 +244,7 @@ func TestKilledRestores(t *testing.T) {
 	require.Zero(t, code, notes)
 	c.stop()
 	random := rand.New(rand.NewPCG(5, 6))
-	for range rounds.Of(2, 6) {
+	for range rounds.Of(1, 6) {
 		to := t.TempDir()
 		killed := begin(t, to, "restore", dir)
 		time.Sleep(time.Duration(random.IntN(600)) * time.Millisecond) // the moment of the kill

@@ -48,10 +48,11 @@ const (
 	envSeed  = "IDP_TEST_MONGO_SEED"
 )
 
-// TestSimulatedBySeed shows its progress on standard error if it runs many seeds.
+// TestSimulatedBySeed is the suite with faults, in make verify. It shows its progress on standard error if it runs many
+// seeds.
 func TestSimulatedBySeed(t *testing.T) {
 	t.Parallel()
-	first, seeds := number(t, envSeed, 1), number(t, envSeeds, rounds.Of(1, 2))
+	first, seeds := number(t, envSeed, 1), number(t, envSeeds, rounds.Of(0, 2))
 	failed := 0
 	began := time.Now()
 	for seed := first; seed < first+seeds; seed++ {

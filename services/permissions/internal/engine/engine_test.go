@@ -265,7 +265,7 @@ func TestQuestionsPauseWhereNothingHelps(t *testing.T) {
 	sets := small()
 	sets.Change(func(c *Change) { // the object is in sets that nobody is granted
 		c.PutRule(&Rule{ID: "60", UnitID: "50", ApplicationID: "9", Type: Data, ResourceID: "41", Sequence: 1})
-		for i := range 20_000 {
+		for i := range 10_000 {
 			id := strconv.Itoa(100_000 + i)
 			c.PutMember(&Member{ID: id, SetID: id, ResourceID: "40", Actions: []string{Any}, Sequence: 1})
 		}
