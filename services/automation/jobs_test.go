@@ -454,11 +454,14 @@ func TestConcurrency(t *testing.T) {
 			c.Post(path+"/trigger", nil).Problem(http.StatusConflict, "invalid_state")
 		}
 		if rule == "queue" {
-			for i := range 3 {
+			c.Post(path+"/sub-jobs/"+subJobs(c, path)[1]["id"].(string)+"/cancel", nil).OK(nil)
+			s.RunTask("run jobs")
+			require.Equal(t, []any{"running", "cancelled", "pending"}, states(c, path))
+			for _, i := range []int{0, 2} {
 				finish(path, subJobs(c, path)[i])
 				s.RunTask("run jobs")
 			}
-			require.Equal(t, []any{"succeeded", "succeeded", "succeeded"}, states(c, path))
+			require.Equal(t, []any{"succeeded", "cancelled", "succeeded"}, states(c, path))
 		}
 		c.Delete(path, nil).OK(nil)
 	}

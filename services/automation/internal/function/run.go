@@ -21,7 +21,8 @@ import (
 
 const (
 	maxAttempts = 5
-	firstRetry  = 5 * time.Second // the pause doubles with each attempt
+	firstRetry  = 5 * time.Second  // the pause doubles with each attempt
+	laterRetry  = 30 * time.Second // after an attempt that the platform could not begin
 
 	// An attempt ends before its lease: it may take runTime, including the wait for a worker.
 	runTime = 50 * time.Second
@@ -163,6 +164,7 @@ func (s *Functions) work(ctx context.Context, id string) error {
 	kind := apperr.KindOf(err)
 	made.again = err != nil && kind != apperr.NotFound && kind != apperr.InvalidState && run.Attempt < maxAttempts
 	made.cut = ctx.Err() != nil
+	made.later = kind == apperr.Unavailable // the code did not begin
 	return s.settle(context.WithoutCancel(ctx), run, made)
 }
 
@@ -171,6 +173,7 @@ type attempt struct {
 	function   *Function
 	entry      *LogEntry // nil: none
 	again, cut bool      // the run is due later for the next attempt; the attempt was cut short
+	later      bool      // the platform could not begin: the run is due later, and the attempt does not count
 }
 
 // attempt calls the function of a run. The error is the function's failure, or why it could not be called.
@@ -214,7 +217,7 @@ func (s *Functions) claim(ctx context.Context, id string) (*triggeredRun, error)
 }
 
 // settle ends an attempt and adds its log entry: the run is deleted or, if there is to be another attempt, due later.
-// An attempt that was cut short does not count.
+// An attempt that was cut short does not count, nor does one that the platform could not begin.
 func (s *Functions) settle(ctx context.Context, run *triggeredRun, made attempt) error {
 	if made.entry != nil {
 		var err error
@@ -239,6 +242,8 @@ func (s *Functions) settle(ctx context.Context, run *triggeredRun, made attempt)
 		switch {
 		case made.cut:
 			held.Attempt, held.Next = held.Attempt-1, tx.Now
+		case made.later:
+			held.Attempt, held.Next = held.Attempt-1, tx.Now.Add(laterRetry)
 		case made.again:
 			held.Next = tx.Now.Add(firstRetry << (held.Attempt - 1))
 		default:

@@ -208,6 +208,9 @@ func end(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, state string
 			return err
 		}
 	}
+	if r.Phase == queued { // another one is at work still
+		return nil
+	}
 	waiting, err := runs.LoadWhere(ctx, tx, docstore.Eq(byQueued, docstore.Text(r.JobID)), "", 1)
 	if err != nil || len(waiting) == 0 {
 		return err

@@ -93,7 +93,7 @@ func (p *Pool) do(ctx context.Context, c *Call, r *workerRequest) (Result, error
 	}
 	leave, err := p.gate.Enter(ctx, request.Tenant(ctx), 1)
 	if err != nil {
-		return Result{}, err
+		return Result{}, apperr.Away("the function runtime", err)
 	}
 	defer leave()
 	result, err := p.attempt(ctx, c, message)
