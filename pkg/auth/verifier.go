@@ -82,9 +82,8 @@ type Verifier struct {
 	asks   atomic.Pointer[Meanwhile]
 	test   func()
 
-	cache      *cache.Cache[[sha256.Size]byte, *verified]
-	ttl        time.Duration
-	generation atomic.Uint64 // number of calls of forget
+	cache *cache.Cache[[sha256.Size]byte, *verified]
+	ttl   time.Duration
 }
 
 type issuer struct {
@@ -93,7 +92,7 @@ type issuer struct {
 }
 
 // verified is a token that was found valid. It stays valid while the issuer's key set is the one that it was verified
-// with.
+// with, and it has not ended.
 type verified struct {
 	principal *Principal
 	issuer    *issuer
@@ -184,10 +183,9 @@ func (v *Verifier) VerifyWithin(ctx context.Context, token string, age time.Dura
 	id := sha256.Sum256(append(text[:0], token...))
 	now := v.clock.Now()
 	if hit, ok := v.cache.Get(id); ok && now.Before(hit.until) && now.Before(hit.since.Add(age)) &&
-		hit.issuer.keys.current() == hit.set {
+		hit.issuer.keys.current() == hit.set && !v.ended.has(hit.principal) {
 		return hit.principal, nil
 	}
-	generation := v.generation.Load()
 	found, err := v.parse(ctx, token)
 	if err != nil {
 		return nil, err
@@ -208,18 +206,7 @@ func (v *Verifier) VerifyWithin(ctx context.Context, token string, age time.Dura
 	if now.Before(found.until) {
 		v.cache.Set(id, found)
 	}
-	// An End that ran meanwhile may have searched the cache before the token was in it.
-	if v.generation.Load() != generation {
-		v.cache.Delete(id)
-	}
 	return found.principal, nil
-}
-
-// forget removes the tokens whose principal matches from the cache: the next request with one of them is fully
-// verified.
-func (v *Verifier) forget(match func(*Principal) bool) {
-	v.generation.Add(1)
-	v.cache.DeleteFunc(func(_ [sha256.Size]byte, entry *verified) bool { return match(entry.principal) })
 }
 
 func (v *Verifier) parse(ctx context.Context, text string) (*verified, error) {

@@ -50,11 +50,6 @@ func (c *Cache[K, V]) GetOrMake(key K, create func() V) V {
 // Delete drops the value of a key.
 func (c *Cache[K, V]) Delete(key K) { c.of.delete(key) }
 
-// DeleteFunc drops the values for which del returns true. It looks at all of them.
-func (c *Cache[K, V]) DeleteFunc(del func(K, V) bool) {
-	c.of.deleteFunc(func(k, v any) bool { return del(k.(K), value[V](v)) })
-}
-
 // Clear drops all values.
 func (c *Cache[K, V]) Clear() { c.of.clear() }
 

@@ -10,7 +10,6 @@ type store interface {
 	set(key, value any)
 	change(key any, change func(any, bool) any) any
 	delete(key any)
-	deleteFunc(del func(key, value any) bool)
 	clear()
 	len() int
 }
@@ -45,14 +44,6 @@ func (h held) change(key any, change func(any, bool) any) any {
 }
 
 func (h held) delete(key any) { h.cache.Invalidate(key) }
-
-func (h held) deleteFunc(del func(key, value any) bool) {
-	for key, value := range h.cache.All() {
-		if del(key, value) {
-			h.cache.Invalidate(key)
-		}
-	}
-}
 
 func (h held) clear() { h.cache.InvalidateAll() }
 
