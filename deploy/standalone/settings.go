@@ -66,8 +66,9 @@ func defaults() settings {
 		// Short, because the event store is in this process: if it accepts nothing, something is wrong here.
 		StuckAfter: 30 * time.Second,
 		Config:     gateway.DefaultConfig(),
-		Caches:     service.Caches{MiB: 160}, Answers: service.Answers{MiB: 128},
-		Users: users.DefaultConfig(), Applications: applications.DefaultConfig(), Events: events.DefaultConfig(),
+		Caches:     service.Caches{MiB: 192}, // 16 MiB for each CacheWeight
+		Answers:    service.Answers{MiB: 128},
+		Users:      users.DefaultConfig(), Applications: applications.DefaultConfig(), Events: events.DefaultConfig(),
 		Permissions: permissions.DefaultConfig(),
 		Automation:  automation.DefaultConfig(),
 		SignIn:      signin.DefaultConfig(),
