@@ -114,6 +114,16 @@ func (c *Calls) Count() int {
 	return len(c.calls)
 }
 
+// CountOf counts the runs of a tenant that have a slot.
+func (c *Calls) CountOf(tenant string) int {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ofTenant[tenant]
+}
+
 // BreakOff ends the call of a run, if this replica makes one.
 func (c *Calls) BreakOff(ref docstore.Ref) {
 	c.mu.Lock()

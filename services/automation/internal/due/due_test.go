@@ -83,6 +83,40 @@ func TestTurns(t *testing.T) {
 	require.False(t, seen["later"])
 }
 
+// Tenants that have runs in progress come after those that have none, however much of theirs is due.
+func TestTurnsOfTenantsWithCalls(t *testing.T) {
+	t.Parallel()
+	clk := basic.NewClock()
+	store := basic.Store(t, clk, chores.Def())
+	for _, tenant := range []string{"big", "large", "small"} {
+		ctx := request.System(t.Context(), tenant)
+		require.NoError(t, docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+			for i := range 4 {
+				c := &chore{Meta: docstore.Meta{ID: fmt.Sprint(tenant, i)}, Next: clk.Now()}
+				if _, err := chores.Insert(ctx, tx, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		clk.Advance(time.Millisecond)
+	}
+	calls := due.NewCalls(due.Room{Most: 5, OfTenant: 3}, due.Room{Most: 5, OfTenant: 3})
+	for _, ref := range []docstore.Ref{
+		{Tenant: "big", ID: "a"}, {Tenant: "big", ID: "b"}, {Tenant: "big", ID: "c"}, {Tenant: "large", ID: "a"},
+	} {
+		require.True(t, calls.Add(ref, func() {}))
+	}
+	turns := due.Turns[chore]{Of: chores, By: "next", Group: 2, Others: 2, Calls: calls}
+	groups, err := turns.List(t.Context(), store, 100)
+	require.NoError(t, err)
+	var order []string
+	for _, group := range groups {
+		order = append(order, group[0].Tenant)
+	}
+	require.Equal(t, []string{"large", "small", "big", "large", "small", "big"}, order)
+}
+
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	calls := due.NewCalls(due.Room{Most: 3, OfTenant: 2}, due.Room{Most: 5, OfTenant: 3})

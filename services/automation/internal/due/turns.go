@@ -4,6 +4,8 @@ package due
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -15,6 +17,7 @@ type Turns[T any] struct {
 	By     string // the index of the times at which they are due
 	Group  int    // documents of a tenant in one turn
 	Others int    // how many other tenants each list looks at
+	Calls  *Calls // what is in progress already; nil means nothing
 
 	after string // the tenant that was looked at last
 }
@@ -58,21 +61,24 @@ func (d *Turns[T]) List(ctx context.Context, store *docstore.Store, limit int) (
 			add(docstore.Ref{Tenant: d.after, ID: doc.ID})
 		}
 	}
-	return inTurn(tenants, byTenant, d.Group), nil
+	return d.inTurn(tenants, byTenant), nil
 }
 
-// inTurn cuts the documents of each tenant into groups of up to size. The first group of every tenant comes before the
-// second group of any.
-func inTurn(tenants []string, byTenant map[string][]docstore.Ref, size int) (all [][]docstore.Ref) {
-	for from, more := 0, true; more; from += size {
-		more = false
-		for _, tenant := range tenants {
-			refs := byTenant[tenant]
-			if from < len(refs) {
-				all = append(all, refs[from:min(from+size, len(refs))])
-				more = true
-			}
+// inTurn cuts the documents of each tenant into groups. The first group of every tenant comes before the second group of
+// any, and a tenant's documents in progress have taken its first turns: otherwise tenants with much that is due would
+// take each place that becomes free.
+func (d *Turns[T]) inTurn(tenants []string, byTenant map[string][]docstore.Ref) [][]docstore.Ref {
+	turns := map[int][][]docstore.Ref{}
+	for _, tenant := range tenants {
+		turn := d.Calls.CountOf(tenant) / d.Group
+		for group := range slices.Chunk(byTenant[tenant], d.Group) {
+			turns[turn] = append(turns[turn], group)
+			turn++
 		}
+	}
+	var all [][]docstore.Ref
+	for _, turn := range slices.Sorted(maps.Keys(turns)) {
+		all = append(all, turns[turn]...)
 	}
 	return all
 }

@@ -29,7 +29,8 @@ const (
 	lease   = 60 * time.Second
 
 	listEvery = 500 * time.Millisecond
-	duePage   = 200 // due runs that are listed at a time
+	lookAgain = 2 * time.Second // after a failure, while runs are in progress
+	duePage   = 200             // due runs that are listed at a time
 )
 
 // Runner works on triggered runs that are due, a limited number at a time.
@@ -48,17 +49,32 @@ type Runner struct {
 // Run is the work of a service.Task. It returns when ctx and all runs have ended. An attempt that is cut short does not
 // count, and its run is due at once.
 func (r *Runner) Run(ctx context.Context) (int, error) {
-	r.due = due.Turns[triggeredRun]{Of: runs, By: byNext, Group: 1, Others: 16}
-	r.behind = due.Turns[progress]{Of: progresses, By: byNext, Group: 1, Others: 16}
-	r.rounds = map[string]int{}
 	slots := due.Room{Most: r.Slots, OfTenant: max(1, r.Slots/2)}
 	r.calls = due.NewCalls(slots, slots)
+	r.due = due.Turns[triggeredRun]{Of: runs, By: byNext, Group: 1, Others: 16, Calls: r.calls}
+	r.behind = due.Turns[progress]{Of: progresses, By: byNext, Group: 1, Others: 16}
+	r.rounds = map[string]int{}
 	defer r.working.Wait()
+	for {
+		err := r.look(ctx)
+		if ctx.Err() != nil || r.calls.Count() == 0 {
+			return 0, err
+		}
+		r.Log.ErrorContext(ctx, "triggered runs that are due cannot be listed", "error", err)
+		select { // the runs in progress go on, and others begin
+		case <-ctx.Done():
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+// look starts due runs and reads events for functions that are behind, until ctx ends or one of them fails.
+func (r *Runner) look(ctx context.Context) error {
 	looks, looking := errgroup.WithContext(ctx)
 	room := make(chan struct{}, 1) // gets a value when functions that are behind may have room
 	looks.Go(func() error { return r.beginAll(ctx, looking, room) })
 	looks.Go(func() error { return r.catchUpAll(looking, room) })
-	return 0, looks.Wait()
+	return looks.Wait()
 }
 
 // beginAll starts due runs until looking ends. They go on until ctx does: a look that fails ends none.

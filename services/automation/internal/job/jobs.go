@@ -51,11 +51,12 @@ const perSecond = 200
 
 // New makes the use cases.
 func New(d Deps) *Jobs {
+	calls := due.NewCalls(slots, inProgress)
 	s := &Jobs{
-		Deps: d, calls: due.NewCalls(slots, inProgress), waitAfter: waitAfter,
+		Deps: d, calls: calls, waitAfter: waitAfter,
 		reports: reports{waiting: map[string]*batch{}},
 		dueJobs: due.Turns[Job]{Of: &jobs.Collection, By: byNextFire, Group: FiresAtOnce, Others: 64},
-		dueRuns: due.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16},
+		dueRuns: due.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16, Calls: calls},
 		fires:   rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
 	}
 	s.attempts = telemetry.Register(d.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -72,6 +73,8 @@ func outcomeOf(o Outcome, failure, stored error) string {
 	switch {
 	case stored != nil:
 		return "refused"
+	case errors.Is(failure, errNotBegun):
+		return "not_begun"
 	case errors.Is(failure, context.DeadlineExceeded):
 		return timedOut
 	case failure != nil:

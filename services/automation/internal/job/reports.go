@@ -143,6 +143,10 @@ func (s *Jobs) conclude(ctx context.Context, tx *docstore.Tx, r *report) error {
 		if err != nil {
 			return err
 		}
+		if errors.Is(r.failure, errNotBegun) {
+			sub.Error = shorten(r.failure.Error())
+			return undo(ctx, tx, sub, held, tx.Now.Add(laterRetry))
+		}
 		state, failure := failed, r.failure
 		if errors.Is(failure, context.DeadlineExceeded) {
 			state, failure = timedOut, errors.New("the attempt did not end within timeout_seconds")

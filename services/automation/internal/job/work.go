@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/automation/internal/due"
@@ -23,6 +24,7 @@ const (
 
 	listAgain     = 200 * time.Millisecond // while runs are in progress
 	reportTimeout = 5 * time.Second        // to store what became of a run when the process stops
+	laterRetry    = 30 * time.Second       // after a function found no worker
 )
 
 var (
@@ -34,22 +36,17 @@ var (
 func (s *Jobs) Work(ctx context.Context) (int, error) {
 	var working sync.WaitGroup
 	defer working.Wait()
-	for {
-		groups, err := s.dueRuns.List(ctx, s.Store, duePage)
-		if err != nil {
+	for failing := false; ; {
+		changed, err := s.startDue(ctx, &working)
+		switch {
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		case changed == 0 && s.calls.Count() == 0:
 			return 0, err
+		case err != nil && !failing: // until the calls in progress end, which can take a day, others begin again
+			s.Log.ErrorContext(ctx, "runs that are due cannot be listed", "error", err)
 		}
-		changed := 0
-		for _, group := range groups {
-			n, err := s.startAll(ctx, group, &working)
-			if err != nil {
-				return 0, err
-			}
-			changed += n
-		}
-		if changed == 0 && s.calls.Count() == 0 {
-			return 0, nil
-		}
+		failing = err != nil
 		pause := time.NewTimer(listAgain)
 		select {
 		case <-ctx.Done():
@@ -60,6 +57,21 @@ func (s *Jobs) Work(ctx context.Context) (int, error) {
 		}
 		pause.Stop()
 	}
+}
+
+// startDue starts the runs that are due. It returns how many runs have changed.
+func (s *Jobs) startDue(ctx context.Context, working *sync.WaitGroup) (changed int, err error) {
+	groups, err := s.dueRuns.List(ctx, s.Store, duePage)
+	if err != nil {
+		return 0, err
+	}
+	for _, group := range groups {
+		n, err := s.startAll(ctx, group, working)
+		if changed += n; err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
 }
 
 // startAll claims runs of one tenant, as many as may be in progress, and begins their calls one after the other, at the
@@ -130,18 +142,23 @@ func (s *Jobs) giveBack(ctx context.Context, call Call) {
 		if err != nil {
 			return err
 		}
-		r.Attempt--
-		r.Phase, r.Next = ready, tx.Now
-		sub.State, sub.Attempt = pending, r.Attempt
-		if _, err := runs.Touch(ctx, tx, r); err != nil {
-			return err
-		}
-		_, err = subJobs.Collection.Touch(ctx, tx, sub)
-		return err
+		return undo(ctx, tx, sub, r, tx.Now)
 	})
 	if err != nil && !errors.Is(err, errOver) {
 		s.Log.ErrorContext(ctx, "a run cannot be given back", "id", call.SubJobID, "error", err)
 	}
+}
+
+// undo undoes the claim of a run, which is due again at next. The attempt does not count.
+func undo(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, next clock.Time) error {
+	r.Attempt--
+	r.Phase, r.Next = ready, next
+	sub.State, sub.Attempt = pending, r.Attempt
+	if _, err := runs.Touch(ctx, tx, r); err != nil {
+		return err
+	}
+	_, err := subJobs.Collection.Touch(ctx, tx, sub)
+	return err
 }
 
 // work makes a call and stores what became of it.
@@ -154,11 +171,14 @@ func (s *Jobs) work(ctx context.Context, call Call) {
 	}
 }
 
-var errStopped = errors.New("the process that ran it was stopped")
+var (
+	errStopped  = errors.New("the process that ran it was stopped")
+	errNotBegun = errors.New("the platform could not begin the function yet")
+)
 
 // call calls the run's target and renews the lease meanwhile. A call whose lease is lost is broken off. The error is
-// errStopped if the call was broken off or not begun, context.DeadlineExceeded if its time is over, and else what the
-// runner says.
+// errStopped if the call was broken off or not begun, errNotBegun if a function found no worker, which may last as long
+// as the call has time, context.DeadlineExceeded if its time is over, and else what the runner says.
 func (s *Jobs) call(ctx context.Context, call Call) (outcome Outcome, err error) {
 	runner, ok := s.Runners[call.Target.Type]
 	if !ok {
@@ -195,6 +215,8 @@ func (s *Jobs) call(ctx context.Context, call Call) (outcome Outcome, err error)
 	}
 	outcome, err = runner.Run(timed, call)
 	switch {
+	case ctx.Err() == nil && call.Target.Type == Function && apperr.KindOf(err) == apperr.Unavailable:
+		return outcome, fmt.Errorf("%w: %w", errNotBegun, err)
 	case err == nil || ctx.Err() == nil && timed.Err() == nil:
 		return outcome, err
 	case ctx.Err() != nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +50,103 @@ func newRun(t *testing.T, ctx context.Context, s *Jobs, code string) (run string
 	require.NoError(t, err)
 	return sub.ID
 }
+
+// silent is an engine that does not list what is due while failing.
+type silent struct {
+	docstore.Engine
+	failing atomic.Bool
+	asked   atomic.Int64
+}
+
+func (e *silent) Due(ctx context.Context, def *docstore.Def, before int64, limit int) ([]docstore.Ref, error) {
+	if e.failing.Load() {
+		e.asked.Add(1)
+		return nil, errors.New("the disk is slow")
+	}
+	return e.Engine.Due(ctx, def, before, limit)
+}
+
+// While a call is in progress, a list that fails is tried again, and runs that are due then begin beside it.
+func TestAFailedListStopsNoRuns(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(request.System(t.Context(), "acme"))
+	defer stop()
+	long, quick := make(chan struct{}), make(chan struct{})
+	var begun atomic.Bool
+	s, clk := newJobs(t, func(ctx context.Context, c Call) (Outcome, error) {
+		if !begun.Swap(true) {
+			close(long)
+			<-ctx.Done()
+			return Outcome{}, ctx.Err()
+		}
+		close(quick)
+		return Outcome{}, nil
+	})
+	engine := &silent{Engine: basic.Engine(t, basic.Place{})}
+	var err error
+	s.Store, err = docstore.Open(ctx, engine, clk, Collections()...)
+	require.NoError(t, err)
+	newRun(t, ctx, s, "long")
+	worked := make(chan error)
+	go func() { _, err := s.Work(ctx); worked <- err }()
+	<-long
+	engine.failing.Store(true)
+	newRun(t, ctx, s, "quick")
+	wait.Until(t, func() bool { return engine.asked.Load() > 1 })
+	engine.failing.Store(false)
+	<-quick
+	stop()
+	require.ErrorIs(t, <-worked, context.Canceled)
+}
+
+// The attempt of a function that found no worker does not count: its run waits, and says why.
+func TestAFunctionWithoutAWorkerIsTriedLater(t *testing.T) {
+	t.Parallel()
+	ctx := request.System(t.Context(), "acme")
+	away := true
+	s, clk := newJobs(t, nil)
+	s.Functions = existing{}
+	s.Runners[Function] = runnerFunc(func(ctx context.Context, _ Call) (Outcome, error) {
+		if away {
+			return Outcome{}, apperr.Away("the function runtime", errors.New("all are busy"))
+		}
+		return Outcome{}, nil
+	})
+	j, err := s.Create(ctx, "", Profile{
+		Code: "job", Name: "Job", Schedule: Schedule{Type: manual}, TimeoutSeconds: 60,
+		Target: Target{Type: Function, FunctionID: "1"},
+	})
+	require.NoError(t, err)
+	run, err := s.Trigger(ctx, j.ID, nil)
+	require.NoError(t, err)
+	stored := func() *SubJob {
+		doc, err := subJobs.Find(ctx, s.Store, run.ID)
+		require.NoError(t, err)
+		sub, err := doc.Value()
+		require.NoError(t, err)
+		return sub
+	}
+	for range 3 {
+		_, err := s.Work(ctx)
+		require.NoError(t, err)
+		sub := stored()
+		require.Equal(t, pending, sub.State)
+		require.Zero(t, sub.Attempt)
+		require.Contains(t, sub.Error, "could not begin the function yet")
+		clk.Advance(laterRetry)
+	}
+	away = false
+	_, err = s.Work(ctx)
+	require.NoError(t, err)
+	require.Equal(t, succeeded, stored().State)
+	require.EqualValues(t, 1, stored().Attempt)
+	require.Empty(t, stored().Error)
+}
+
+// existing are Functions of which all exist.
+type existing struct{ Functions }
+
+func (existing) Exists(context.Context, *docstore.Tx, string) (bool, error) { return true, nil }
 
 // A process that is stopped gives back runs that it has claimed but not called yet.
 func TestCallsThatHaveNotBegunAreGivenBack(t *testing.T) {
