@@ -43,6 +43,14 @@ var forwardCases = map[string]struct {
 		peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"1.1.1.1, 203.0.113.9", "10.2.2.2"}},
 		client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
 	},
+	"a load balancer that writes ports": {
+		peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"1.1.1.1:5, 203.0.113.9:61234"}},
+		client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
+	},
+	"a load balancer that writes ports, over IPv6": {
+		peer: "[fd00::1]:1", sent: http.Header{"X-Forwarded-For": {"[2001:db8::7]:61234"}},
+		client: "2001:db8::7", wantProto: "http", wantHost: "api.example",
+	},
 	"values that are not valid": {
 		peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"unknown"}, "X-Forwarded-Proto": {"gopher"}},
 		client: "10.1.1.1", wantProto: "http", wantHost: "api.example",

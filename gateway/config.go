@@ -38,9 +38,9 @@ type TLSConfig struct {
 
 // RateLimitConfig limits requests. Each replica limits by itself, in memory.
 type RateLimitConfig struct {
-	PerSecond         float64 `mapstructure:"per_second" doc:"Requests per second of one credential, or of one address without; 0: no limit"`
+	PerSecond         float64 `mapstructure:"per_second" doc:"Requests per second of one caller; those with a credential that no service has accepted yet count for their address; 0: no limit"`
 	Burst             int     `mapstructure:"burst" doc:"Requests that may come at once within the limit"`
-	FailuresPerMinute float64 `mapstructure:"failures_per_minute" doc:"401 answers per minute to one address before all its requests are answered 429 for a while; 0: no limit"`
+	FailuresPerMinute float64 `mapstructure:"failures_per_minute" doc:"401 answers per minute to one address before its requests are answered 429 for a while, but for those of callers that are known; 0: no limit"`
 	FailuresBurst     int     `mapstructure:"failures_burst" doc:"401 answers that may come at once within the limit"`
 }
 

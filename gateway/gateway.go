@@ -54,13 +54,13 @@ type Gateway struct {
 	readiness *readiness
 	transport *http.Transport
 
-	shares        *shares
-	perCredential buckets
-	failures      buckets // 401 responses for each address
-	metrics       *metrics
-	inFlight      atomic.Int64 // running requests, without event streams
-	streams       atomic.Int64 // open event streams
-	draining      atomic.Bool
+	shares    *shares
+	perCaller buckets
+	failures  buckets // 401 responses for each address
+	metrics   *metrics
+	inFlight  atomic.Int64 // running requests, without event streams
+	streams   atomic.Int64 // open event streams
+	draining  atomic.Bool
 }
 
 // service is the handler that calls one service.
@@ -82,14 +82,14 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 		return nil, err
 	}
 	g := &Gateway{
-		config:        config,
-		log:           deps.Log,
-		origin:        origin{forwarded.Trust{Proxies: proxies, Gateway: forwarded.NewKey(config.GatewaySecret)}},
-		services:      map[string]service{},
-		docs:          newDocs(),
-		transport:     newTransport(config.MaxConcurrent),
-		perCredential: newBuckets(config.RateLimit.PerSecond, config.RateLimit.Burst),
-		failures:      newBuckets(config.RateLimit.FailuresPerMinute/60, config.RateLimit.FailuresBurst),
+		config:    config,
+		log:       deps.Log,
+		origin:    origin{forwarded.Trust{Proxies: proxies, Gateway: forwarded.NewKey(config.GatewaySecret)}},
+		services:  map[string]service{},
+		docs:      newDocs(),
+		transport: newTransport(config.MaxConcurrent),
+		perCaller: newBuckets(config.RateLimit.PerSecond, config.RateLimit.Burst),
+		failures:  newBuckets(config.RateLimit.FailuresPerMinute/60, config.RateLimit.FailuresBurst),
 	}
 	for name, u := range upstreams {
 		if _, known := prefixes[name]; !known {
@@ -213,7 +213,7 @@ func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 		return
 	}
 	defer g.shares.leave(share)
-	if err := g.admit(r, client, what); err != nil {
+	if err := g.admit(r, &share.caller, client, what); err != nil {
 		problem.Write(w, err)
 		return
 	}
@@ -242,16 +242,19 @@ func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 }
 
 // admit refuses requests that are too large, then those that exceed a rate limit.
-func (g *Gateway) admit(r *http.Request, client netip.Addr, what kind) error {
+func (g *Gateway) admit(r *http.Request, caller *bucketKey, client netip.Addr, what kind) error {
 	if len(r.RequestURI) > maxURIBytes {
 		return apperr.Invalid("path", "must not be longer than %d bytes, together with the query", maxURIBytes)
 	}
 	if r.ContentLength > g.config.MaxBodyBytes && what != transfer {
 		return apperr.New(apperr.TooLarge, "the body must not be longer than %d bytes", g.config.MaxBodyBytes)
 	}
-	wait := g.failures.Empty(addressKey(client))
+	var wait time.Duration
+	if !caller.isCaller() { // others at an address from which credentials are guessed go on
+		wait = g.failures.Empty(addressKey(client))
+	}
 	if wait == 0 {
-		wait = g.perCredential.Take(credentialKey(r, client))
+		wait = g.perCaller.Take(*caller)
 	}
 	if wait > 0 {
 		g.metrics.rateLimited.Inc()

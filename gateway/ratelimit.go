@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"crypto/sha256"
-	"net/http"
 	"net/netip"
 
 	"github.com/idplatform/idplatform/pkg/ratelimit"
@@ -11,25 +9,16 @@ import (
 // maxBuckets bounds how many callers have a bucket.
 const maxBuckets = 100_000
 
-// bucketKey names the owner of a bucket: the SHA-256 of the Authorization header, or the address.
-type bucketKey [sha256.Size]byte
+// bucketKey names the owner of a bucket: a caller that a service knows, or an address.
+type bucketKey [32]byte
+
+// isCaller tells the key of a caller from that of an address, whose last byte is 0.
+func (k *bucketKey) isCaller() bool { return k[len(k)-1] == 1 }
 
 type buckets = *ratelimit.Buckets[bucketKey]
 
 func newBuckets(perSecond float64, burst int) buckets {
 	return ratelimit.New[bucketKey](perSecond, burst, maxBuckets)
-}
-
-// usualCredential is the size of most credentials in bytes; a longer one is copied to the heap.
-const usualCredential = 1 << 10
-
-// credentialKey is the key of the request's credential, or of the client's address if there is no credential.
-func credentialKey(r *http.Request, client netip.Addr) bucketKey {
-	if credential := r.Header.Get("Authorization"); credential != "" {
-		var text [usualCredential]byte // on the stack
-		return sha256.Sum256(append(text[:0], credential...))
-	}
-	return addressKey(client)
 }
 
 // addressKey is the key of an address.

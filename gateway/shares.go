@@ -77,7 +77,7 @@ func (w *response) learned(h http.Header) {
 	}
 	delete(h, request.CallerHeader)
 	if w.learn != nil && len(caller) == 1 && caller[0] != "" {
-		key := bucketKey{len(bucketKey{}) - 1: 1} // the last byte marks a caller: it is 0 in the key of an address
+		key := bucketKey{len(bucketKey{}) - 1: 1} // see isCaller
 		copy(key[:len(key)-1], caller[0])
 		w.learn.known.Set(w.credential, key)
 	}

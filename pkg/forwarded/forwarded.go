@@ -46,13 +46,18 @@ func (t Proxies) Contain(ip netip.Addr) bool {
 }
 
 // Client follows X-Forwarded-For from the right, past the trusted proxies, to the first address that is not one of
-// them. What is further left was sent by the client and proves nothing.
+// them. What is further left was sent by the client and proves nothing. Some proxies write the client's port, too.
 func (t Proxies) Client(peer netip.Addr, forwardedFor []string) netip.Addr {
 	hops := strings.Split(strings.Join(forwardedFor, ","), ",")
 	for _, hop := range slices.Backward(hops) {
-		ip, err := netip.ParseAddr(strings.TrimSpace(hop))
+		hop = strings.TrimSpace(hop)
+		ip, err := netip.ParseAddr(hop)
 		if err != nil {
-			break
+			with, err := netip.ParseAddrPort(hop)
+			if err != nil {
+				break
+			}
+			ip = with.Addr()
 		}
 		if peer = ip.Unmap(); !t.Contain(peer) {
 			break
