@@ -20,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/settle"
 )
 
 // keepAnswers is how long an answer is kept. The record of a request that has not ended by spare after its operation's
@@ -38,6 +39,9 @@ type savedAnswer struct {
 	Sealed string     `json:"sealed"`         // the answer; "" while the request runs
 	Until  clock.Time `json:"expires"`        // end of keeping the record, then the answer
 	Lease  clock.Time `json:"lease,omitzero"` // until when it holds the key at first
+
+	// Change is what the request asks another service for, if its outcome may be unknown: see settle.Run.
+	Change string `json:"change,omitempty"`
 }
 
 // sealedAnswer is what is sealed. The request's fingerprint is with it, because a password in the request could be
@@ -133,12 +137,12 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 		claim.ID = hashOf(request.Tenant(ctx), "ticket", call.ticket, call.key)
 	}
 
-	sealed, err := s.claim(ctx, claim, op.Timeout+spare)
+	held, err := s.claim(ctx, claim, op.Timeout+spare)
 	if err != nil {
 		return answer{}, err
 	}
-	if sealed != "" {
-		first, err := s.unseal(claim.ID, sealed)
+	if held.Sealed != "" {
+		first, err := s.unseal(claim.ID, held.Sealed)
 		if err != nil {
 			return answer{}, err
 		}
@@ -156,6 +160,9 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 			_ = s.endFailed(ctx, op, claim, info.ID, errPanic)
 		}
 	}()
+	ctx = settle.WithRun(ctx, held.Change, func(ctx context.Context, tx *docstore.Tx, change string) error {
+		return s.note(ctx, tx, claim, change)
+	})
 	var kept *answer
 	a, err := run(docstore.OnCommit(ctx, func(ctx context.Context, tx *docstore.Tx, result any) error {
 		early, err := answerOf(jsonForm(result))
@@ -198,8 +205,7 @@ func (s *Server) endFailed(ctx context.Context, op *Op, claim savedAnswer, reque
 			return err
 		}
 		if temporary(failure) {
-			_, err = savedAnswers.Delete(ctx, tx, held)
-			return err
+			return free(ctx, tx, held)
 		}
 		refusal := newRefusal(failure, requestID)
 		contentType, document := problem.ContentType, any(refusal.Document)
@@ -238,60 +244,93 @@ func temporary(err error) bool {
 
 var errKeyReused = apperr.New(apperr.IdempotencyKeyReused, "the key was used with another request")
 
-// claim takes the key for this run, or returns the answer that is already stored.
-func (s *Server) claim(ctx context.Context, claim savedAnswer, atMost time.Duration) (sealed string, err error) {
-	sealed, err = docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (string, error) {
+// free ends a run whose key others may take. It deletes the record, unless the next run must know its change.
+func free(ctx context.Context, tx *docstore.Tx, held *savedAnswer) (err error) {
+	if held.Change == "" {
+		_, err = savedAnswers.Delete(ctx, tx, held)
+		return err
+	}
+	held.Run, held.Lease = "", clock.Time{}
+	_, err = savedAnswers.Replace(ctx, tx, held)
+	return err
+}
+
+// claim takes the key for this run and returns its record, or that of the answer that is already stored.
+func (s *Server) claim(ctx context.Context, claim savedAnswer, atMost time.Duration) (savedAnswer, error) {
+	record, err := docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (none savedAnswer, _ error) {
 		claim := claim
 		claim.Until, claim.Lease = tx.Now.Add(atMost), tx.Now.Add(lease)
 		old, err := savedAnswers.Load(ctx, tx, claim.ID)
 		if apperr.IsNotFound(err) {
 			_, err = savedAnswers.Insert(ctx, tx, &claim)
-			return "", err
+			return claim, err
 		}
 		if err != nil {
-			return "", err
+			return none, err
 		}
 		free, err := isFree(ctx, tx, old)
 		if err != nil {
-			return "", err
+			return none, err
 		}
 		if free {
-			claim.Meta = old.Meta
+			if claim.Meta = old.Meta; old.Print == claim.Print {
+				claim.Change = old.Change
+			}
 			_, err = savedAnswers.Replace(ctx, tx, &claim)
-			return "", err
+			return claim, err
 		}
 		if old.Print != "" && old.Print != claim.Print {
-			return "", errKeyReused
+			return none, errKeyReused
 		}
 		if old.Sealed == "" {
-			return "", apperr.New(apperr.RequestInProgress, "the first request with this key is still running")
+			return none, apperr.New(apperr.RequestInProgress, "the first request with this key is still running")
 		}
-		return old.Sealed, nil
+		return *old, nil
 	})
 	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica inserted it after the load
 		return s.claim(ctx, claim, atMost)
 	}
-	return sealed, err
+	return record, err
 }
 
 // keep stores the answer in the transaction that it reports. If another run has taken over the lease, the transaction
 // fails and changes nothing.
 func (s *Server) keep(ctx context.Context, tx *docstore.Tx, claim savedAnswer, a answer) error {
-	held, err := savedAnswers.Load(ctx, tx, claim.ID)
-	if err != nil && !apperr.IsNotFound(err) {
+	held, err := heldBy(ctx, tx, claim)
+	if err != nil {
 		return err
-	}
-	if held == nil || held.Run != claim.Run {
-		return apperr.New(apperr.RequestInProgress, "another request with this key has taken over")
 	}
 	plain, err := json.Marshal(sealedAnswer{a, claim.Print})
 	if err != nil {
 		return err
 	}
 	held.Sealed, held.Print = s.cfg.Keys.Seal(plain, []byte(claim.ID)), ""
-	held.Until = tx.Now.Add(keepAnswers)
+	held.Change, held.Until = "", tx.Now.Add(keepAnswers)
 	_, err = savedAnswers.Replace(ctx, tx, held)
 	return err
+}
+
+// note stores the change that a run is about to ask another service for. As in keep, the run must hold the key.
+func (s *Server) note(ctx context.Context, tx *docstore.Tx, claim savedAnswer, change string) error {
+	held, err := heldBy(ctx, tx, claim)
+	if err != nil {
+		return err
+	}
+	held.Change, held.Until = change, tx.Now.Add(keepAnswers)
+	_, err = savedAnswers.Replace(ctx, tx, held)
+	return err
+}
+
+// heldBy loads the record of a key that a run still holds.
+func heldBy(ctx context.Context, tx *docstore.Tx, claim savedAnswer) (*savedAnswer, error) {
+	held, err := savedAnswers.Load(ctx, tx, claim.ID)
+	if err != nil && !apperr.IsNotFound(err) {
+		return nil, err
+	}
+	if held == nil || held.Run != claim.Run {
+		return nil, apperr.New(apperr.RequestInProgress, "another request with this key has taken over")
+	}
+	return held, nil
 }
 
 func (s *Server) unseal(id, sealed string) (sealedAnswer, error) {

@@ -22,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/settle"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
@@ -108,6 +109,51 @@ func TestFailuresFreeTheKey(t *testing.T) {
 			second := c.Post("/v1/things", one).OK(nil)
 			require.False(t, replayed(second))
 			require.True(t, replayed(c.Post("/v1/things", one).OK(nil)))
+			require.Equal(t, 1, w.count())
+		})
+	}
+}
+
+// The next run of the same request with a key knows which change the run before asked another service for, also if that
+// one died, for as long as answers are kept. Another request with the key does not.
+func TestChangesOfAKey(t *testing.T) {
+	t.Parallel()
+	for name, dies := range map[string]bool{"a failure": false, "a crash": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engine := &mortal{}
+			var store *docstore.Store
+			w := newWorldOn(t, func(e docstore.Engine) docstore.Engine { engine.Engine = e; return engine },
+				func(_ *rest.Server, d service.Deps) { store = d.Store })
+			var former []string
+			w.before = func(ctx context.Context) error {
+				run := settle.RunOf(ctx)
+				if former = append(former, run.Former); len(former) == 4 {
+					return nil
+				}
+				err := docstore.Do(docstore.OutsideTheAnswer(ctx), store, func(tx *docstore.Tx) error {
+					return run.Note(ctx, tx, fmt.Sprint("change ", len(former)))
+				})
+				engine.dead.Store(dies)
+				return apperr.Unknown(err)
+			}
+			post := func(thing map[string]any) *testkit.Answer {
+				return w.client().With("Idempotency-Key", "k").Post("/v1/things", thing) // a token lives for an hour
+			}
+			two := map[string]any{"name": "two"}
+			for i, thing := range []map[string]any{one, one, two} {
+				require.NotEqual(t, http.StatusOK, post(thing).Status)
+				engine.dead.Store(false)
+				w.Clock.Advance([]time.Duration{24*time.Hour - time.Second, time.Minute, time.Minute}[i])
+				due, err := rest.DueAnswers(t.Context(), store, 10)
+				require.NoError(t, err)
+				for _, ref := range due {
+					require.NoError(t, rest.ForgetAnswer(request.System(t.Context(), ref.Tenant), store, ref.ID))
+				}
+			}
+			require.False(t, replayed(post(two).OK(nil)))
+			require.Equal(t, []string{"", "change 1", "", "change 3"}, former)
+			require.True(t, replayed(post(two).OK(nil)))
 			require.Equal(t, 1, w.count())
 		})
 	}

@@ -324,8 +324,8 @@ func TestOrganizationChangeFinishedMeanwhile(t *testing.T) {
 	require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
 }
 
-// A change whose request's transaction fails, as when the process dies, gets its event later. Here another request
-// takes over the key and makes a change of its own.
+// A request that dies after its change, or that only looks dead as here, leaves the change to the next one with its
+// key, which asks for no change of its own.
 func TestOrganizationChangeWithoutItsRequest(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -352,7 +352,51 @@ func TestOrganizationChangeWithoutItsRequest(t *testing.T) {
 			told[e.PayloadOrigin]++
 		}
 	}
-	require.Equal(t, map[string]int{"first": 1, "second": 1}, told)
+	require.Equal(t, map[string]int{"second": 1}, told)
+}
+
+// A request that is repeated with its key after 502 has the first one's change as its answer, if that was made: the
+// organization service would refuse to move the user once more. If it was not made, it is now.
+func TestOrganizationChangeRepeated(t *testing.T) {
+	t.Parallel()
+	for _, made := range []bool{true, false} {
+		for _, finished := range []bool{true, false} { // before the request is repeated
+			t.Run(fmt.Sprint("made ", made, ", finished ", finished), func(t *testing.T) {
+				t.Parallel()
+				s, c := acme(t)
+				user, finish := addUser(t, c, "li.wei"), replica(t, s)
+				lost := apperr.New(apperr.Unavailable, "the answer is lost")
+				o := &organization{refused: lost}
+				if made {
+					o.lost, o.refused = lost, nil
+				}
+				o.listen(t, s, false)
+				keyed := c.With("Idempotency-Key", "key-1")
+				for range 2 {
+					keyed.Post(path(user, "change-organization"), move).
+						Problem(http.StatusBadGateway, "outcome_unknown")
+				}
+				o.settle(t, s)
+				if finished {
+					s.Clock.Advance(40 * time.Second)
+					require.NoError(t, finish())
+					require.Zero(t, openChanges(t, s, "acme"))
+				}
+				o.Lock()
+				if o.lost, o.refused = nil, nil; made {
+					o.refused = apperr.Invalid("from_node_id", "is not a node of which the user is a member")
+				}
+				o.Unlock()
+				for range 2 {
+					require.Equal(t, nodes, keyed.Post(path(user, "change-organization"), move).Object())
+				}
+				require.Zero(t, openChanges(t, s, "acme"))
+				s.Clock.Advance(20 * time.Minute)
+				require.NoError(t, finish())
+				require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
+			})
+		}
+	}
 }
 
 // A client that disconnects stops nothing.

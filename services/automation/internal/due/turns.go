@@ -64,9 +64,9 @@ func (d *Turns[T]) List(ctx context.Context, store *docstore.Store, limit int) (
 	return d.inTurn(tenants, byTenant), nil
 }
 
-// inTurn cuts the documents of each tenant into groups. The first group of every tenant comes before the second group of
-// any, and a tenant's documents in progress have taken its first turns: otherwise tenants with much that is due would
-// take each place that becomes free.
+// inTurn cuts the documents of each tenant into groups. The first group of every tenant comes before the second of any,
+// and a tenant's documents in progress have taken its first turns: otherwise tenants with much that is due would take
+// each place that becomes free.
 func (d *Turns[T]) inTurn(tenants []string, byTenant map[string][]docstore.Ref) [][]docstore.Ref {
 	turns := map[int][][]docstore.Ref{}
 	for _, tenant := range tenants {

@@ -7,6 +7,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/settle"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -94,8 +95,17 @@ func handOver[R any](
 	ctx context.Context, s *Users, i intent, check func(*docstore.Tx) error,
 	ask func(context.Context) (R, error), settled func(questions.Memberships) R,
 ) (none R, _ error) {
+	run := settle.RunOf(ctx)
+	if run.Former != "" && !docstore.IsDryRun(ctx) {
+		if answer, made, err := former(ctx, s, run.Former, settled); made || err != nil {
+			return answer, err
+		}
+	}
 	if err := docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
 		if err := check(tx); err != nil {
+			return err
+		}
+		if err := run.Note(ctx, tx, i.ID); err != nil {
 			return err
 		}
 		return i.note(ctx, tx)
@@ -125,6 +135,23 @@ func handOver[R any](
 		err = apperr.Unknown(err)
 	}
 	return answer, err
+}
+
+// former reports whether the change was made that an earlier request with the same Idempotency-Key asked for, and
+// returns the answer to it. If it was not, it never will be.
+func former[R any](ctx context.Context, s *Users, id string, settled func(questions.Memberships) R) (answer R,
+	made bool, err error) {
+	outcome, err := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: id})
+	if err != nil {
+		return answer, false, apperr.Unknown(err)
+	}
+	if !outcome.Applied {
+		return answer, false, s.dropIntent(ctx, id)
+	}
+	if answer, err = fulfil(ctx, s, id, settled(outcome.Memberships)); unclear(err) {
+		err = apperr.Unknown(err)
+	}
+	return answer, true, err
 }
 
 // unclear reports whether it is unknown, after err, if the change was made. Every other error is a refusal.
