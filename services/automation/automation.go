@@ -63,7 +63,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 		Metrics: d.Metrics,
 	})
 	functions := function.New(function.Deps{
-		Store: d.Store, Pool: pool, Stream: d.Bus, Log: d.Log, Jobs: job.CountFor,
+		Store: d.Store, Pool: pool, Stream: d.Bus, Log: d.Log, Keys: d.Keys, Jobs: job.CountFor,
 		UnknownTypes: func(ctx context.Context, types []string) ([]string, error) {
 			unknown, err := questions.UnknownEventTypes.Ask(ctx, d.Bus, questions.EventTypes{Types: types})
 			return unknown.Types, err

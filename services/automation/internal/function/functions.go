@@ -8,6 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
@@ -17,6 +18,7 @@ type Deps struct {
 	Store *docstore.Store
 	Pool  *sandbox.Pool
 	Log   *slog.Logger
+	Keys  *secret.Keyring // seals payload origins
 
 	// Stream has the events of functions that are behind.
 	Stream interface {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -95,7 +93,7 @@ func (s *Functions) callable(ctx context.Context, id string) (*Function, error) 
 		return nil, apperr.New(apperr.InvalidState, "the function is disabled")
 	case f.Revision == 0:
 		return nil, apperr.New(apperr.InvalidState, "the function has no module yet")
-	case depth(ctx) >= maxDepth:
+	case s.depth(ctx) >= maxDepth:
 		return nil, apperr.New(apperr.InvalidState, "%s", chainTooLong)
 	}
 	return f, nil
@@ -117,7 +115,7 @@ func (s *Functions) call(ctx context.Context, f *Function, input jsontext.Value,
 			Load: func() ([]byte, error) { return contentOf(ctx, s.Store, f) },
 		},
 		Limits: f.limits(), Input: json.RawMessage(input), Env: env, Hosts: f.AllowedHosts,
-		Header: map[string]string{"X-Payload-Origin": origin(f.ID, depth(ctx)+1)},
+		Header: map[string]string{"X-Payload-Origin": s.origin(f.TenantID, f.ID, s.depth(ctx)+1)},
 	})
 	if err != nil {
 		return Invocation{}, err
@@ -149,32 +147,4 @@ func (s *Functions) env(ctx context.Context, f *Function) (map[string]string, er
 		env[name] = values[envMember+name].Reveal()
 	}
 	return env, nil
-}
-
-// maxDepth limits chains of functions: one sends a request to the platform, which emits an event, which triggers the
-// next. deploy/adr/0038 says which chains this ends and which it does not.
-const maxDepth = 5
-
-// chainTooLong refuses a call at the end of such a chain.
-var chainTooLong = fmt.Sprintf("a chain of %d functions led to this call; longer chains are refused", maxDepth)
-
-const originPrefix = "function/"
-
-// origin is the payload origin of the requests that a function sends. The platform's services copy it to the events
-// that the requests cause.
-func origin(function string, depth int) string {
-	return originPrefix + function + "/" + strconv.Itoa(depth)
-}
-
-// depth is how many functions in a chain led to the context's request or event.
-func depth(ctx context.Context) int { return depthOf(request.From(ctx).PayloadOrigin) }
-
-func depthOf(payloadOrigin string) int {
-	rest, ok := strings.CutPrefix(payloadOrigin, originPrefix)
-	_, number, _ := strings.Cut(rest, "/")
-	n, err := strconv.Atoi(number)
-	if !ok || err != nil || n < 0 {
-		return 0
-	}
-	return n
 }

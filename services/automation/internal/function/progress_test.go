@@ -210,7 +210,7 @@ func TestAFunctionIsBehindWithRareEvents(t *testing.T) {
 // Events that a function is not run for take room as others do: each makes an entry in its log.
 func TestRefusedEventsTakeRoom(t *testing.T) {
 	t.Parallel()
-	s, ctx := behind(t, stream{1000, 10, origin("f", maxDepth)})
+	s, ctx := behind(t, stream{1000, 10, New(Deps{Keys: keys}).origin("acme", "f", maxDepth)})
 	for turn := range 2 {
 		advanced, err := s.fill(ctx, "f")
 		require.NoError(t, err)
@@ -237,6 +237,7 @@ func behind(t *testing.T, stream interface {
 	pool.Close()
 	s = New(Deps{
 		Store: basic.Store(t, basic.NewClock(), Collections()...), Log: basic.Log(t), Stream: stream, Pool: pool,
+		Keys: keys,
 	})
 	ctx = request.System(t.Context(), "acme")
 	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {

@@ -116,7 +116,7 @@ func texts(all []string) (values []docstore.Value) {
 func (s *Functions) refuse(ctx context.Context, f *Function, e *bus.Event) bool {
 	refused := ""
 	switch {
-	case depthOf(e.PayloadOrigin) >= maxDepth:
+	case s.depthOf(e.Tenant, e.PayloadOrigin) >= maxDepth:
 		refused = chainTooLong
 	case len(e.JSON) > sandbox.MaxInput:
 		refused = "the event is too large to be a function's input"

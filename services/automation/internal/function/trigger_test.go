@@ -3,6 +3,7 @@ package function
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,9 +14,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
+
+var keys, _ = secret.ParseKeyring(secret.NewKey())
 
 func TestMain(m *testing.M) { basic.Main(m) }
 
@@ -79,13 +83,17 @@ func TestLeases(t *testing.T) {
 	due(0)
 }
 
+// Only what a function's request had says how long its chain is, in the function's tenant.
 func TestDepth(t *testing.T) {
 	t.Parallel()
+	s := New(Deps{Keys: keys})
+	fourth := s.origin("acme", "17", 4)
 	for from, want := range map[string]int{
-		"": 0, "console": 0, "function/17/3": 3, "function/17/-3": 0, "function/17": 0, "function/17/x": 0,
-		origin("17", 4): 4,
+		"": 0, "console": 0, "function/17/5": 0, "function/17/5/x": 0, fourth: 4, s.origin("globex", "17", 4): 0,
+		strings.Replace(fourth, "/4/", "/5/", 1): 0, strings.Replace(fourth, "17", "18", 1): 0,
 	} {
-		require.Equal(t, want, depth(request.With(t.Context(), request.Info{PayloadOrigin: from})), from)
+		ctx := request.With(t.Context(), request.Info{Tenant: "acme", PayloadOrigin: from})
+		require.Equal(t, want, s.depth(ctx), from)
 	}
 }
 
@@ -118,7 +126,7 @@ func TestAttemptsThatCallNothing(t *testing.T) {
 	clock := basic.NewClock()
 	pool := sandbox.NewPool(sandbox.Config{Workers: 1, Metrics: prometheus.NewRegistry()})
 	pool.Close()
-	s := New(Deps{Store: basic.Store(t, clock, Collections()...), Log: basic.Log(t), Pool: pool})
+	s := New(Deps{Store: basic.Store(t, clock, Collections()...), Log: basic.Log(t), Pool: pool, Keys: keys})
 	ctx := request.System(t.Context(), "acme")
 	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		_, err := functions.Insert(ctx, tx, &Function{
