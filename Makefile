@@ -16,7 +16,7 @@ export CGO_ENABLED ?= 0
 export GOFLAGS := $(sort $(GOFLAGS) -trimpath -tags=nomsgpack -buildvcs=false -gcflags=all=-dwarf=false)
 PROGRAM := -ldflags '-s -w'
 
-.PHONY: help build run check test race race-all verify k8s-test test-mongo test-simulated soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test console-speed cli-test compose-test clean
+.PHONY: help build run check test race race-all verify k8s-test test-mongo test-simulated commands soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test console-speed cli-test compose-test clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -132,6 +132,14 @@ test-simulated: ## Run the services' tests, and the example's, on the simulated 
 		$(addsuffix /...,$(wildcard $(CURDIR)/services/*))
 	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo -simulated -wire 21 \
 		env GOWORK= go test -C $(CURDIR) -count=1 -p 1 -run '^(TestCommands|TestAtOnce)' $(addsuffix /...,$(wildcard $(CURDIR)/services/*))
+
+# Both wires: before and from MongoDB 8.0, which has one command for writes to several collections.
+COUNTED := $(patsubst services/%/commands_test.go,%,$(wildcard services/*/commands_test.go))
+commands: ## Count the commands that requests send to MongoDB, on the simulated replica set, and compare them with what is written down
+	@mkdir -p bin/commands && for name in $(COUNTED); do go test -c -o bin/commands/$$name.test ./services/$$name || exit 1; done
+	@cd pkg/docstore/mongostore/mongotest && GOWORK=off go build -o $(CURDIR)/bin/tools/with-mongo ./cmd/with-mongo
+	@for wire in "" "-wire 21"; do bin/tools/with-mongo -simulated $$wire sh -ec \
+		'for name in $(COUNTED); do (cd services/$$name && ../../bin/commands/$$name.test -test.run "^TestCommands$$"); done' || exit 1; done
 
 # Races with faults. The seed of a failure is in the test's name; IDP_TEST_MONGO_SEED=<seed> SOAK=1 runs it again.
 soak: ## Run the storage suite's races by SOAK=1000 seeds, and 100,000 random questions to the permissions engine
