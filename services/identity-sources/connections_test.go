@@ -201,6 +201,12 @@ func TestMaxConnections(t *testing.T) {
 	var list []object
 	c.Get(connectionsPath).OK(&list)
 	require.Len(t, list, 200)
+	seen := map[string]bool{}
+	for i := range list {
+		seen[id(list[i])] = true
+		require.True(t, i == 0 || list[i]["time_created"].(string) >= list[i-1]["time_created"].(string))
+	}
+	require.Len(t, seen, 200)
 }
 
 // Many concurrent first requests of a tenant create one native database connection.

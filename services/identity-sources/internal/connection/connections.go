@@ -51,25 +51,30 @@ func (f Filter) where() docstore.Filter {
 		docstore.EqOrAll(byStatus, f.Status), textindex.HavingPart(f.Keyword))
 }
 
-// List returns the connections of the tenant, the oldest first. The first list of a tenant creates its native database
-// connection, unless it is a dry run.
-func (s *Connections) List(ctx context.Context, f Filter) ([]Doc, error) {
-	docs, err := s.list(ctx, f)
-	if err != nil || len(docs) > 0 { // every tenant with a connection has the native one
-		return docs, err
+// listPage is how many connections a page of List has, since most tenants have no more. MaxListPage is about how many
+// bytes they can have.
+const (
+	listPage    = 20
+	MaxListPage = listPage * 768 << 10
+)
+
+// List returns a page of the connections of the tenant, the oldest first: the first one, or that after the page whose
+// Next is after. The first list of a tenant creates its native database connection, unless it is a dry run.
+func (s *Connections) List(ctx context.Context, f Filter, after string) (docstore.Page[Connection], error) {
+	page, err := s.list(ctx, f, after)
+	if err != nil || len(page.Docs) > 0 || after != "" { // every tenant with a connection has the native one
+		return page, err
 	}
 	if err := s.ensureNative(ctx); err != nil {
-		return nil, err
+		return page, err
 	}
-	return s.list(ctx, f)
+	return s.list(ctx, f, after)
 }
 
-func (s *Connections) list(ctx context.Context, f Filter) ([]Doc, error) {
-	page, err := connections.Page(ctx, s.Store, docstore.Query{
-		// concurrent creates may exceed MaxConnections by a few
-		Filter: f.where(), Sort: []docstore.Order{{Index: byCreated}}, Limit: 2 * MaxConnections,
+func (s *Connections) list(ctx context.Context, f Filter, after string) (docstore.Page[Connection], error) {
+	return connections.Page(ctx, s.Store, docstore.Query{
+		Filter: f.where(), Sort: []docstore.Order{{Index: byCreated}}, Limit: listPage, After: after,
 	})
-	return page.Docs, err
 }
 
 // Get returns a connection. The error is apperr.NotFound.

@@ -71,8 +71,14 @@ func (a *api) listProviders(context.Context, *struct{}) ([]*provider.Provider, e
 	return provider.Builtin().List(), nil
 }
 
-func (a *api) listConnections(ctx context.Context, in *connection.Filter) ([]rest.Raw[connection.Connection], error) {
-	return rest.RawOf[connection.Connection](a.connections.List(ctx, *in))
+func (a *api) listConnections(
+	ctx context.Context, in *connection.Filter,
+) (rest.Pieces[[]connection.Connection], error) {
+	first, err := a.connections.List(ctx, *in, "")
+	return rest.ArrayOf[connection.Connection](first, err, connection.MaxListPage,
+		func(ctx context.Context, after string) (docstore.Page[connection.Connection], error) {
+			return a.connections.List(ctx, *in, after)
+		})
 }
 
 func (a *api) replaceConnection(
