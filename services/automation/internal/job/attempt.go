@@ -1,7 +1,9 @@
 package job
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -190,8 +192,11 @@ func shorten(text string) string {
 // end ends a sub-job and cancels its unfinished parts. If it is a run, the next queued run of the job becomes ready.
 func end(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, state string, result jsontext.Value,
 	reason string) error {
-	if len(result) > maxResult {
+	switch {
+	case len(result) > maxResult:
 		state, result, reason = failed, nil, "the result is too large"
+	case levels(result) > maxLevels:
+		state, result, reason = failed, nil, fmt.Sprintf("the result has more than %d levels", maxLevels)
 	}
 	sub.State, sub.Result, sub.Error, sub.TimeFinished = state, orNull(result), shorten(reason), tx.Now
 	if state == succeeded {
@@ -218,6 +223,20 @@ func end(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, state string
 	waiting[0].Phase, waiting[0].Next = ready, tx.Now
 	_, err = runs.Replace(ctx, tx, waiting[0])
 	return err
+}
+
+// maxLevels is how many levels a result can have, as the body of a request. Clients fail at deeper ones, and so could
+// not list the runs.
+const maxLevels = 100
+
+// levels is how deep the arrays and objects of a valid JSON text are nested.
+func levels(text jsontext.Value) (most int) {
+	for d := jsontext.NewDecoder(bytes.NewReader(text)); ; {
+		if _, err := d.ReadToken(); err != nil {
+			return most
+		}
+		most = max(most, d.StackDepth())
+	}
 }
 
 // endParts cancels the unfinished parts of a sub-job that has ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -141,6 +142,35 @@ func TestAFunctionWithoutAWorkerIsTriedLater(t *testing.T) {
 	require.Equal(t, succeeded, stored().State)
 	require.EqualValues(t, 1, stored().Attempt)
 	require.Empty(t, stored().Error)
+}
+
+// A result that clients could not read fails its run.
+func TestResultsHaveLimits(t *testing.T) {
+	t.Parallel()
+	ctx := request.System(t.Context(), "acme")
+	deep := func(levels int) jsontext.Value {
+		return jsontext.Value(strings.Repeat("[", levels) + strings.Repeat("]", levels))
+	}
+	for i, c := range []struct {
+		result jsontext.Value
+		reason string
+	}{
+		{deep(maxLevels), ""},
+		{deep(maxLevels + 1), "the result has more than 100 levels"},
+		{jsontext.Value(`{"a":` + string(deep(maxLevels)) + `}`), "the result has more than 100 levels"},
+		{jsontext.Value(`"` + strings.Repeat("a", maxResult) + `"`), "the result is too large"},
+	} {
+		s, _ := newJobs(t, func(context.Context, Call) (Outcome, error) { return Outcome{Result: c.result}, nil })
+		run := newRun(t, ctx, s, "job")
+		_, err := s.Work(ctx)
+		require.NoError(t, err)
+		doc, err := subJobs.Find(ctx, s.Store, run)
+		require.NoError(t, err)
+		sub, err := doc.Value()
+		require.NoError(t, err)
+		require.Equal(t, c.reason, sub.Error, i)
+		require.Equal(t, map[bool]string{true: succeeded, false: failed}[c.reason == ""], sub.State)
+	}
 }
 
 // existing are Functions of which all exist.
