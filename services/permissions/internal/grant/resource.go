@@ -3,7 +3,6 @@ package grant
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -246,8 +245,7 @@ func actionInUse(ctx context.Context, tx *docstore.Tx, resourceID, code string) 
 	if err != nil {
 		return err
 	}
-	return apperr.InUseBy(fmt.Sprintf(
-		"the action %s cannot be removed: %d rules and %d members of resource sets name it", code, byRules, bySets),
+	return apperr.InUseBy("the action "+code+" cannot be removed while rules or members of resource sets name it",
 		apperr.Use{What: "auth_rules", Count: byRules}, apperr.Use{What: "resource_set_members", Count: bySets})
 }
 

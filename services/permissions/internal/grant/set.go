@@ -2,7 +2,6 @@ package grant
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -116,7 +115,7 @@ func (s *Grants) UpdateSet(ctx context.Context, id string, profile SetProfile) (
 			if err != nil {
 				return SetDoc{}, err
 			}
-			if err := apperr.InUseBy(fmt.Sprintf("the code cannot be changed: %d rules name the set by it", n),
+			if err := apperr.InUseBy("the code cannot be changed while rules name the set by it",
 				apperr.Use{What: "auth_rules", Count: n}); err != nil {
 				return SetDoc{}, err
 			}

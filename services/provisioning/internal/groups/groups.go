@@ -5,6 +5,7 @@ package groups
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -145,7 +146,10 @@ func unknownMembers(ids []string) error {
 		}
 		shown = append(shown, id)
 	}
-	return scim.Invalid(scim.InvalidValue, "members", "must be users of the connection; %d are not: %s", len(ids),
+	if more := len(ids) - len(named); more > 0 {
+		shown = append(shown, fmt.Sprintf("%d more", more))
+	}
+	return scim.Invalid(scim.InvalidValue, "members", "must be users of the connection, unlike: %s",
 		strings.Join(shown, ", "))
 }
 
