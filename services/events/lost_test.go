@@ -1,14 +1,18 @@
 package events_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
+	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
 // A delivery that waits is of one event. If the stream is made anew and has another event at its place, that one is not
@@ -59,6 +63,17 @@ func TestWaitingDeliveriesOfALostStream(t *testing.T) {
 // A server that lost its newest events gives their places to others. Those are delivered, and have audit log entries.
 func TestEventsAtThePlacesOfLostOnes(t *testing.T) {
 	t.Parallel()
+	for name, records := range map[string][]string{
+		"fewer than were lost": {"5", "6"}, "more than were lost": {"5", "6", "7", "8", "9", "10", "11", "12"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eventsAtThePlacesOfLostOnes(t, records)
+		})
+	}
+}
+
+func eventsAtThePlacesOfLostOnes(t *testing.T, records []string) {
 	s := start(t)
 	c := in(s, "acme")
 	hooked := newReceiver(t, nil)
@@ -76,11 +91,12 @@ func TestEventsAtThePlacesOfLostOnes(t *testing.T) {
 	audited(4)
 
 	s.NATS.Restore(before)
-	for _, record := range []string{"5", "6"} {
+	for _, record := range records {
 		tell(t, s, "acme", record, 1, "created")
 	}
-	wait.Until(t, func() bool { return len(distinct(hooked.all())) == 6 })
-	audited(6)
+	all := 4 + len(records)
+	wait.Until(t, func() bool { return len(distinct(hooked.all())) == all })
+	audited(float64(all))
 }
 
 // The places of a stream that is made anew are greater than those of the lost one.
@@ -134,4 +150,46 @@ func TestCursorsOfLostEvents(t *testing.T) {
 	require.Equal(t, append([]any{"1"}, again...), recordsOf(c.Get("/v1/events?after="+next)))
 	require.Equal(t, again, recordsOf(in(replica(t, s), "acme").Get("/v1/events?after="+kept)))
 	c.Get("/v1/events?after="+lost+"x").Problem(http.StatusBadRequest, "invalid_parameters", "query.after")
+}
+
+// A replica that has not seen the newest events yet takes their places for what they are: neither a client that another
+// replica gave a cursor, nor a subscription that it handed over, begins from the oldest event.
+func TestAReplicaThatIsBehind(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	behind := feed.New(s.Deps.Bus, s.Deps.Log)
+	ctx, stop := context.WithCancel(request.System(t.Context(), "acme"))
+	ran := make(chan error)
+	go func() { ran <- behind.Run(ctx) }()
+	require.NoError(t, behind.Await(t.Context()))
+	began, epoch, err := behind.End()
+	require.NoError(t, err)
+	tell(t, s, "acme", "1", 1, "created")
+	end := began + 1
+	wait.Until(t, func() bool { last, _, _ := behind.End(); return last == end })
+	stop()
+	<-ran
+	tell(t, s, "acme", "2", 1, "created")
+	events := s.Events(2)
+	newest := events[1]
+
+	ctx = request.System(t.Context(), "acme")
+	var at uint64
+	wait.Until(t, func() bool {
+		cursor := feed.Cursor(epoch, end+1, newest.ID)
+		at, err = behind.Start(ctx, cursor)
+		return err == nil
+	})
+	require.Equal(t, end+1, at)
+	at, err = behind.Back(ctx, feed.Mark{Epoch: epoch, Place: end + 1, Event: newest.ID})
+	require.NoError(t, err)
+	require.Equal(t, end+1, at)
+	_, err = behind.Find(ctx, "acme", feed.Cursor(epoch, end+1, newest.ID), newest.ID)
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "it is there, and not lost")
+
+	_, err = behind.Start(ctx, feed.Cursor(epoch, end+2, ""))
+	require.Equal(t, apperr.InvalidState, apperr.KindOf(err), "the stream does not have that")
+	found, err := behind.Find(ctx, "acme", feed.Cursor(epoch, end+2, ""), newest.ID)
+	require.NoError(t, err)
+	require.Nil(t, found)
 }

@@ -58,6 +58,7 @@ type Writer struct {
 	group  *share.Group
 	behind prometheus.Gauge
 	work   string
+	resets int // of the feed, when this replica took the work
 	// put puts the entries of events of any tenants somewhere, and saves the place next; errLost if it was taken over.
 	put func(ctx context.Context, from place, events []*feed.Event, next uint64) error
 }
@@ -118,6 +119,7 @@ func Written(ctx context.Context, store *docstore.Store, events *feed.Feed) (uin
 
 // take makes this replica the writer, and returns where to begin.
 func (w *Writer) take(ctx context.Context) (place, error) {
+	w.resets = w.feed.Resets()
 	_, epoch, err := w.feed.End()
 	if err != nil {
 		return place{}, err
@@ -191,9 +193,8 @@ func (w *Writer) lost(ctx context.Context) (*place, error) {
 // write writes until ctx ends or the work is another replica's.
 func (w *Writer) write(ctx context.Context, at place) error {
 	defer w.release(ctx)
-	resets := w.feed.Resets()
 	for w.group.Owns(w.work) {
-		if w.feed.Resets() != resets {
+		if w.feed.Resets() != w.resets {
 			return errLost // take finds the place again
 		}
 		changed := w.feed.Changed("")
@@ -271,6 +272,9 @@ func (w *Writer) save(ctx context.Context, tx *docstore.Tx, from place, next uin
 		return errLost
 	}
 	at.Place, at.Event = next, w.feed.IDAt(next)
+	if w.feed.Resets() != w.resets { // the stored event shows which ones the stream has lost
+		return errLost
+	}
 	_, err = places.Replace(ctx, tx, at)
 	return err
 }

@@ -24,6 +24,7 @@ import (
 
 const (
 	places      = 1024        // the most tries of all subscriptions at the same time; tenants take turns
+	ofTenant    = places / 8  // of one tenant: a receiver may take 15 s for each
 	waitForWork = time.Second // how often workers that ended or could not start are tried again
 )
 
@@ -85,9 +86,11 @@ type metrics struct {
 
 // New makes an engine.
 func New(c Config) *Engine {
+	gate := fair.NewGate("deliveries", places, fair.Any)
+	gate.Share(ofTenant)
 	return &Engine{
 		store: c.Store, feed: c.Feed, group: c.Group, sender: c.Sender, clock: c.Clock, logger: c.Log,
-		schedule: c.Schedule, gate: fair.NewGate("deliveries", places, fair.Any),
+		schedule: c.Schedule, gate: gate,
 		workers: map[docstore.Ref]*running{}, later: map[docstore.Ref]bool{}, ended: make(chan docstore.Ref),
 		metrics: metrics{
 			tries: telemetry.Register(c.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -117,6 +120,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	following.Go(func() { e.follow(ctx, from, changes) })
 	defer e.stopAll()
 	again, known := true, 0
+	tidying := time.NewTicker(waitForWork) // however often subscriptions change
+	defer tidying.Stop()
 	for {
 		times, shared := e.group.Changed()
 		if again || times != known {
@@ -125,7 +130,6 @@ func (e *Engine) Run(ctx context.Context) error {
 			}
 			again, known = false, times
 		}
-		wait := time.NewTimer(waitForWork)
 		select {
 		case c := <-changes:
 			if again = c == everything; !again && !e.hasLoaded(c) {
@@ -137,13 +141,11 @@ func (e *Engine) Run(ctx context.Context) error {
 				e.later[ref] = true
 			}
 		case <-shared:
-		case <-wait.C:
+		case <-tidying.C:
 			e.tidy(ctx)
 		case <-ctx.Done():
-			wait.Stop()
 			return nil
 		}
-		wait.Stop()
 		e.metrics.workers.Set(float64(len(e.workers)))
 	}
 }

@@ -83,8 +83,12 @@ func (w *worker) write(ctx context.Context, tx *docstore.Tx, release bool) error
 		return err
 	}
 	p.Logged += int64(len(w.ended))
-	p.Epoch, p.Place, p.Pending = w.epoch, w.place(), int64(len(w.waiting))
-	p.Event = w.feed.IDAt(p.Place)
+	p.Pending = int64(len(w.waiting))
+	// After a reset, the stored place and event show the next worker which events the stream has lost.
+	place := w.place()
+	if event := w.feed.IDAt(place); w.feed.Resets() == w.resets {
+		p.Epoch, p.Place, p.Event = w.epoch, place, event
+	}
 	p.Delivered += w.delivered
 	p.Failed += w.failed
 	if w.lastError != "" {

@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	readAtOnce = 128  // events that are read from the feed at a time
-	maxOpen    = 512  // the most events that are neither delivered nor stored as rows
-	maxRows    = 1000 // the most deliveries that wait; then reading stops until some have ended
-	maxAtOnce  = 16   // the most tries of a subscription at the same time
-	slowAtOnce = 2    // the same if the receiver is slow
+	readAtOnce = 128     // events that are read from the feed at a time
+	maxOpen    = 512     // the most events that are neither delivered nor stored as rows
+	maxHeld    = 1 << 20 // the bytes of such events in memory from which on no more are read
+	maxRows    = 1000    // the most deliveries that wait; then reading stops until some have ended
+	maxAtOnce  = 16      // the most tries of a subscription at the same time
+	slowAtOnce = 2       // the same if the receiver is slow
 	slow       = time.Second
 
 	// stalled is the number of failures in a row after which no new events are tried: the receiver is down, so they
@@ -96,7 +97,7 @@ type worker struct {
 	failed    int64
 	lastError string
 	stopAs    string // the state in which the subscription stops; "" while it goes on
-	outdated  bool   // the next event is about a change of the subscription itself
+	outdated  bool   // the next event is about a change of the subscription itself, or the feed was reset
 	lastSave  time.Time
 	moveAfter time.Duration // since lastSave
 	passed    int           // events that were read since then
@@ -118,15 +119,9 @@ func (w *worker) run(ctx context.Context) {
 		changed := w.feed.Changed(w.sub.TenantID)
 		problem := w.takeIn(ctx)
 		w.start(sending)
-		wake := time.NewTimer(w.pause(problem))
-		select {
-		case r := <-w.results:
-			w.settle(r)
-		case <-changed:
-		case <-wake.C:
-		case <-ctx.Done():
+		if !w.outdated {
+			w.wait(ctx, changed, problem)
 		}
-		wake.Stop()
 		if ctx.Err() != nil || w.stopAs != "" || w.outdated {
 			cancel()
 			w.finish(ctx)
@@ -140,6 +135,19 @@ func (w *worker) run(ctx context.Context) {
 		if time.Since(w.lastSave) >= w.moveAfter { // there was nothing to move
 			w.lastSave = time.Now()
 		}
+	}
+}
+
+// wait waits until there may be something to do.
+func (w *worker) wait(ctx context.Context, changed <-chan struct{}, problem bool) {
+	wake := time.NewTimer(w.pause(problem))
+	defer wake.Stop()
+	select {
+	case r := <-w.results:
+		w.settle(r)
+	case <-changed:
+	case <-wake.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -195,8 +203,10 @@ func (w *worker) mustSave() bool {
 
 // takeIn reads events from the feed as long as there is room. It reports whether the stream could not be read.
 func (w *worker) takeIn(ctx context.Context) (problem bool) {
-	for limit := w.room(); limit > 0 && !w.outdated; limit = w.room() {
-		if w.outdated = w.feed.Resets() != w.resets; w.outdated {
+	for {
+		w.outdated = w.feed.Resets() != w.resets
+		limit := w.room()
+		if w.outdated || limit == 0 {
 			return false
 		}
 		before := w.read
@@ -223,7 +233,6 @@ func (w *worker) takeIn(ctx context.Context) (problem bool) {
 			return false
 		}
 	}
-	return false
 }
 
 // take adds an event of the stream, unless it is on its way already: the stream has it again if it had lost it.
@@ -253,7 +262,7 @@ func (w *worker) isOutdatedBy(e *feed.Event) bool {
 // room is how many events may be read now.
 func (w *worker) room() int {
 	switch {
-	case len(w.open) >= maxOpen || len(w.waiting) >= maxRows:
+	case len(w.open) >= maxOpen || len(w.waiting) >= maxRows || w.held() >= maxHeld:
 		return 0
 	case w.failures < stalled:
 		return readAtOnce
@@ -261,6 +270,16 @@ func (w *worker) room() int {
 		return 0
 	}
 	return 1
+}
+
+// held is the size of the events in memory that are neither delivered nor stored as rows.
+func (w *worker) held() (bytes int) {
+	for _, it := range w.open {
+		if it.event != nil {
+			bytes += len(it.event.JSON)
+		}
+	}
+	return bytes
 }
 
 func (w *worker) selects(ctx context.Context, e *feed.Event) bool {

@@ -84,7 +84,11 @@ func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
 	if !ok {
 		return 0, apperr.Invalid("after", "must be the next of an earlier page, now, or a time")
 	}
-	if !f.IsEpoch(of) || place > end {
+	there, err := f.has(ctx, of, place)
+	if err != nil {
+		return 0, err
+	}
+	if !there {
 		oldest, err := f.Oldest(ctx, request.Tenant(ctx))
 		if err != nil {
 			return 0, err

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 )
 
@@ -26,10 +27,35 @@ func (f *Feed) Find(ctx context.Context, tenant, cursor, id string) (*Event, err
 	if err != nil {
 		return nil, err
 	}
-	if len(events) == 0 || events[0].Place != place || events[0].ID != id {
+	if len(events) == 0 {
+		if end, _, _ := f.End(); place > end { // another replica has seen it
+			there, err := f.has(ctx, of, place)
+			if there {
+				err = errNotYet
+			}
+			return nil, err
+		}
+		return nil, nil
+	}
+	if events[0].Place != place || events[0].ID != id {
 		return nil, nil
 	}
 	return events[0], nil
+}
+
+// has reports whether the stream has reached a place of an epoch. The place may be ahead of what this replica has seen:
+// another one was quicker. The error is apperr.Unavailable.
+func (f *Feed) has(ctx context.Context, epoch string, place uint64) (bool, error) {
+	end, _, err := f.End()
+	if err != nil || !f.IsEpoch(epoch) || place <= end {
+		return err == nil && f.IsEpoch(epoch), err
+	}
+	stream, err := f.bus.JetStream().Stream(ctx, bus.EventStream)
+	if err != nil {
+		return false, apperr.Away("the event stream", err)
+	}
+	info := stream.CachedInfo()
+	return bus.Epoch(info) == epoch && place <= info.State.LastSeq, nil
 }
 
 // IDAt returns the id of the event at a place if it is one of the newest; otherwise "".
@@ -58,11 +84,11 @@ const unsure = time.Minute
 // keeps it. It is the place before the oldest event if the stream is another one, and that before the unsure events if
 // it has given the mark's place to another event. The error is apperr.Unavailable.
 func (f *Feed) Back(ctx context.Context, m Mark) (uint64, error) {
-	end, _, err := f.End()
+	there, err := f.has(ctx, m.Epoch, m.Place)
 	if err != nil {
 		return 0, err
 	}
-	if !f.IsEpoch(m.Epoch) || m.Place > end {
+	if !there {
 		oldest, err := f.Oldest(ctx, "")
 		return oldest - 1, err
 	}

@@ -119,10 +119,8 @@ func (s *Subscriptions) place(ctx context.Context, to string) (uint64, error) {
 	return 0, apperr.Invalid("to", "must be now, a time, or the id of an event that is still kept")
 }
 
-const (
-	early       = time.Minute // clocks of services may differ by less
-	maxSearched = 20_000
-)
+// early is more than the clocks of services differ by.
+const early = time.Minute
 
 // placeOf finds an event from the time in its id (RFC 9562 §5.7), and returns the place before it.
 func (s *Subscriptions) placeOf(ctx context.Context, text string, id uuid.UUID) (uint64, error) {
@@ -135,7 +133,7 @@ func (s *Subscriptions) placeOf(ctx context.Context, text string, id uuid.UUID) 
 	if err != nil {
 		return 0, err
 	}
-	for searched := 0; searched < maxSearched; {
+	for {
 		events, next, err := s.feed.Read(ctx, request.Tenant(ctx), after, 500)
 		if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
 			after = gone.First - 1
@@ -149,11 +147,20 @@ func (s *Subscriptions) placeOf(ctx context.Context, text string, id uuid.UUID) 
 				return e.Place - 1, nil
 			}
 		}
-		if next == after {
-			break
+		if n := len(events); next == after || n > 0 && madeLater(events[n-1].ID, id) {
+			return 0, unknown
 		}
-		searched += len(events)
 		after = next
 	}
-	return 0, unknown
+}
+
+// madeLater reports whether an event is so much younger than another that this one must come before it.
+func madeLater(event string, than uuid.UUID) bool {
+	id, err := uuid.Parse(event)
+	if err != nil || id.Version() != 7 {
+		return false
+	}
+	seconds, _ := id.Time().UnixTime()
+	before, _ := than.Time().UnixTime()
+	return time.Duration(seconds-before)*time.Second > early
 }
