@@ -94,4 +94,11 @@ func TestOverHalfOfAGroupIsHeld(t *testing.T) {
 	require.Len(t, c.members(group), 10)
 	outcome := c.admin().Post(c.path("/approve"), nil).Object()
 	require.Len(t, outcome["skipped"], 1, "its members have changed since: %v", outcome)
+
+	all := c.addGroup("All", ids...)
+	c.want(http.StatusServiceUnavailable, http.MethodDelete, groupsPath+"/"+all, nil)
+	require.Len(t, c.members(all), 20, "a deletion takes all members")
+	outcome = c.admin().Post(c.path("/approve"), nil).Object()
+	require.Equal(t, 1.0, outcome["done"], "%v", outcome)
+	c.want(http.StatusNotFound, http.MethodGet, groupsPath+"/"+all, nil)
 }

@@ -151,6 +151,9 @@ func TestBulk(t *testing.T) {
 		statuses = append(statuses, r.(object)["status"].(string))
 	}
 	require.Equal(t, []string{"201", "201", "201", "409", "200", "404"}, statuses)
+	require.Nil(t, results[3].(object)["location"], "a failed POST has none")
+	require.Equal(t, results[1].(object)["location"], results[4].(object)["location"])
+	require.Regexp(t, "^http.*/scim/v2/Users/999$", results[5].(object)["location"])
 	group := c.want(http.StatusOK, http.MethodGet, groupsPath, nil)["Resources"].([]any)[0].(object)
 	require.Len(t, group["members"], 2)
 	circle := bulk(0,

@@ -2,6 +2,7 @@ package connection
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -142,11 +143,27 @@ func (s *Connections) Update(ctx context.Context, id string, edit func(*Profile)
 			return Doc{}, err
 		}
 	}
-	if before.OwnsTree() != after.OwnsTree() && before.ObjectCode != "" {
-		if err := s.ownTree(ctx, &after); err != nil {
-			return Doc{}, err
-		}
+	if before.OwnsTree() == after.OwnsTree() || before.ObjectCode == "" {
+		return s.store(ctx, id, edit, &after, provider)
 	}
+	if err := docstore.CheckExpected(ctx, id, before.Version); err != nil {
+		return Doc{}, err
+	}
+	if err := s.ownTree(ctx, &after); err != nil {
+		return Doc{}, err
+	}
+	doc, err := s.store(ctx, id, edit, &after, provider)
+	if err != nil {
+		err = errors.Join(err, s.ownTree(context.WithoutCancel(ctx), before))
+	}
+	return doc, err
+}
+
+// store stores the edit of a connection whose login link is that of after. The error is also VersionMismatch if another
+// edit has changed the link meanwhile.
+func (s *Connections) store(
+	ctx context.Context, id string, edit func(*Profile) error, after *Connection, provider string,
+) (Doc, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		c, err := connections.Load(ctx, tx, id)
 		if err != nil {

@@ -2,6 +2,7 @@ package connection
 
 import (
 	"context"
+	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -16,7 +17,12 @@ type Sweep struct {
 	ObjectCode string     `json:"object_code"`
 	After      string     `json:"after"` // the last user that was worked on
 	TimeDue    clock.Time `json:"time_due"`
+	Last       bool       `json:"last,omitempty"` // the second one of a deletion: see requestsTake
 }
+
+// requestsTake is longer than any request takes. A request that began before its connection was deleted can make links
+// until then, so a deletion has a second sweep.
+const requestsTake = 5 * time.Minute
 
 var sweeps = docstore.Define(docstore.Schema[Sweep]{
 	Name: "sweeps", Noun: "sweep", Part: true, Due: func(s *Sweep) clock.Time { return s.TimeDue },
@@ -84,8 +90,28 @@ func (s *Connections) Sweep(
 		if err != nil || !sweep.is(now) {
 			return err
 		}
+		if now.Frees && !now.Last {
+			// The tree is free. By then, another may have it, or it may be deleted.
+			now.Last, now.After, now.ObjectCode, now.TimeDue = true, "", "", now.TimeCreated.Add(requestsTake)
+			_, err = sweeps.Replace(ctx, tx, now)
+			return err
+		}
 		_, err = sweeps.Delete(ctx, tx, now)
 		return err
+	})
+}
+
+// FreeLate frees the users of a deleted connection once more, after a change that was left open has made another link.
+func FreeLate(ctx context.Context, s *docstore.Store, id string) error {
+	if _, err := connections.Find(ctx, s, id); !apperr.IsNotFound(err) {
+		return err
+	}
+	return docstore.Do(ctx, s, func(tx *docstore.Tx) error {
+		found, err := sweeps.LoadMany(ctx, tx, []string{id})
+		if err != nil || len(found) > 0 && !found[0].Last {
+			return err // the second one comes
+		}
+		return startSweep(ctx, tx, &Connection{Meta: docstore.Meta{ID: id}}, true)
 	})
 }
 

@@ -48,3 +48,48 @@ func TestASweepBeginsAgainAfterAnotherChange(t *testing.T) {
 	require.Equal(t, []string{"", "20"}, began)
 	require.True(t, apperr.IsNotFound(sweep(nil)), "it has ended")
 }
+
+// A request that was under way when its connection was deleted can make another link: a second sweep frees it, and does
+// not touch the tree again.
+func TestADeletionIsSweptTwice(t *testing.T) {
+	t.Parallel()
+	clock := basic.NewClock()
+	s := New(Deps{Store: basic.Store(t, clock, Collections()...)})
+	ctx := request.System(t.Context(), "acme")
+	begin := func() {
+		require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+			return startSweep(ctx, tx, &Connection{Meta: docstore.Meta{ID: "7"}}, true)
+		}))
+	}
+	swept := 0
+	sweepDue := func() {
+		due, err := DueSweeps(t.Context(), s.Store, 10)
+		require.NoError(t, err)
+		for _, ref := range due {
+			users := func(_ context.Context, _ *Connection, after string) (string, error) {
+				require.Empty(t, after)
+				swept++
+				return "", nil
+			}
+			require.NoError(t, s.Sweep(ctx, ref.ID, users, func(context.Context, string) error { return nil }))
+		}
+	}
+	begin()
+	sweepDue()
+	sweepDue()
+	require.Equal(t, 1, swept)
+	clock.Advance(requestsTake)
+	sweepDue()
+	require.Equal(t, 2, swept)
+	clock.Advance(requestsTake)
+	sweepDue()
+	require.Equal(t, 2, swept)
+
+	require.NoError(t, FreeLate(ctx, s.Store, "7"), "a change that was left open has made a link")
+	sweepDue()
+	require.Equal(t, 3, swept)
+	require.NoError(t, FreeLate(ctx, s.Store, "7"))
+	clock.Advance(requestsTake)
+	sweepDue()
+	require.Equal(t, 4, swept)
+}

@@ -31,10 +31,11 @@ func PutUser(ctx context.Context, tx *docstore.Tx, id string, state questions.Us
 		return nil, apperr.Missing("user")
 	}
 	if len(state.User) > 0 {
-		if _, err := u.read(state); err != nil {
+		took, err := u.read(state)
+		if err != nil {
 			return nil, err
 		}
-		u.Deleted = false
+		u.Deleted = u.Deleted && !took // an answer that comes after the deletion does not undo it
 	}
 	u.Deleted = u.Deleted || link.Deleted
 	if link.ExternalID != nil {

@@ -35,6 +35,7 @@ type SkippedRequest struct {
 const (
 	atOnce      = 500              // requests that one transaction approves or drops
 	approveTime = 20 * time.Second // for carrying out while the client waits
+	leaveAlone  = 30 * time.Second // before another replica carries out what is left
 )
 
 // Approve carries out what is held, and lets later requests pass. A request whose resource has changed since is
@@ -46,7 +47,7 @@ func (g *Gate) Approve(ctx context.Context, connectionID string) (GateOutcome, e
 		return out, err
 	}
 	if out.Requests, err = g.end(ctx, connectionID, "approved", func(tx *docstore.Tx, r *Request) error {
-		r.Approved, r.TimeDue = true, tx.Now
+		r.Approved, r.TimeDue = true, tx.Now.Add(leaveAlone)
 		_, err := requests.Replace(ctx, tx, r)
 		return err
 	}); err != nil || docstore.IsDryRun(ctx) {

@@ -378,6 +378,9 @@ func (s *Groups) Delete(ctx context.Context, call people.Call, id string) error 
 	if j.remove, err = s.leaving(ctx, g.ID, nil); err != nil {
 		return err
 	}
+	if err := s.passMembers(ctx, j); err != nil {
+		return err
+	}
 	if err := s.pass(ctx, j, "too many groups are deleted", false); err != nil {
 		return err
 	}

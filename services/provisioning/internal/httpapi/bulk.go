@@ -66,6 +66,9 @@ func (a *api) bulk(ctx context.Context, call people.Call, b message.Bulk) []mess
 				made[op.BulkID] = shown.ID
 			}
 		}
+		if op.Method != http.MethodPost { // also of one that failed (RFC 7644 section 3.7)
+			result.Location = a.locationOf(op.Path)
+		}
 		result.Status = strconv.Itoa(status)
 		results[i] = &result
 	}
@@ -76,6 +79,14 @@ func (a *api) bulk(ctx context.Context, call people.Call, b message.Bulk) []mess
 		}
 	}
 	return told
+}
+
+// locationOf is the URL of the resource that an operation names by its path.
+func (a *api) locationOf(path string) string {
+	if strings.HasPrefix(path, a.Base) {
+		return path
+	}
+	return a.Base + "/" + strings.TrimPrefix(path, "/")
 }
 
 func (a *api) bulkOne(ctx context.Context, call people.Call, op *message.BulkOperation, made map[string]string) (
@@ -108,6 +119,10 @@ func (a *api) bulkOne(ctx context.Context, call people.Call, op *message.BulkOpe
 			return people.Shown{}, 0, err
 		}
 		call.Body = string(data)
+	}
+	var err error // the connection may have been deleted or disabled since the request began
+	if call.Connection, err = a.caller(ctx); err != nil {
+		return people.Shown{}, 0, err
 	}
 	call.Match = matching(op.Version)
 	call.Exclusive = call.Match != nil

@@ -12,6 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
 	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim"
 	"github.com/idplatform/idplatform/services/questions"
@@ -229,7 +230,10 @@ func (s *Users) Finish(ctx context.Context, id string) error {
 	_, err = s.fulfil(ctx, id, i.UserID, outcome.UserState, directory.Link{
 		ConnectionID: i.ConnectionID, ExternalID: i.ExternalID, Gone: i.Gone, Deleted: i.Deleted, Event: i.Event,
 	}, true)
-	return err
+	if err != nil {
+		return err
+	}
+	return connection.FreeLate(ctx, s.Store, i.ConnectionID)
 }
 
 // unclear reports whether it is unknown, after err, if the change was made. Every other error is a refusal.
