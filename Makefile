@@ -154,7 +154,10 @@ bench: ## Run every benchmark and print the figures (IDP_BENCH_NODES=1000000, ID
 fuzz: ## Fuzz every parser for a while (FUZZTIME=10s each)
 	@for module in $(MODULES); do (cd $$module && for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u); do \
 		for target in $$(grep -rhoE --include='*_test.go' '^func (Fuzz\w+)' $$package/*_test.go | awk '{print $$2}'); do \
-			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-10s} $$package || exit 1; \
+			echo "$$package $$target"; log=$$(mktemp); \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-10s} $$package 2>&1 | tee $$log; \
+			grep -q '^ok' $$log || { grep -q '^    context deadline exceeded$$' $$log && ! grep -q 'Failing input' $$log || exit 1; \
+				echo "no fault, but the end of the time (https://go.dev/issue/75804, until Go 1.27)"; }; rm -f $$log; \
 		done; done) || exit 1; done
 
 lint: $(LINTERS) ## Check formatting, vet, staticcheck, licences, known faults of imports (where vuln.go.dev answers), imports between parts, and sizes
