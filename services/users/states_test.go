@@ -10,7 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/services/questions"
 )
+
+// A lock by wrong passwords ends no sessions, as strangers can cause it. No caller's lock passes for one.
+func TestLockWithTheReasonOfFailures(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	user := addUser(t, c, "li.wei")
+	c.Post(path(user, "lock"), object{"reason": questions.LockedByFailures}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.reason")
+	c.Post("/v1/batch/users-lock", object{"ids": []any{user["id"]}, "reason": questions.LockedByFailures}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.reason")
+}
 
 func TestLock(t *testing.T) {
 	t.Parallel()

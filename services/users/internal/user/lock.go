@@ -6,6 +6,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Lock refuses the user's sign-ins until a time, or until Unlock if until is zero. Locking a locked user updates both
@@ -43,6 +44,8 @@ type Batch struct {
 func (s *Users) checkLock(reason string, until clock.Time) error {
 	var faults apperr.Faults
 	faults.Text("reason", reason, maxReason)
+	faults.Check(reason != questions.LockedByFailures, "reason",
+		"must not be that of a lock by wrong passwords: such a lock ends no sessions")
 	faults.Check(until.IsZero() || until.After(s.Store.Now()), "until", "must be in the future")
 	return faults.Err()
 }
