@@ -26,11 +26,12 @@ func (a *app) onUser(ctx context.Context, e bus.Event) error {
 	if err := json.Unmarshal(e.Data, &data); err != nil {
 		return err
 	}
-	current, err := person.Update(ctx, a.Store, e.Subject, questions.SignedIn{User: data.Record, Sequence: e.Sequence})
-	if err != nil || !current {
+	kept, err := person.Update(ctx, a.Store, e.Subject, questions.SignedIn{User: data.Record, Sequence: e.Sequence})
+	if err != nil || kept == nil {
 		return err
 	}
-	user, err := person.Parse(data.Record)
+	// What ends follows from the newest state, also if a sign-in has brought that before its event.
+	user, err := person.Parse(kept.User)
 	if err != nil {
 		return err
 	}
@@ -43,12 +44,7 @@ func (a *app) onUser(ctx context.Context, e bus.Event) error {
 	if err := a.sessions.EndBefore(ctx, e.Subject, user.TimePasswordChanged); err != nil {
 		return err
 	}
-	if has, err := oidc.HasTokens(ctx, a.Store, e.Subject); err != nil || !has {
-		return err
-	}
-	return docstore.Do(ctx, a.Store, func(tx *docstore.Tx) error {
-		return oidc.EndBefore(ctx, tx, e.Subject, user.TimePasswordChanged)
-	})
+	return oidc.EndBefore(ctx, a.Store, e.Subject, user.TimePasswordChanged)
 }
 
 // endUser ends the sessions of a user who may not sign in any more, and what applications may do without one.
@@ -56,7 +52,7 @@ func (a *app) endUser(ctx context.Context, id string) error {
 	if err := a.sessions.EndOfUser(ctx, id); err != nil {
 		return err
 	}
-	return docstore.Do(ctx, a.Store, func(tx *docstore.Tx) error { return oidc.EndUser(ctx, tx, id, "") })
+	return oidc.EndUser(ctx, a.Store, id, "")
 }
 
 // forgetUser ends the sessions of a deleted user, and deletes all that is known of it.

@@ -7,11 +7,13 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -197,6 +199,25 @@ func TestServicesAway(t *testing.T) {
 	at := b.at
 	w.change(func() { w.away["permissions"] = false })
 	b.get(at).answered(callback)
+}
+
+// Attempts that run at the same time have all found room. Only as many as the settings bear learn whether they were
+// right.
+func TestTooManyFailuresAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.admin().Patch("/v1/sign-in/settings", object{"failures_per_minute": 3}).OK(nil)
+	const attempts = 8
+	browsers := make([]*browser, attempts)
+	for i := range browsers {
+		browsers[i] = w.browser().get(w.authorize("portal"))
+		browsers[i].header.Set("X-Forwarded-For", "203.0.113.9")
+	}
+	var begun sync.WaitGroup
+	begun.Add(attempts)
+	w.change(func() { w.verifying = func() { begun.Done(); begun.Wait() } })
+	told := basic.AtOnce(attempts, func(i int) int { return browsers[i].signIn("ann", "wrong").page.StatusCode })
+	require.Equal(t, map[int]int{http.StatusOK: 3, http.StatusTooManyRequests: attempts - 3}, told)
 }
 
 func TestTooManyFailures(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/oauth2"
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
@@ -115,6 +116,81 @@ func TestFailuresOfStrangersEndNoTokens(t *testing.T) {
 	b.get(rp.config.AuthCodeURL("s"))
 	_, err = rp.config.Exchange(rp.ctx, b.answered(callback).Get("code"))
 	require.NoError(t, err)
+}
+
+// A new password ends refresh tokens without a session, though the sign-in that follows it brings the user's new state
+// before the event does. Those from that sign-in stay.
+func TestANewPasswordEndsOfflineTokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rp := w.relyingParty("portal")
+	rp.config.Scopes = append(rp.config.Scopes, "offline_access")
+	b := w.browser().get(rp.config.AuthCodeURL("s")).signIn("ann", password)
+	exchange := func() *oauth2.Token {
+		token, err := rp.config.Exchange(rp.ctx, b.answered(callback).Get("code"))
+		require.NoError(t, err)
+		return token
+	}
+	refresh := func(token *oauth2.Token) error {
+		_, err := rp.config.TokenSource(rp.ctx, &oauth2.Token{RefreshToken: token.RefreshToken}).Token()
+		return err
+	}
+	former := exchange()
+	require.NoError(t, refresh(former))
+	w.Clock.Advance(time.Second)
+	b.get(base).post(base+"/password", url.Values{
+		"old": {password}, "password": {"battery staple"}, "repeated": {"battery staple"},
+	}).shows(200, "The password is changed")
+	b.get(rp.config.AuthCodeURL("s"))
+	later := exchange()
+	u := w.users["ann"]
+	w.tell("user", "password_changed", "20", u.sequence, u.record)
+	wait.Until(t, func() bool { return refresh(former) != nil })
+	require.NoError(t, refresh(later))
+	require.Len(t, w.sessions(), 1, "it goes on with the new password")
+}
+
+// What was granted before a consent was withdrawn is no good, even if no tokens were made of it yet.
+func TestAWithdrawnConsentEndsCodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rp := w.relyingParty("portal")
+	asked := rp.config.AuthCodeURL("s", oauth2.SetAuthURLParam("prompt", "consent"))
+	b := w.browser().get(asked).signIn("ann", password)
+	code := b.press("agree").answered(callback).Get("code")
+	consents := w.admin().Get("/v1/consents").Object()["items"].([]any)
+	require.Len(t, consents, 1)
+	w.admin().Delete("/v1/consents/"+consents[0].(object)["id"].(string), nil).OK(nil)
+	_, err := rp.config.Exchange(rp.ctx, code)
+	require.ErrorContains(t, err, "invalid_grant")
+}
+
+// A program on a device without a browser. Only the browser in which the code was entered goes on with the request: who
+// has got a link to it sees nothing to agree to.
+func TestDeviceCode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.clients["tv"] = questions.Client{
+		AppID: "7", ClientID: "tv", Name: "TV", Category: "3", Enabled: true, SSO: true,
+		OIDC: &questions.OIDCSettings{SignatureAlgorithm: "ES256"},
+	}
+	rp := w.relyingParty("portal")
+	config := oauth2.Config{ClientID: "tv", Endpoint: rp.provider.Endpoint(), Scopes: []string{"openid", "profile"}}
+	config.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+	begun, err := config.DeviceAuth(rp.ctx)
+	require.NoError(t, err)
+	b := w.browser().get(base + "/device")
+	b.post(base+"/device", url.Values{"user_code": {begun.UserCode}}).signIn("ann", password)
+	link := b.shows(200, "TV wants to know about you").at
+	w.signedIn().get(link).shows(200, "Where you are signed in")
+	w.browser().get(link).shows(200, "Sign in")
+	b.get(link).shows(200, "TV wants to know about you").press("agree").shows(200, "device")
+	token, err := config.DeviceAccessToken(rp.ctx, begun)
+	require.NoError(t, err)
+	info, err := rp.provider.UserInfo(rp.ctx, oauth2.StaticTokenSource(token))
+	require.NoError(t, err)
+	require.Equal(t, "20", info.Subject)
+	b.get(link).shows(200, "Where you are signed in")
 }
 
 // An application that is disabled reads nothing more.

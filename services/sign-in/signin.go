@@ -85,7 +85,12 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	if err != nil {
 		return service.App{}, err
 	}
-	a := &app{Deps: d, consents: &consent.Consents{Store: d.Store, Withdrawn: oidc.EndUser}}
+	a := &app{Deps: d, consents: &consent.Consents{
+		Store: d.Store,
+		Withdrawn: func(ctx context.Context, userID, appID string) error {
+			return oidc.EndUser(ctx, d.Store, userID, appID)
+		},
+	}}
 	a.sessions = session.New(session.Deps{Store: d.Store, Idle: c.SessionIdle, Max: c.SessionMax, Ended: a.ended})
 	clients, signing := client.New(d.Bus, d.Clock), keys.New(d.Store)
 	settled := &settings.Service{Store: d.Store}
@@ -95,7 +100,8 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Settings: settled, Protocols: protocols,
 	})
 	a.provider = oidc.New(oidc.Deps{
-		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, MayUse: a.engine.MayUse, Seed: seed,
+		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, MayUse: a.engine.MayUse,
+		Agreed: a.consents.Covers, Seed: seed,
 		PublicURL: d.PublicURL, AccessTTL: c.AccessTTL, HTTP: d.Outbound, Log: d.Log,
 	})
 	if err := a.addOthers(clients); err != nil {

@@ -50,6 +50,7 @@ type world struct {
 	accounts  map[string][]questions.SubAccount // by application
 	away      map[string]bool                   // services that do not answer
 	verified  int
+	verifying func() // called before each password is looked at; nil for nothing
 	recipient *secret.Recipient
 }
 
@@ -171,10 +172,13 @@ func (w *world) open(ctx context.Context, sealed, use, whose string) (string, er
 
 func (u *user) signedIn() questions.SignedIn {
 	record, _ := json.Marshal(u.record)
-	return questions.SignedIn{User: record, Sequence: u.sequence}
+	return questions.SignedIn{User: record, Sequence: u.sequence + 9} // newer than all events about the revision
 }
 
 func (w *world) verify(ctx context.Context, q questions.Login) (questions.LoginVerified, error) {
+	if w.verifying != nil {
+		w.verifying()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.away["users"] {

@@ -23,7 +23,7 @@ func (s *Server) Return(ctx context.Context, v url.Values) (string, error) {
 	}
 	c, err := s.clients.Of(ctx, questions.ClientName{Service: service})
 	switch {
-	case apperr.IsNotFound(err):
+	case apperr.IsNotFound(err), apperr.KindOf(err) == apperr.Unavailable: // the session can end all the same
 		return "", nil
 	case err != nil:
 		return "", err

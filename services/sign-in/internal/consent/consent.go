@@ -44,8 +44,9 @@ type Doc = docstore.Doc[Consent]
 // Consents are the use cases.
 type Consents struct {
 	Store *docstore.Store
-	// Withdrawn ends, in the same transaction, what the application has got; optional.
-	Withdrawn func(ctx context.Context, tx *docstore.Tx, userID, appID string) error
+	// Withdrawn ends what the application has got; optional. If it fails, the application's grants are no good all the
+	// same, because they need the consent.
+	Withdrawn func(ctx context.Context, userID, appID string) error
 }
 
 func of(userID, appID string) docstore.Filter {
@@ -139,15 +140,18 @@ func (s *Consents) OfUser(ctx context.Context, userID string, limit int) ([]*Con
 // Withdraw deletes a consent: the person is asked again. userID, if not empty, is whose it must be. The error is
 // apperr.NotFound or VersionMismatch.
 func (s *Consents) Withdraw(ctx context.Context, id, userID string) (docstore.Deleted, error) {
-	return consents.As("withdrawn").Remove(ctx, s.Store, id, func(tx *docstore.Tx, c *Consent) error {
+	var was Consent
+	done, err := consents.As("withdrawn").Remove(ctx, s.Store, id, func(tx *docstore.Tx, c *Consent) error {
 		if userID != "" && c.UserID != userID {
 			return apperr.Missing("consent")
 		}
-		if s.Withdrawn == nil {
-			return nil
-		}
-		return s.Withdrawn(ctx, tx, c.UserID, c.AppID)
+		was = *c
+		return nil
 	})
+	if err != nil || s.Withdrawn == nil || docstore.IsDryRun(ctx) {
+		return done, err
+	}
+	return done, s.Withdrawn(ctx, was.UserID, was.AppID)
 }
 
 // Forget deletes the consents of a user who is deleted, or for an application that is; the other id is empty.

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -98,8 +99,20 @@ func (e *Engine) signIn(ctx context.Context, f *Flow, form Form, v Visitor) (Vie
 	} else {
 		f.LoginName = f.LoginName[:min(len(f.LoginName), maxLoginName)]
 	}
+	over := false
+	if login.Verified {
+		over, err = e.Full(ctx, v) // others have failed meanwhile
+	} else {
+		over, err = e.Failed(ctx, v)
+	}
+	if err != nil {
+		return View{}, err
+	}
+	if over {
+		view.Kind = TooMany
+		return view, nil
+	}
 	if !login.Verified {
-		e.failures.count(ctx, v)
 		f.Notice, f.MustChange = NoticeWrong, false
 		// Whoever tries to sign in as somebody else must not silently go on as before.
 		before, err := e.Sessions.Of(ctx, v.Cookie)
@@ -166,6 +179,8 @@ func (e *Engine) newPassword(ctx context.Context, f *Flow, form Form, v Visitor)
 	return e.begin(ctx, f, user, in, v)
 }
 
+var errTooMany = apperr.New(apperr.RateLimited, "there were too many wrong passwords")
+
 // ErrPassword says that a new password is refused; what it wraps says why.
 var ErrPassword = errors.New("the new password is refused")
 
@@ -179,7 +194,7 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 		return "", err
 	}
 	if full {
-		return "", apperr.New(apperr.RateLimited, "there were too many wrong passwords")
+		return "", errTooMany
 	}
 	login, err := e.users.verify(ctx, loginName, old)
 	if err != nil {
@@ -190,7 +205,9 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 		return "", err
 	}
 	if !login.Verified || user.ID != s.UserID {
-		e.failures.count(ctx, v)
+		if over, err := e.Failed(ctx, v); over || err != nil {
+			return "", cmp.Or(err, error(errTooMany))
+		}
 		return "", apperr.New(apperr.Unauthenticated, "the password is wrong")
 	}
 	in, err := e.users.setPassword(ctx, s.UserID, next, user.TimePasswordChanged)
@@ -198,6 +215,9 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 		return "", errors.Join(ErrPassword, err)
 	}
 	if err != nil {
+		return "", err
+	}
+	if user, err = person.Parse(in.User); err != nil { // the session goes on with the new password
 		return "", err
 	}
 	view, err := e.begin(ctx, fresh(ownRequest()), user, in, v)

@@ -61,8 +61,9 @@ func (f *failures) number(key string) int {
 	return m.n
 }
 
-// count counts a failure.
-func (f *failures) count(ctx context.Context, v Visitor) {
+// count counts a failure. It reports whether there were as many before: then nobody learns that it was one, because
+// attempts that run at the same time have all found room.
+func (f *failures) count(ctx context.Context, v Visitor, limits *settings.Settings) (over bool) {
 	tenant, address := keysOf(ctx, v)
 	now := f.now()
 	for _, key := range []string{tenant, address} {
@@ -77,6 +78,7 @@ func (f *failures) count(ctx context.Context, v Visitor) {
 			return old
 		})
 	}
+	return f.number(tenant) > limits.FailuresOfTenant || address != "" && f.number(address) > limits.FailuresPerMin
 }
 
 // Full reports whether there were as many failures as the tenant bears, so that nothing more is tried.
@@ -85,5 +87,9 @@ func (e *Engine) Full(ctx context.Context, v Visitor) (bool, error) {
 	return err == nil && e.failures.full(ctx, v, limits), err
 }
 
-// Failed counts a wrong guess.
-func (e *Engine) Failed(ctx context.Context, v Visitor) { e.failures.count(ctx, v) }
+// Failed counts a wrong guess. It reports whether there were as many before as the tenant bears: the answer is then
+// that of Full, and not that the guess was wrong.
+func (e *Engine) Failed(ctx context.Context, v Visitor) (over bool, err error) {
+	limits, err := e.Settings.Of(ctx)
+	return err == nil && e.failures.count(ctx, v, limits), err
+}

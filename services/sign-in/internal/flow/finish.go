@@ -125,7 +125,7 @@ func (e *Engine) tellRefused(ctx context.Context, view View, v Visitor) error {
 func personOf(user json.RawMessage, s *session.Session) protocol.Person {
 	return protocol.Person{
 		UserID: s.UserID, User: user, SessionID: s.ID, AuthTime: s.TimeSignedIn, ACR: s.ACR,
-		AMR: s.AMR, SessionEnds: s.TimeEnds,
+		AMR: s.AMR, SessionEnds: s.TimeEnds, TimePasswordChanged: s.TimePasswordChanged,
 	}
 }
 

@@ -140,7 +140,8 @@ func (e *Engine) Unseal(ctx context.Context, sealed string) (*Flow, error) {
 }
 
 // Find returns the flow with an id, for a browser. One that has expired or finished, or is another browser's, is
-// returned as it begins again, without an id. The error is apperr.NotFound.
+// returned as it begins again, without an id, unless its request is bound to the browser that made it. The error is
+// apperr.NotFound.
 func (e *Engine) Find(ctx context.Context, id, browser string) (*Flow, error) {
 	doc, err := flows.Find(ctx, e.Store, id)
 	if err != nil {
@@ -150,12 +151,15 @@ func (e *Engine) Find(ctx context.Context, id, browser string) (*Flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case !secret.Equal(f.Browser, browser):
+	another := !secret.Equal(f.Browser, browser)
+	switch over := f.Finished || !e.Store.Now().Before(f.TimeExpires); {
+	case f.Request.Bound && (another || over):
+		return nil, apperr.Missing("sign-in")
+	case another:
 		next := f.again()
 		next.LoginName = "" // it is somebody else's
 		return next, nil
-	case f.Finished, !e.Store.Now().Before(f.TimeExpires):
+	case over:
 		return f.again(), nil
 	}
 	return f, nil

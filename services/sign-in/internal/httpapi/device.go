@@ -85,14 +85,29 @@ func (a *api) enterCode(ctx context.Context, in *userCodeInput) (rest.Page, erro
 		return rest.Page{}, err
 	}
 	if full {
-		p, err := a.devicePage(ctx, v, http.StatusTooManyRequests, page.Device{Notice: "too_many"})
-		p.RetryAfter = busyFor
-		return p, err
+		return a.tooManyCodes(ctx, v)
 	}
 	r, err := a.OIDC.DeviceRequest(ctx, in.Form.Get("user_code"))
-	if apperr.IsNotFound(err) {
-		a.Engine.Failed(ctx, v.Visitor)
+	over, failed := false, error(nil)
+	switch {
+	case apperr.IsNotFound(err):
+		over, failed = a.Engine.Failed(ctx, v.Visitor)
+	case err == nil:
+		over, failed = a.Engine.Full(ctx, v.Visitor) // others have failed meanwhile
+	}
+	switch {
+	case failed != nil:
+		return rest.Page{}, failed
+	case over:
+		return a.tooManyCodes(ctx, v)
+	case apperr.IsNotFound(err):
 		return a.devicePage(ctx, v, http.StatusOK, page.Device{Notice: "wrong_code"})
 	}
 	return a.asked(ctx, v, r, err)
+}
+
+func (a *api) tooManyCodes(ctx context.Context, v *visit) (rest.Page, error) {
+	p, err := a.devicePage(ctx, v, http.StatusTooManyRequests, page.Device{Notice: "too_many"})
+	p.RetryAfter = busyFor
+	return p, err
 }

@@ -183,7 +183,8 @@ func (a *api) nameOf(ctx context.Context, appID string) (string, error) {
 		return "", nil
 	}
 	client, err := a.Engine.Clients.Of(ctx, questions.ClientName{AppID: appID})
-	if apperr.IsNotFound(err) {
+	switch apperr.KindOf(err) {
+	case apperr.NotFound, apperr.Unavailable: // the page does without
 		return "", nil
 	}
 	return client.Name, err

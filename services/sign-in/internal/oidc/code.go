@@ -37,8 +37,12 @@ type Granted struct {
 	ACR        string               `json:"acr"`
 	AMR        []string             `json:"amr,omitempty"`
 	AuthTime   clock.Time           `json:"auth_time"`
+	// TimePasswordChanged is when the password was set that the person signed in with.
+	TimePasswordChanged clock.Time `json:"time_password_changed,omitzero"`
 	// SessionEnds is when the session ends at the latest.
 	SessionEnds clock.Time `json:"session_ends"`
+	// Consents are the scopes to which the person must have agreed still.
+	Consents []string `json:"consents,omitempty"`
 }
 
 func (g *Granted) has(scope string) bool { return slices.Contains(g.Scope, scope) }
@@ -73,7 +77,7 @@ func (p *Provider) Grant(
 		return protocol.Answer{}, err
 	}
 	if a.Device != "" {
-		granted := a.granted(r.AppID, person)
+		granted := a.granted(r, person)
 		return p.answerDevice(ctx, issuer, &a, &granted)
 	}
 	if !isRegistered(client.RedirectURLs, a.RedirectURI) {
@@ -87,7 +91,7 @@ func (p *Provider) Grant(
 	text, id := newToken()
 	err = docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
 		_, err := codes.Insert(ctx, tx, &code{
-			Meta: docstore.Meta{ID: id}, Granted: a.granted(r.AppID, person), RedirectURI: a.RedirectURI,
+			Meta: docstore.Meta{ID: id}, Granted: a.granted(r, person), RedirectURI: a.RedirectURI,
 			Challenge: a.Challenge, Expires: tx.Now.Add(codeTTL),
 		})
 		return err
@@ -102,11 +106,12 @@ func (p *Provider) Grant(
 	return respond(a.RedirectURI, a.ResponseMode, members), nil
 }
 
-func (a *Authorization) granted(appID string, person protocol.Person) Granted {
+func (a *Authorization) granted(r protocol.Request, person protocol.Person) Granted {
 	return Granted{
-		AppID: appID, ClientID: a.ClientID, UserID: person.UserID, SessionID: person.SessionID, Scope: a.Scope,
+		AppID: r.AppID, ClientID: a.ClientID, UserID: person.UserID, SessionID: person.SessionID, Scope: a.Scope,
 		Resources: a.Resources, Nonce: a.Nonce, Claims: a.Claims, SubAccount: person.SubAccount, ACR: person.ACR,
 		AMR: person.AMR, AuthTime: person.AuthTime, SessionEnds: person.SessionEnds,
+		TimePasswordChanged: person.TimePasswordChanged, Consents: r.Consents,
 	}
 }
 
@@ -160,14 +165,19 @@ func (p *Provider) byCode(ctx context.Context, issuer string, client questions.C
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	f, err := p.redeem(ctx, id, newFamily(c.Granted))
+	fresh := newFamily(c.Granted)
+	answer, err := p.issue(ctx, issuer, client, fresh, use, c.Nonce) // if it fails, the code is still good
+	if err != nil {
+		return TokenAnswer{}, err
+	}
+	f, err := p.redeem(ctx, id, fresh)
 	if err != nil {
 		return TokenAnswer{}, err
 	}
 	if f.ID == "" { // another request was faster
 		return TokenAnswer{}, p.usedAgain(ctx, r, f.used)
 	}
-	return p.issue(ctx, issuer, client, f, use, c.Nonce)
+	return answer, nil
 }
 
 // redeem uses a code, and stores the token family that it is used for. Without an ID, the family is none: the code was

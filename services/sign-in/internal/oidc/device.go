@@ -150,8 +150,10 @@ func (p *Provider) DeviceRequest(ctx context.Context, userCode string) (protocol
 	}
 	a := Authorization{ClientID: d.ClientID, Scope: d.Scope, Resources: d.Resources, Device: d.ID}
 	// Whoever has begun on the device may have sent the code to somebody else, who must see which application gets
-	// what (RFC 8628 §5.4).
-	r := protocol.Request{Protocol: protocol.OIDC, AppID: d.AppID, AskConsent: true, Consents: a.consents()}
+	// what (RFC 8628 §5.4), and must enter the code: a link to the flow would skip the page that says so.
+	r := protocol.Request{
+		Protocol: protocol.OIDC, AppID: d.AppID, Bound: true, AskConsent: true, Consents: a.consents(),
+	}
 	r.Message, err = json.Marshal(a)
 	return r, err
 }
@@ -214,26 +216,27 @@ func (p *Provider) byDeviceCode(ctx context.Context, issuer string, client quest
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	f, err := docstore.Write(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) (*family, error) {
-		d, err := devices.Load(ctx, tx, id)
-		if isNotFound(err) {
-			return nil, errGrant // another request was faster
-		}
-		if err != nil {
-			return nil, err
-		}
-		f := newFamily(*d.Granted)
-		f.TimeUsed, f.TimeEnd = tx.Now, f.ends(tx.Now)
-		if _, err := devices.Delete(ctx, tx, d); err != nil {
-			return nil, err
-		}
-		_, err = families.Insert(ctx, tx, f)
-		return f, err
-	})
+	fresh := newFamily(*d.Granted)
+	answer, err := p.issue(ctx, issuer, client, fresh, use, "") // if it fails, the device code is still good
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	return p.issue(ctx, issuer, client, f, use, "")
+	return answer, docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
+		d, err := devices.Load(ctx, tx, id)
+		if isNotFound(err) {
+			return errGrant // another request was faster
+		}
+		if err != nil {
+			return err
+		}
+		f := *fresh
+		f.TimeUsed, f.TimeEnd = tx.Now, f.ends(tx.Now)
+		if _, err := devices.Delete(ctx, tx, d); err != nil {
+			return err
+		}
+		_, err = families.Insert(ctx, tx, &f)
+		return err
+	})
 }
 
 // poll returns a device code that a person has granted, and notes when its program has asked.

@@ -291,29 +291,51 @@ func EndSession(ctx context.Context, tx *docstore.Tx, sessionID string) error {
 
 // EndUser ends all token families of a user, those with offline_access too; of one application if appID is not "". It
 // is for users who are disabled, deleted, resigned or locked by a caller, and for consents that are taken back.
-func EndUser(ctx context.Context, tx *docstore.Tx, userID, appID string) error {
-	return endOfUser(ctx, tx, userID, func(f *family) bool { return appID == "" || f.AppID == appID })
+func EndUser(ctx context.Context, s *docstore.Store, userID, appID string) error {
+	return endOfUser(ctx, s, userID, func(f *family) bool { return appID == "" || f.AppID == appID })
 }
 
-// HasTokens reports whether a user has token families.
-func HasTokens(ctx context.Context, r docstore.Reader, userID string) (bool, error) {
-	_, err := families.First(ctx, r, docstore.Eq(byUser, docstore.Text(userID)))
-	return err == nil, apperr.Ignore(err, apperr.NotFound)
+// EndBefore ends the token families of a user from sign-ins with an older password than that of a time.
+func EndBefore(ctx context.Context, s *docstore.Store, userID string, changed clock.Time) error {
+	return endOfUser(ctx, s, userID, func(f *family) bool { return f.password().Before(changed) })
 }
 
-// EndBefore ends the token families of a user from sign-ins before a time: those with an older password.
-func EndBefore(ctx context.Context, tx *docstore.Tx, userID string, changed clock.Time) error {
-	return endOfUser(ctx, tx, userID, func(f *family) bool { return f.AuthTime.Before(changed) })
-}
-
-func endOfUser(ctx context.Context, tx *docstore.Tx, userID string, which func(*family) bool) error {
-	found, err := families.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(userID)), "", maxOfUser)
-	for _, f := range found {
-		if err == nil && which(f) {
-			_, err = families.Delete(ctx, tx, f)
-		}
+// password is when the password was set that the person signed in with, by the clock of the users service; of a family
+// that an earlier version has stored, the time of the sign-in.
+func (f *family) password() clock.Time {
+	if f.TimePasswordChanged.IsZero() {
+		return f.AuthTime
 	}
-	return err
+	return f.TimePasswordChanged
+}
+
+// endOfUser ends token families of a user, some at a time.
+func endOfUser(ctx context.Context, s *docstore.Store, userID string, which func(*family) bool) error {
+	for after := ""; ; {
+		page, err := families.Page(ctx, s, docstore.Query{
+			Filter: docstore.Eq(byUser, docstore.Text(userID)), Limit: endAtOnce, After: after,
+		})
+		if err != nil {
+			return err
+		}
+		var ids []string
+		for i := range page.Docs {
+			f, err := page.Docs[i].Value()
+			if err != nil {
+				return err
+			}
+			if which(f) {
+				ids = append(ids, f.ID)
+			}
+		}
+		if len(ids) > 0 {
+			err = forget(ctx, s, families, ids)
+		}
+		if err != nil || page.Next == "" {
+			return err
+		}
+		after = page.Next
+	}
 }
 
 // EndApplication ends all token families of an application that is disabled or deleted, some at a time.
@@ -336,8 +358,5 @@ func (p *Provider) EndApplication(ctx context.Context, appID string) error {
 }
 
 const endAtOnce = 500
-
-// maxOfUser bounds the families of a user that one transaction ends.
-const maxOfUser = 10_000
 
 func isNotFound(err error) bool { return apperr.IsNotFound(err) }

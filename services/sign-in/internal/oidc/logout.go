@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
@@ -47,7 +48,7 @@ func (p *Provider) Logout(ctx context.Context, issuer string, v url.Values) (Log
 		return r, nil
 	}
 	client, err := p.client(ctx, questions.ClientName{ClientID: clientID})
-	if errors.Is(err, protocol.ErrUnknown) {
+	if errors.Is(err, protocol.ErrUnknown) || apperr.KindOf(err) == apperr.Unavailable {
 		return r, nil // the session can end all the same
 	}
 	if err != nil {

@@ -82,8 +82,8 @@ type entitled struct {
 	scope    []string // the access token's
 }
 
-// entitle makes sure that the person may still sign in and use the application, in a session unless it is "", and finds
-// out what for.
+// entitle makes sure that the person may still sign in and use the application, in a session unless it is "", and still
+// agrees to it, and finds out what for.
 func (p *Provider) entitle(
 	ctx context.Context, client questions.Client, g *Granted, session string, form url.Values,
 ) (entitled, error) {
@@ -99,6 +99,15 @@ func (p *Provider) entitle(
 	}
 	if err := p.MayUse(ctx, g.UserID, g.AppID); err != nil {
 		return entitled{}, refused(err)
+	}
+	if len(g.Consents) > 0 {
+		agreed, err := p.Agreed(ctx, g.UserID, g.AppID, g.Consents)
+		if err != nil {
+			return entitled{}, err
+		}
+		if !agreed { // the consent was withdrawn
+			return entitled{}, errGrant
+		}
 	}
 	audience, err := g.audience(form["resource"])
 	if err != nil {

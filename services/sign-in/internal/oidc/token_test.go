@@ -298,8 +298,10 @@ func TestOffline(t *testing.T) {
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	end := func(fn func(tx *docstore.Tx) error) {
-		require.NoError(t, docstore.Do(w.ctx(), w.store, fn))
+	endSession := func(id string) {
+		require.NoError(t, docstore.Do(w.ctx(), w.store, func(tx *docstore.Tx) error {
+			return oidc.EndSession(w.ctx(), tx, id)
+		}))
 	}
 	good := func(tokens oidc.TokenAnswer) bool {
 		_, err := w.UserInfo(w.ctx(), issuer, tokens.AccessToken)
@@ -309,21 +311,28 @@ func TestEnds(t *testing.T) {
 	}
 	tokens := w.tokens(byCode(w.code(ofShop())))
 	offline := w.tokens(byCode(w.code(ofShop("scope", "openid offline_access"))))
-	end(func(tx *docstore.Tx) error { return oidc.EndSession(w.ctx(), tx, "") })
-	end(func(tx *docstore.Tx) error { return oidc.EndSession(w.ctx(), tx, "s-2") })
-	end(func(tx *docstore.Tx) error { return oidc.EndUser(w.ctx(), tx, "1002", "") })
-	end(func(tx *docstore.Tx) error { return oidc.EndUser(w.ctx(), tx, "1001", "2002") })
+	endSession("")
+	endSession("s-2")
+	require.NoError(t, oidc.EndUser(w.ctx(), w.store, "1002", ""))
+	require.NoError(t, oidc.EndUser(w.ctx(), w.store, "1001", "2002"))
 	require.True(t, good(tokens) && good(offline))
-	end(func(tx *docstore.Tx) error { return oidc.EndSession(w.ctx(), tx, "s-1") })
+	endSession("s-1")
 	require.True(t, !good(tokens) && good(offline))
-	end(func(tx *docstore.Tx) error { return oidc.EndUser(w.ctx(), tx, "1001", "2001") })
+	require.NoError(t, oidc.EndUser(w.ctx(), w.store, "1001", "2001"))
 	require.False(t, good(offline))
 
 	offline = w.tokens(byCode(w.code(ofShop("scope", "openid offline_access"))))
-	end(func(tx *docstore.Tx) error { return oidc.EndBefore(w.ctx(), tx, "1001", w.clock.Now()) })
+	require.NoError(t, oidc.EndBefore(w.ctx(), w.store, "1001", w.clock.Now()))
 	require.True(t, good(offline), "with the new password")
 	w.clock.Advance(time.Second)
-	end(func(tx *docstore.Tx) error { return oidc.EndBefore(w.ctx(), tx, "1001", w.clock.Now()) })
+	require.NoError(t, oidc.EndBefore(w.ctx(), w.store, "1001", w.clock.Now()))
+	require.False(t, good(offline))
+
+	w.person.TimePasswordChanged = w.clock.Now().Add(-time.Hour) // by another clock than that of the sign-in
+	offline = w.tokens(byCode(w.code(ofShop("scope", "openid offline_access"))))
+	require.NoError(t, oidc.EndBefore(w.ctx(), w.store, "1001", w.person.TimePasswordChanged))
+	require.True(t, good(offline))
+	require.NoError(t, oidc.EndBefore(w.ctx(), w.store, "1001", w.clock.Now().Add(-time.Minute)))
 	require.False(t, good(offline))
 
 	offline = w.tokens(byCode(w.code(ofShop("scope", "openid offline_access"))))

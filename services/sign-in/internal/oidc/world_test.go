@@ -85,6 +85,7 @@ func (w *world) replica() *oidc.Provider {
 			return w.person, w.refused
 		},
 		MayUse: func(context.Context, string, string) error { return w.barred },
+		Agreed: func(context.Context, string, string, []string) (bool, error) { return true, nil },
 		Holds: func(_ context.Context, _, _ string, scopes []string) ([]string, error) {
 			return []string{"users:read", "events:read"}, nil
 		},

@@ -96,18 +96,18 @@ func (p *Person) renew(ctx context.Context, tx *docstore.Tx, in questions.Signed
 	return err
 }
 
-// Update stores the state that an event carries, if there is a copy. It reports whether there is one, and none that is
-// newer.
-func Update(ctx context.Context, s *docstore.Store, id string, in questions.SignedIn) (bool, error) {
+// Update stores the state that an event carries, if there is a copy and none that is newer. It returns the copy as it
+// is then; nil if there is none.
+func Update(ctx context.Context, s *docstore.Store, id string, in questions.SignedIn) (*Person, error) {
 	if _, err := people.Find(ctx, s, id); err != nil { // most users never sign in: no transaction for them
-		return false, apperr.Ignore(err, apperr.NotFound)
+		return nil, apperr.Ignore(err, apperr.NotFound)
 	}
-	return docstore.Write(ctx, s, func(tx *docstore.Tx) (bool, error) {
+	return docstore.Write(ctx, s, func(tx *docstore.Tx) (*Person, error) {
 		found, err := people.LoadMany(ctx, tx, []string{id})
 		if err != nil || len(found) == 0 {
-			return false, err
+			return nil, err
 		}
-		return in.Sequence >= found[0].Sequence, found[0].renew(ctx, tx, in)
+		return found[0], found[0].renew(ctx, tx, in)
 	})
 }
 

@@ -27,6 +27,10 @@ type Request struct {
 	// Message is the protocol's own request, which the flow does not look into.
 	Message json.RawMessage `json:"message"`
 
+	// Bound is true if only the browser that has made the request may go on with it: a link to its flow leads nowhere
+	// in another one.
+	Bound bool `json:"bound,omitempty"`
+
 	Passive       bool     `json:"passive,omitempty"`        // nobody may be asked anything (prompt=none, IsPassive)
 	Fresh         bool     `json:"fresh,omitempty"`          // the person signs in anew (prompt=login, ForceAuthn)
 	MaxAge        *int64   `json:"max_age,omitempty"`        // seconds since the sign-in, at most
@@ -54,6 +58,8 @@ type Person struct {
 	New bool `json:"new,omitempty"`
 	// SessionEnds is when the session ends at the latest.
 	SessionEnds clock.Time `json:"session_ends"`
+	// TimePasswordChanged is when the password was set that the person signed in with.
+	TimePasswordChanged clock.Time `json:"time_password_changed,omitzero"`
 }
 
 // SubAccount is the account that the person has in the application.
