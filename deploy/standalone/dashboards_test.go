@@ -150,7 +150,7 @@ var dashboards = map[string]dashboard{
 		{"Attempts", "By target and outcome.", "short",
 			[]graph{perSecond("idp_job_attempts_total", "target, outcome")}},
 		{"Failures", "The share of attempts.", "percentunit",
-			[]graph{shareOf("idp_job_attempts_total", `outcome=~"failed|timed_out"`, "target")}},
+			[]graph{shareOf("idp_job_attempts_total", `outcome=~"failed|timed_out|not_begun"`, "target")}},
 		{"Running", "Attempts at this moment.", "short", []graph{now("idp_job_attempts_running", "service")}},
 		{"Calls of functions", "By outcome.", "short", []graph{perSecond("idp_function_calls_total", "outcome")}},
 		{"Workers", "Processes that run functions.", "short", []graph{now("idp_function_workers", "service")}},

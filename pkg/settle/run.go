@@ -30,8 +30,8 @@ func RunOf(ctx context.Context) Run {
 	return run
 }
 
-// Note stores the id of the change that the request is about to ask for. The transaction must be committed before it
-// asks.
+// Note stores the id of the change that the request is about to ask for; "" once it is certain that it was not made.
+// The transaction must be committed before the request asks.
 func (r Run) Note(ctx context.Context, tx *docstore.Tx, changeID string) error {
 	if r.note == nil {
 		return nil

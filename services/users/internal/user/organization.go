@@ -128,8 +128,13 @@ func handOver[R any](
 			answer, err = settled(outcome.Memberships), nil
 		}
 	}
-	if err != nil {
-		return none, errors.Join(err, s.dropIntent(ctx, i.ID))
+	if err != nil { // it was not made, and never will be
+		return none, errors.Join(err, docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
+			if err := run.Note(ctx, tx, ""); err != nil {
+				return err
+			}
+			return intents.DeleteWhere(ctx, tx, docstore.ID(i.ID), nil)
+		}))
 	}
 	if answer, err = fulfil(ctx, s, i.ID, answer); unclear(err) {
 		err = apperr.Unknown(err)
