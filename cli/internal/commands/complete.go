@@ -76,6 +76,7 @@ func (a *App) suggest(ctx context.Context, of known, prefix string) ([]string, c
 	quiet, options := a.terminal, a.options
 	quiet.Err, options.Wait, options.Verbose = io.Discard, 0, false
 	s := session.New(quiet, options)
+	s.Hasty = completeLimit
 	client, err := s.Client()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -262,7 +262,7 @@ func showCall(s *session.Session, answer []byte) error {
 			s.Notef("%-5s %s", line.Level, output.Printable(line.Text))
 		}
 		if call.Outcome == "succeeded" {
-			_, err = fmt.Fprintf(s.Out, "%s\n", call.Output)
+			_, err = fmt.Fprintf(s.Stored(), "%s\n", call.Output)
 		}
 	}
 	if err != nil || call.Outcome == "succeeded" {

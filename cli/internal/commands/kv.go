@@ -138,12 +138,13 @@ func getObject(a *App) *cobra.Command {
 		if err := json.Unmarshal(body, &object); err != nil {
 			return fmt.Errorf("the answer is not as documented: %w", err)
 		}
+		out := s.Stored()
 		var text string
 		if !isJSON(object.ContentType) && json.Unmarshal(object.Value, &text) == nil {
-			_, err = fmt.Fprint(s.Out, text)
+			_, err = fmt.Fprint(out, text)
 			return err
 		}
-		_, err = fmt.Fprintf(s.Out, "%s\n", object.Value)
+		_, err = fmt.Fprintf(out, "%s\n", object.Value)
 		return err
 	})
 	command.RunE = func(command *cobra.Command, args []string) error {

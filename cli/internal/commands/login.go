@@ -86,6 +86,12 @@ func (l *signingIn) run(ctx context.Context, s *session.Session, args []string) 
 	}
 	c.Tenant = who.TenantID
 	err = config.Change(ctx, s.ConfigPath, func(f *config.File) error {
+		if old := f.Contexts[name]; old != nil {
+			if s.Options.Context == "" && old.Tenant != c.Tenant {
+				return failure.Usagef("the context %s is of tenant %s: --context NAME keeps both", name, old.Tenant)
+			}
+			c.Protected = c.Protected || old.Protected // signing in again takes no protection away
+		}
 		f.Contexts[name], f.Current = c, name
 		return nil
 	})

@@ -146,6 +146,12 @@ type action func(ctx context.Context, s *session.Session, args []string) error
 // run makes cobra's form of an action.
 func (a *App) run(do action) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, args []string) error {
+		// An empty variable in a script would otherwise change another tenant, or without a condition.
+		for _, name := range []string{"if-version", "idempotency-key", "tenant", "context"} {
+			if flag := command.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
+				return failure.Usagef("--%s is empty", name)
+			}
+		}
 		a.session = session.New(a.terminal, a.options)
 		return do(command.Context(), a.session, args)
 	}

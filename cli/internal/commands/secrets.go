@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -28,11 +29,16 @@ func secretFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, failure.Usagef("--secrets-to: %w", err)
 	}
-	if info, err := file.Stat(); err == nil && info.Mode().Perm()&0o077 != 0 && info.Mode().IsRegular() {
+	if info, err := file.Stat(); err == nil && isShared(info) {
 		file.Close()
 		return nil, failure.Usagef("--secrets-to %s: others can read it: chmod 600 %s", path, path)
 	}
 	return file, nil
+}
+
+// isShared reports whether others can read a file. On Windows its mode does not say so.
+func isShared(file os.FileInfo) bool {
+	return runtime.GOOS != "windows" && file.Mode().Perm()&0o077 != 0 && file.Mode().IsRegular()
 }
 
 // keepSecrets writes the secrets that the platform made for a new record, a line each.

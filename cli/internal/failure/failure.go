@@ -139,7 +139,14 @@ func Print(w io.Writer, err error, changes, asJSON bool) {
 		if document == nil {
 			document, _ = json.Marshal(map[string]string{"code": "idp", "detail": err.Error()})
 		}
-		fmt.Fprintf(w, "%s\n", strings.TrimSpace(string(document)))
+		text := strings.TrimSpace(string(document))
+		if key := keyOf(err); key != "" && CodeOf(err, changes) == OutcomeUnknown {
+			text = with(text, "idempotency_key", key)
+		}
+		if scoped, ok := errors.AsType[*scopeError](err); ok {
+			text = with(text, "scope", scoped.scope)
+		}
+		fmt.Fprintln(w, text)
 		return
 	}
 	if !isProblem {
@@ -150,6 +157,19 @@ func Print(w io.Writer, err error, changes, asJSON bool) {
 	if advice := adviceOf(err, changes); advice != "" {
 		fmt.Fprintln(w, "  "+advice)
 	}
+}
+
+// with adds a member to the text of an object, whose other members stay as they are.
+func with(object, name, value string) string {
+	member, _ := json.Marshal(map[string]string{name: value})
+	rest, isObject := strings.CutSuffix(object, "}")
+	if !isObject {
+		return object
+	}
+	if strings.TrimSpace(rest) != "{" {
+		rest += ","
+	}
+	return rest + strings.TrimPrefix(string(member), "{")
 }
 
 // adviceOf says what to do about an error; "" if the error says it.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strconv"
 
 	"github.com/gofrs/flock"
@@ -237,6 +238,9 @@ func (f *fileStore) lock(context.Context) error {
 		text, _ := os.ReadFile(f.lockPath()) // Windows lets nobody read what is locked
 		_ = json.Unmarshal(text, &holder)
 		return lockedBy(f.path, holder)
+	}
+	if runtime.GOOS == "windows" { // which lets nobody write what is locked
+		return nil
 	}
 	text, err := json.Marshal(thisProcess(""))
 	if err != nil {

@@ -234,7 +234,8 @@ func (s *Session) print(ctx context.Context, c *Call, printer *output.Printer, b
 	return items.Close()
 }
 
-// joined are the objects of a list, with what Join adds. A caller who may not read it sees ids instead.
+// joined are the objects of a list, with what Join adds. A caller who may not read it sees ids instead, and
+// so does one whose change was made and who cannot read it now.
 func (c *Call) joined(ctx context.Context, list []any) ([]output.Object, error) {
 	objects := make([]output.Object, len(list))
 	for i, item := range list {
@@ -243,7 +244,8 @@ func (c *Call) joined(ctx context.Context, list []any) ([]output.Object, error) 
 	if c.Join == nil {
 		return objects, nil
 	}
-	if err := c.Join(ctx, objects); err != nil && idp.CodeOf(err) != idp.CodeForbidden {
+	err := c.Join(ctx, objects)
+	if err != nil && idp.CodeOf(err) != idp.CodeForbidden && !c.Operation.Changes() { // a change was made
 		return nil, err
 	}
 	return objects, nil
@@ -314,13 +316,18 @@ func (s *Session) difference(ctx context.Context, c *Call) error {
 	return answered
 }
 
-// sent are the members of the body; nil if it has none.
+// sent are the members of the body, without secrets; nil if it has none.
 func (c *Call) sent() output.Object {
 	value, err := output.Parse(c.Body)
 	if err != nil {
 		return nil // there is no body
 	}
 	members, _ := value.(output.Object)
+	for i, m := range members {
+		if strings.Contains(m.Name, "password") || strings.Contains(m.Name, "secret") {
+			members[i].Value = "******"
+		}
+	}
 	return members
 }
 

@@ -80,8 +80,11 @@ func (s *Session) choose() error {
 	return err
 }
 
-// Use makes the session go somewhere else than the file says: idp login tries a context before it is kept.
-func (s *Session) Use(name string, c *config.Context) { s.name, s.context, s.client = name, c, nil }
+// Use makes the session go somewhere else than the file and the variables say: idp login tries a context before it is
+// kept.
+func (s *Session) Use(name string, c *config.Context) {
+	s.name, s.context, s.client, s.given = name, c, nil, true
+}
 
 // ContextName returns the name of the context; "" if it is made of variables.
 func (s *Session) ContextName() (string, *config.Context, error) {
@@ -92,7 +95,7 @@ func (s *Session) ContextName() (string, *config.Context, error) {
 // credential makes the token source of a context, and the transport that reaches its server.
 func (s *Session) credential(c *config.Context) (idp.TokenSource, http.RoundTripper, error) {
 	transport := http.DefaultTransport
-	if token := s.Getenv("IDPCLI_TOKEN"); token != "" && s.Options.Context == "" {
+	if token := s.Getenv("IDPCLI_TOKEN"); token != "" && s.Options.Context == "" && !s.given {
 		return idp.StaticToken(strings.TrimSpace(token)), transport, nil
 	}
 	if c.OIDC != nil {
@@ -110,7 +113,7 @@ func (s *Session) credential(c *config.Context) (idp.TokenSource, http.RoundTrip
 	case c.KeyFile != "":
 		credentials.Key, err = readKey(c.KeyFile)
 	case len(c.CredentialCommand) > 0:
-		credentials.Secret, err = runCommand(c.CredentialCommand, s.Err)
+		credentials.Secret, err = s.runCommand(c.CredentialCommand)
 	case s.name == "":
 		credentials.Secret, err = s.secretOfVariable()
 	}
@@ -181,13 +184,16 @@ func readKey(file string) (*idp.SigningKey, error) {
 	return key, nil
 }
 
-// runCommand runs the command of a vault; what it says to people reaches them.
-func runCommand(command []string, notes interface{ Write([]byte) (int, error) }) (string, error) {
-	ctx, cancel := AwaitedBy(context.Background(), time.Minute)
+// runCommand runs the command of a vault; what it says to people reaches them, and what they type reaches it.
+func (s *Session) runCommand(command []string) (string, error) {
+	ctx, cancel := AwaitedBy(context.Background(), cmp.Or(s.Hasty, time.Minute))
 	defer cancel()
 	var out bytes.Buffer
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
-	c.Stdin, c.Stdout, c.Stderr = os.Stdin, &out, notes
+	c.Stdout, c.Stderr = &out, s.Err
+	if s.InIsTerminal { // otherwise it is the data of the command
+		c.Stdin = os.Stdin
+	}
 	if err := c.Run(); err != nil {
 		return "", failure.NotSignedInf("credential_command %s: %w", command[0], err)
 	}

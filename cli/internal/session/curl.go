@@ -29,8 +29,8 @@ func (s *Session) curl(c *Call) error {
 	if r.Body != nil {
 		parts = append(parts, "-H", quote("Content-Type: "+r.ContentType))
 	}
-	if s.Tenant != "" {
-		parts = append(parts, "-H", quote("X-Tenant-Id: "+s.Tenant))
+	if tenant := s.TenantName(); tenant != "" {
+		parts = append(parts, "-H", quote("X-Tenant-Id: "+tenant))
 	}
 	var names []string
 	for name := range r.Header {

@@ -190,6 +190,9 @@ func (s *Session) renew(ctx context.Context, name string, o *config.OIDC) error 
 				return nil
 			}
 		}
+		if s.Hasty > 0 {
+			return failure.NotSignedInf("the token has ended")
+		}
 		if err := s.refresh(ctx, o); err != nil {
 			return err
 		}
@@ -209,7 +212,8 @@ func (s *Session) refresh(ctx context.Context, o *config.OIDC) error {
 	if err != nil {
 		return err
 	}
-	ctx = context.WithValue(ctx, oauth2.HTTPClient, s.issuerClient())
+	// Once the issuer has the refresh token, its answer must be kept, or the sign-in is lost.
+	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, s.issuerClient())
 	token, err := issuer.TokenSource(ctx, &oauth2.Token{RefreshToken: o.RefreshToken}).Token()
 	if err != nil {
 		return failure.NotSignedInf("the sign-in has ended: %w: idp login again", withoutBody(err))

@@ -54,10 +54,15 @@ type Session struct {
 	Terminal
 	lines *bufio.Reader // of In
 
+	// Hasty is the time for what comes before the first request; 0 for no hurry. A completion, which ends soon, begins
+	// nothing that must not be broken off.
+	Hasty time.Duration
+
 	name      string // of the context; "" if it is made of variables
 	context   *config.Context
 	client    *idp.Client
 	transport http.RoundTripper // of client
+	given     bool              // the context is one of Use
 	told      bool              // where changes go
 	named     bool              // the person has typed the name of the protected context
 
@@ -75,6 +80,14 @@ func (s *Session) Changes() bool { return s.changes.Load() }
 // Notef writes a line for people to standard error. Names of records in it cannot steer the terminal.
 func (s *Session) Notef(format string, args ...any) {
 	fmt.Fprintln(s.Err, output.PrintableLines(fmt.Sprintf(format, args...)))
+}
+
+// Stored is where text goes that others have stored: standard output, where it cannot steer a terminal.
+func (s *Session) Stored() io.Writer {
+	if s.OutIsTerminal {
+		return output.Safe(s.Out)
+	}
+	return s.Out
 }
 
 // Printer makes the printer that the flags ask for.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -123,7 +124,7 @@ func partly(format string, args ...any) error {
 }
 
 func (i *importer) run(ctx context.Context) error {
-	if err := i.open(); err != nil {
+	if err := i.open(ctx); err != nil {
 		return err
 	}
 	begin := i.progress.Place.Number
@@ -146,7 +147,7 @@ func (i *importer) run(ctx context.Context) error {
 }
 
 // open reads the file once, and the progress.
-func (i *importer) open() error {
+func (i *importer) open(ctx context.Context) error {
 	path := i.options.Progress
 	if path == "" && i.options.File != standardInput {
 		path = i.options.File + ".progress"
@@ -164,8 +165,12 @@ func (i *importer) open() error {
 	if i.line, err = i.source.survey(from.Offset, i.see); err != nil {
 		return err
 	}
+	target, err := i.target(ctx, path != "")
+	if err != nil {
+		return err
+	}
 	i.progress, i.goesOn, err = openProgress(path, progress{
-		Kind: i.kind.Things, Target: i.Target(), Options: i.flags(), Size: i.source.size, Sum: i.source.sum,
+		Kind: i.kind.Things, Target: target, Options: i.flags(), Size: i.source.size, Sum: i.source.sum,
 		Key: i.IdempotencyKey, Place: from,
 	})
 	if err != nil {
@@ -177,8 +182,39 @@ func (i *importer) open() error {
 	if failed == "" && !i.DryRun {
 		failed = failedPath(i.options.File, i.source.format)
 	}
+	if i.isSource(failed) {
+		return failure.Usagef("--failed %s: it is the file that is imported", failed)
+	}
 	i.failures, err = openFailures(failed, i.source, i.progress.FailedSize)
 	return err
+}
+
+// target says where the records go. If only the token tells the tenant, the platform is asked: the file must not go on
+// in another one.
+func (i *importer) target(ctx context.Context, kept bool) (string, error) {
+	if !kept || i.TenantName() != "" {
+		return i.Target(), nil
+	}
+	client, err := i.Client()
+	if err != nil {
+		return "", err
+	}
+	who, err := client.WhoAmI(ctx)
+	if err != nil {
+		return "", err
+	}
+	i.Tenant = who.TenantID
+	return i.Target(), nil
+}
+
+// isSource reports whether a path leads to the file that is imported.
+func (i *importer) isSource(path string) bool {
+	there, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	source, err := os.Stat(i.options.File)
+	return err == nil && os.SameFile(there, source)
 }
 
 // flags are those that change what is sent.
