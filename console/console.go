@@ -181,6 +181,10 @@ func hidesSlash(u *url.URL) bool { return !strings.HasPrefix(u.RawPath, "/consol
 // errNobody refuses what needs a session.
 var errNobody = apperr.New(apperr.Unauthenticated, "nobody is signed in, or the session has ended")
 
+// background marks the calls that a page makes by itself, such as those of a screen that asks again and again. They do
+// not keep a session alive whose person has left.
+const background = "X-Console-Background"
+
 // serveCall hands an operation to the gateway.
 func (c *Console) serveCall(w http.ResponseWriter, r *http.Request) {
 	s, ok := c.cookies.Read(r)
@@ -192,7 +196,10 @@ func (c *Console) serveCall(w http.ResponseWriter, r *http.Request) {
 		refuseOld(w)
 		return
 	}
-	c.cookies.Touch(w, r, s)
+	if r.Header.Get(background) == "" {
+		c.cookies.Touch(w, r, s)
+	}
+	r.Header.Del(background)
 	c.gateway.Call(w, r, s.Token)
 }
 

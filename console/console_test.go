@@ -272,6 +272,13 @@ func TestSessionsEnd(t *testing.T) {
 	b.signIn()
 	b.now = b.now.Add(31 * time.Minute)
 	require.Equal(t, 401, status(b), "nobody was there")
+	b.signIn()
+	for range 2 {
+		b.now = b.now.Add(14 * time.Minute)
+		require.Equal(t, 200, b.do("GET", "/console/api/v1/users", "", "X-Console-Background", "1").Code)
+	}
+	b.now = b.now.Add(3 * time.Minute)
+	require.Equal(t, 401, status(b), "only the page was there")
 
 	old, fresh := secret.NewKey().Reveal(), secret.NewKey().Reveal()
 	with := func(keys string) func(*console.Config, *console.Deps) {

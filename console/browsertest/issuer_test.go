@@ -108,6 +108,10 @@ func TestSignInAtAnIssuer(t *testing.T) {
 	b.see("It is shown once")
 	require.Equal(t, "login", i.Asked().Get("prompt"))
 	b.see("Payroll")
+	require.True(t, eval[bool](b, "!dispatchEvent(new Event('beforeunload', {cancelable: true}))"),
+		"leaving would lose the secret")
+	b.click("I have stored it")
+	require.True(t, eval[bool](b, "dispatchEvent(new Event('beforeunload', {cancelable: true}))"))
 
 	b.open("start")
 	b.click("Signed in as")

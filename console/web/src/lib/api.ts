@@ -4,7 +4,7 @@
 //   const users = await call(listUsers({client, query: {keyword}, signal}));
 import {client} from '../../../../sdk/typescript/src/client.gen';
 import {place} from './router';
-import {otherTenant, reauthenticate, renew} from './session';
+import {reauthenticate, renew} from './session';
 import {Held, answered, seen} from './writes';
 
 export {client};
@@ -76,10 +76,20 @@ async function isTooOld(response: Response): Promise<boolean> {
   return response.status === 401 && isProblem(problem) && problem.code === 'sign_in_too_old';
 }
 
+// When the person last did something, and how long what follows is theirs.
+let input = performance.now();
+const attention = 60_000;
+for (const type of ['pointerdown', 'pointermove', 'keydown', 'wheel']) {
+  addEventListener(type, () => (input = performance.now()), {capture: true, passive: true});
+}
+
 client.setConfig({baseUrl: '/console/api', fetch: fetchAgain as typeof fetch});
 client.interceptors.request.use((request, options) => {
   request.headers.set('X-Payload-Origin', `console/${place.value.screen || 'shell'}`);
-  if (otherTenant.value) request.headers.set('X-Tenant-Id', otherTenant.value);
+  // Also for the session's own tenant: another tab may have signed in to another one since, and is refused then.
+  if (place.value.tenant) request.headers.set('X-Tenant-Id', place.value.tenant);
+  // A screen that asks again and again keeps no session alive: only the person does.
+  if (performance.now() - input > attention) request.headers.set('X-Console-Background', '1');
   if (request.method === 'POST' && !request.headers.has('Idempotency-Key')) {
     request.headers.set('Idempotency-Key', crypto.randomUUID());
   }

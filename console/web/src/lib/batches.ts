@@ -54,10 +54,18 @@ export class Work<I extends Item, R> {
     this.going.value = false;
   }
 
+  private running: Promise<void> | undefined;
+
   /** go sends batch after batch, until all are done, something stops it, or somebody pauses it. */
-  async go(): Promise<void> {
-    if (this.going.value) return;
-    this.going.value = true;
+  go(): Promise<void> {
+    this.going.value = true; // a loop whose batch was not answered yet when it was paused goes on
+    this.running ??= this.loop().finally(() => {
+      this.running = undefined;
+    });
+    return this.running;
+  }
+
+  private async loop(): Promise<void> {
     this.error.value = undefined;
     while (this.going.value && this.left.length) {
       const begun = performance.now();

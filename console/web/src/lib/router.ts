@@ -15,15 +15,25 @@ export const root = '/console';
 
 function read(): Place {
   const [, , tenant = '', screen = '', ...rest] = location.pathname.split('/').map(decodeURIComponent);
-  const signIn = tenant === 'sign-in';
   return {
-    tenant: signIn ? '' : tenant.replace(/^=/, ''),
-    signIn,
+    tenant: tenantOf(location.pathname),
+    signIn: tenant === 'sign-in',
     screen,
     rest,
     query: new URLSearchParams(location.search),
     hash: location.hash,
   };
+}
+
+function tenantOf(path: string): string {
+  const tenant = decodeURIComponent(path.split('/')[2] ?? '');
+  return ['sign-in', '~'].includes(tenant) ? '' : tenant.replace(/^=/, '');
+}
+
+// Another tenant begins with a page loaded anew: work under way, undo and lists are of the tenant in which they began.
+function isElsewhere(path: string): boolean {
+  const tenant = tenantOf(path);
+  return tenant !== '' && place.value.tenant !== '' && tenant !== place.value.tenant;
 }
 
 export const place = signal<Place>(read());
@@ -114,6 +124,10 @@ export interface GoOptions {
 
 export async function go(url: string, {replace = false, force = false}: GoOptions = {}): Promise<void> {
   if (!force && !(await mayLeave())) return;
+  if (isElsewhere(new URL(url, location.href).pathname)) {
+    guards.clear(); // the person was asked
+    return replace ? location.replace(url) : location.assign(url);
+  }
   if (replace) history.replaceState({entry: entry.value}, '', url);
   else {
     last = entry.value + 1;
@@ -147,6 +161,7 @@ addEventListener('popstate', async (event) => {
     history.go(delta);
     return;
   }
+  if (isElsewhere(location.pathname)) return location.reload();
   entry.value = last = to;
   place.value = read();
 });

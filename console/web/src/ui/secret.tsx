@@ -1,4 +1,6 @@
+import {useEffect, useRef} from 'preact/hooks';
 import {saveFile} from '../lib/csv';
+import {guard} from '../lib/router';
 import {Button, Copy} from './basics';
 import {Dialog} from './dialog';
 import {Icon} from './icon';
@@ -18,6 +20,13 @@ export function SecretDialog({
   file: {name: string; text: string};
   close: () => void;
 }) {
+  // Nobody can see the secret again, so leaving asks. What close leads to needs no question any more.
+  const release = useRef(() => {});
+  useEffect(() => (release.current = guard(() => true)), []);
+  const stored = () => {
+    release.current();
+    close();
+  };
   return (
     <Dialog
       title={title}
@@ -26,7 +35,7 @@ export function SecretDialog({
           <Button class="start" icon="download" onClick={() => saveFile(file.name, 'text/plain', file.text)}>
             {t('download')}
           </Button>
-          <Button kind="primary" onClick={close}>
+          <Button kind="primary" onClick={stored}>
             {t('stored')}
           </Button>
         </>

@@ -134,7 +134,11 @@ function Rotate({app, close}: {app: Application; close: () => void}) {
       title={t('rotateTitle', {name: app.name})}
       yes={t('rotateDo')}
       close={close}
-      submit={() => call(refreshSecrets({path: {id: app.id}, query: {grace_seconds: grace.value}}))}
+      submit={(key) =>
+        call(
+          refreshSecrets({path: {id: app.id}, query: {grace_seconds: grace.value}, headers: {'Idempotency-Key': key}}),
+        )
+      }
       done={(made) => {
         fresh.value = {secret: made.client_secret, old: made.time_expires_old};
       }}

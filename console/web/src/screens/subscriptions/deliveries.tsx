@@ -1,9 +1,9 @@
 // The delivery log of a webhook: every event, the receiver's answer, and the next try.
 import {useSignal} from '@preact/signals';
-import {useEffect} from 'preact/hooks';
 import {listSubscribedEvents, redeliverEvent, type EventDelivery, type EventSubscription} from '@idplatform/sdk';
 import {asProblem, call} from '../../lib/api';
 import {ago, dateTime} from '../../lib/format';
+import {usePoll} from '../../lib/poll';
 import {useLoad} from '../../lib/load';
 import {href, param, setQuery} from '../../lib/router';
 import {Blank, Button, Copy, Failed, Late, Status, type Tone} from '../../ui/basics';
@@ -31,14 +31,7 @@ export function Deliveries({s, again: reload}: {s: EventSubscription; again: () 
   const keyOf = ({event_id}: EventDelivery, i: number) =>
     `${event_id} ${items.slice(i + 1).filter((d) => d.event_id === event_id).length}`;
   const waits = items.some((d) => d.status === 'retrying' || d.status === 'held') || s.state === 'active';
-  useEffect(() => {
-    // answers arrive at the pace of the receiver
-    if (!waits) return;
-    const timer = setInterval(() => {
-      if (!document.hidden) again();
-    }, 5000);
-    return () => clearInterval(timer);
-  }, [waits]);
+  usePoll(waits ? 5000 : 0, again); // answers arrive at the pace of the receiver
   if (s.delivery.type === 'nats')
     return (
       <Blank icon="bell" title={t('nats')}>

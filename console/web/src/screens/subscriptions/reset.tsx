@@ -23,7 +23,9 @@ export function Reset({s, close, event = ''}: {s: EventSubscription; close: () =
       title={t('resetTitle', {name: s.name})}
       yes={t('resetDo')}
       disabled={!value()}
-      submit={() => call(resetEventSubscription({path: {id: s.id}, body: {to: value()}}))}
+      submit={(key) =>
+        call(resetEventSubscription({path: {id: s.id}, body: {to: value()}, headers: {'Idempotency-Key': key}}))
+      }
       done={() => {
         toast(t('resetDone', {name: s.name}));
         close();
@@ -84,7 +86,9 @@ export function Rotate({s, close}: {s: EventSubscription; close: (now?: EventSub
       danger
       title={t('rotateTitle', {name: s.name})}
       yes={t('rotateDo')}
-      submit={() => call(resetEventSubscription({path: {id: s.id}, body: {rotate_secret: true}}))}
+      submit={(key) =>
+        call(resetEventSubscription({path: {id: s.id}, body: {rotate_secret: true}, headers: {'Idempotency-Key': key}}))
+      }
       done={close}
       close={() => close()}
     >

@@ -258,7 +258,7 @@ function Reset({user, close, after}: ActionDialog) {
       yes={t('resetDo')}
       danger
       close={close}
-      submit={() => call(resetPassword({path: {id: user.id}, body: {}}))}
+      submit={(key) => call(resetPassword({path: {id: user.id}, body: {}, headers: {'Idempotency-Key': key}}))}
       done={({password = ''}) => {
         fresh.value = password;
       }}

@@ -9,7 +9,7 @@ import {entry, go, param, setQuery} from '../../lib/router';
 import {Blank, Button, Failed} from '../basics';
 import {t} from '../text';
 import {BulkBar, clearSelection, type Selection} from './bulk';
-import {left, useQuery, useRows, useWindow} from './rows';
+import {leave, left, useQuery, useRows, useWindow} from './rows';
 import {Table, rowLink} from './table';
 import {Chips, ColumnsMenu, Search, useColumns} from './tools';
 import type {ListProps, Rows} from './types';
@@ -55,7 +55,7 @@ export function List<T>(p: ListProps<T>) {
     );
   }, []);
   const keep = () =>
-    left.set(`${p.name} ${entry.value}`, {rows: list.rows.value, top: box.current?.scrollTop ?? 0, row: row.current});
+    leave(`${p.name} ${entry.value}`, {rows: list.rows.value, top: box.current?.scrollTop ?? 0, row: row.current});
   useEffect(() => void keep(), [entry.value, list.rows.value]);
   const move = (by: number) => {
     const at = cursor.value >= 0 ? cursor.value : items.findIndex((r) => p.rowId(r) === open);

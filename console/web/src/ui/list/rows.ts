@@ -8,6 +8,17 @@ import type {ListProps, Page, Query, Rows} from './types';
 
 // Rows of lists that were left, by name and history entry, so that Back shows them at once and where they were.
 export const left = new Map<string, {rows: Rows<unknown>; top: number; row: string}>();
+const mostLeft = 20;
+
+/** leave keeps the rows of a list that is left; those left longest ago are forgotten. */
+export function leave(name: string, what: {rows: Rows<unknown>; top: number; row: string}): void {
+  left.delete(name);
+  left.set(name, what);
+  for (const oldest of left.keys()) {
+    if (left.size <= mostLeft) return;
+    left.delete(oldest);
+  }
+}
 export const rowHeight = 40;
 const mostAgain = 1000; // rows
 

@@ -53,8 +53,13 @@ export function useDraft<T extends object>(answer: Answer<T>, source: RecordSour
   const mine = () => pick(draft.value as Fields, Object.keys(changes.value ?? {}));
   useEffect(() => guard(() => changes.value !== undefined), []);
   useEffect(() => {
-    // loaded anew, for example after an action: what was typed stays
+    // loaded anew, for example after an action: what was typed stays, and meets what others have changed
     if (answer.etag === etag.value) return;
+    const list = conflicts(base.value as Fields, answer.data as Fields, draft.value as Fields);
+    if (list.length) {
+      conflict.value = {theirs: answer, list};
+      return;
+    }
     const kept = mine();
     base.value = answer.data;
     draft.value = {...answer.data, ...kept};
@@ -71,33 +76,39 @@ export function useDraft<T extends object>(answer: Answer<T>, source: RecordSour
     const list = conflicts(base.value as Fields, theirs.data as Fields, draft.value as Fields);
     conflict.value = {theirs, list};
   };
+  // since has the members that were typed after those that a save has sent.
+  const since = (sent: Fields) =>
+    pick(
+      draft.value as Fields,
+      Object.keys(draft.value).filter((member) => !same((draft.value as Fields)[member], sent[member])),
+    );
   // lookAgain finds out whether a change was made whose answer is lost: a PATCH is not repeated blindly.
-  const lookAgain = async (lost: ApiError) => {
+  const lookAgain = async (lost: ApiError, sent: Fields, patch: Fields) => {
     const now = await source.load().catch(() => undefined);
     if (!now) error.value = lost;
     else if (now.etag === etag.value) error.value = new ApiError({...lost.problem, code: 'not_made', detail: ''});
-    else if (Object.entries(mine()).every(([member, v]) => same(v, (now.data as Fields)[member]))) {
-      const before = base.value,
-        patch = changes.value ?? {};
-      take(now);
+    else if (Object.keys(patch).every((member) => same(sent[member], (now.data as Fields)[member]))) {
+      const before = base.value;
+      take(now, since(sent));
       tell(source, now, before, patch);
     } else await meet();
   };
   const save = async () => {
-    const patch = changes.value;
+    const patch = changes.value,
+      sent = draft.value as Fields;
     if (!patch || saving.value) return;
     saving.value = true;
     error.value = undefined;
     try {
       const before = base.value;
       const now = await source.save(patch as Partial<T>, etag.value, draft.value);
-      take(now);
+      take(now, since(sent));
       tell(source, now, before, patch);
     } catch (e) {
       const problem = asProblem(e);
       try {
         if (problem.problem.status === 412) await meet();
-        else if ([0, 502].includes(problem.problem.status)) await lookAgain(problem);
+        else if ([0, 502].includes(problem.problem.status)) await lookAgain(problem, sent, patch);
         else error.value = problem;
       } catch (e2) {
         error.value = asProblem(e2);

@@ -1,12 +1,12 @@
 // A change of many users while it is made: progress, pause, what was refused, what came out.
 import {signal, useComputed, useSignal} from '@preact/signals';
-import {useEffect} from 'preact/hooks';
+import {useEffect, useRef} from 'preact/hooks';
 import type {PasswordResets} from '@idplatform/sdk';
 import {Work, batchSize, type Failure} from '../../../lib/batches';
 import {saveFile, toCsv} from '../../../lib/csv';
 import {duration} from '../../../lib/format';
 import {changed} from '../../../lib/load';
-import {go, href, screenName} from '../../../lib/router';
+import {go, guard, href, screenName} from '../../../lib/router';
 import {Button, Failed, Status} from '../../../ui/basics';
 import {Dialog, confirm, toast} from '../../../ui/dialog';
 import {undone} from '../../../ui/undo';
@@ -45,6 +45,7 @@ export function Running({
 }) {
   const finished = useComputed(() => work.count >= work.items.length).value;
   const stored = useSignal(false);
+  const secretsLeft = useRef(false);
   const done = work.done.value.length,
     total = work.items.length;
   const said = t(action === 'delete' ? 'finishedDelete' : 'finished', {n: done});
@@ -67,6 +68,8 @@ export function Running({
     close(true);
   };
   const secrets = action === 'reset' && done > 0;
+  useEffect(() => guard(() => secretsLeft.current), []);
+  secretsLeft.current = secrets && !(finished && stored.value);
   const mayClose = finished ? !secrets || stored.value : !secrets;
   return (
     <Dialog
@@ -103,7 +106,7 @@ export function Running({
             small
             icon="download"
             onClick={() => {
-              stored.value = true;
+              stored.value = finished; // a file from before lacks those that come after it
               savePasswords(work.done.value, work.results);
             }}
           >

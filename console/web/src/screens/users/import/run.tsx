@@ -1,5 +1,5 @@
 import {useSignal} from '@preact/signals';
-import {useEffect} from 'preact/hooks';
+import {useEffect, useRef} from 'preact/hooks';
 import {asProblem, type ApiError} from '../../../lib/api';
 import {saveFile, toCsv} from '../../../lib/csv';
 import {number} from '../../../lib/format';
@@ -31,8 +31,11 @@ export function Run({
     error = useSignal<ApiError | undefined>(undefined);
   const keys = useSignal<string[]>([]);
   const spent = useSignal(0);
+  const running = useRef(false);
   const go = async () => {
     going.value = true;
+    if (running.current) return; // a loop whose batch was not answered yet when it was paused goes on
+    running.current = true;
     error.value = undefined;
     try {
       if (!keys.value.length) keys.value = await keysFor(records, conflict, Math.ceil(records.length / batch));
@@ -47,7 +50,7 @@ export function Run({
     } catch (e) {
       error.value = asProblem(e);
     } finally {
-      going.value = false;
+      running.current = going.value = false;
       changed('users');
     }
   };
