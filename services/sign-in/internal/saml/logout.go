@@ -15,6 +15,7 @@ import (
 	crewjam "github.com/crewjam/saml"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
@@ -112,7 +113,7 @@ func (p *Provider) logout(ctx context.Context, issuer string, m received) (*Logo
 	if r.Name == nil || r.Name.Value == "" {
 		return nil, page("The application does not say who signs out.")
 	}
-	sessions, err := p.sessionsOf(ctx, c, &r)
+	sessions, err := p.sessionsOf(ctx, c, &r, clock.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -127,14 +128,29 @@ func (p *Provider) logout(ctx context.Context, issuer string, m received) (*Logo
 		return remember(ctx, tx, c.AppID, r.ID, "", tx.Now.Add(logoutAge+2*skew))
 	})
 	if _, twice := errors.AsType[*docstore.DuplicateError](err); twice {
-		err = page("The application has signed out already.")
+		return l, p.again(ctx, c, &r, l)
 	}
 	return l, err
 }
 
+// again is for a request that was taken before: its sessions may not have ended, since a service died or did not answer
+// then. It ends those that are left, but none of a later sign-in.
+func (p *Provider) again(ctx context.Context, c questions.Client, r *logoutRequest, l *Logout) error {
+	issued, err := moment(r.IssueInstant)
+	if err != nil {
+		return page("The application's request is not well-formed.")
+	}
+	if l.SessionIDs, err = p.sessionsOf(ctx, c, r, issued); err == nil && len(l.SessionIDs) == 0 {
+		err = page("The application has signed out already.")
+	}
+	return err
+}
+
 // sessionsOf lists the sessions that a LogoutRequest is about: those of its indexes, or all in which the application
-// knows the person by this name.
-func (p *Provider) sessionsOf(ctx context.Context, c questions.Client, r *logoutRequest) (ids []string, _ error) {
+// knows the person by this name; unless before is zero, only those that it was entered in before then.
+func (p *Provider) sessionsOf(
+	ctx context.Context, c questions.Client, r *logoutRequest, before clock.Time,
+) (ids []string, _ error) {
 	found, err := participants.Page(ctx, p.Store, docstore.Query{
 		Filter: docstore.Eq(byName, docstore.Text(hash(c.AppID, r.Name.Value))), Limit: maxSessions,
 	})
@@ -145,6 +161,9 @@ func (p *Provider) sessionsOf(ctx context.Context, c questions.Client, r *logout
 		entry, err := doc.Value()
 		if err != nil {
 			return nil, err
+		}
+		if !before.IsZero() && !entry.TimeCreated.Before(before) {
+			continue
 		}
 		named := len(r.Indexes) == 0 || slices.Contains(r.Indexes, entry.SessionID)
 		if named && !slices.Contains(ids, entry.SessionID) {

@@ -61,6 +61,8 @@ func TestCrewjamSignsOut(t *testing.T) {
 	require.Nil(t, m.Finished)
 	require.True(t, m.Logout.Certain)
 	require.ElementsMatch(t, []string{"session-1", "session-2"}, m.Logout.SessionIDs)
+	w.take("session-1")
+	w.take("session-2")
 	_, err = w.slo(in)
 	requirePage(t, err, "a request is taken once")
 
@@ -82,6 +84,28 @@ func TestCrewjamSignsOut(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, a.Post)
 	require.True(t, strings.HasPrefix(a.URL, slo+"?SAMLResponse="), a.URL)
+}
+
+// A request that is repeated ends what is left of its sessions, and no later ones.
+func TestALogoutRequestThatComesAgain(t *testing.T) {
+	t.Parallel()
+	w := signed(t)
+	w.enter("session-1")
+	w.enter("session-2")
+	w.clock.Advance(time.Second)
+	html, err := w.sp(signing).MakePostLogoutRequest("li.wei", "state")
+	require.NoError(t, err)
+	in := form(t, html)
+	for range 2 {
+		m, err := w.slo(in)
+		require.NoError(t, err)
+		require.ElementsMatch(t, []string{"session-1", "session-2"}, m.Logout.SessionIDs)
+	}
+	w.clock.Advance(time.Second)
+	w.enter("session-3")
+	m, err := w.slo(in)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"session-1", "session-2"}, m.Logout.SessionIDs)
 }
 
 func TestLogoutRequests(t *testing.T) {
