@@ -105,6 +105,22 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// A platform that goes away while a run is followed has begun it: a script that begins it again would run it twice.
+func TestFollowWithoutThePlatform(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/jobs/81/sub-jobs/92" {
+			refuse(w, http.StatusServiceUnavailable, "unavailable")
+			return
+		}
+		automation.serve(w, r)
+	})
+	got := p.run("jobs", "trigger", "nightly", "--follow", "--wait", "0")
+	assert.Equal(t, 8, got.code, got.err)
+	assert.Contains(t, got.err, "the run goes on; idp jobs logs 81 92 --follow")
+	assert.Equal(t, 7, p.run("jobs", "logs", "nightly", "92", "--follow", "--wait", "0").code, "it only reads")
+}
+
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	outcome := "succeeded"

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -104,12 +105,12 @@ func follow(ctx context.Context, s *session.Session, job string, run output.Obje
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		value, err := get(ctx, client, path, nil, o.Scope) // before the log, so that no line of an ended run is missed
 		if err != nil {
-			return err
+			return goesOn(s, job, id, err)
 		}
 		run, _ = value.(output.Object)
 		lines, err := readAll(ctx, s, "list-sub-job-logs", url.Values{}, job, id)
 		if err != nil {
-			return err
+			return goesOn(s, job, id, err)
 		}
 		for _, line := range lines[min(seen, len(lines)):] {
 			if err := items.Add(line); err != nil {
@@ -127,11 +128,19 @@ func follow(ctx context.Context, s *session.Session, job string, run output.Obje
 		}
 		select {
 		case <-ctx.Done():
-			s.Notef("the run goes on; idp jobs logs %s %s --follow shows the rest", job, id)
-			return ctx.Err()
+			return goesOn(s, job, id, ctx.Err())
 		case <-time.After(pause):
 		}
 	}
+}
+
+// goesOn is the error of a run that cannot be followed any more. If this command has begun it, something was changed.
+func goesOn(s *session.Session, job, id string, err error) error {
+	s.Notef("the run goes on; idp jobs logs %s %s --follow shows the rest", job, id)
+	if !s.Changes() || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &failure.Error{Code: failure.OutcomeUnknown, Err: err}
 }
 
 func atEnd(s *session.Session, run output.Object, items *output.Items) error {
