@@ -43,11 +43,15 @@ require (
 )
 
 require (
+	github.com/KimMachineGun/automemlimit v1.0.1
 	github.com/lmittmann/tint v1.2.1
 	github.com/synadia-io/orbit.go/jetstreamext v0.3.2
 )
 
-require github.com/synadia-io/orbit.go/natsext v0.1.3 // indirect
+require (
+	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
+	github.com/synadia-io/orbit.go/natsext v0.1.3 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strconv"
 
+	"github.com/idplatform/idplatform/pkg/memory"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/applications"
 )
@@ -30,6 +31,7 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 		debug.SetGCPercent(garbagePercent)
 	}
 	log := telemetry.NewLogger(notes, s.Log.Level, s.Log.Format)
+	memory.Limit(int64(s.Caches.MiB)<<20, log)
 	f, unlock, err := takeFolder(s.DataDir)
 	if err != nil {
 		return err

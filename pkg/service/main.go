@@ -22,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/config"
 	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/health"
+	"github.com/idplatform/idplatform/pkg/memory"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -93,6 +94,7 @@ func TakeFlag(args []string, flag string) (others []string, given bool) {
 
 func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) error {
 	log := c.Log.Logger(out, name)
+	memory.Limit(c.nativeMemory(), log)
 	registry := telemetry.NewRegistry()
 	tracer, flushTraces, err := telemetry.Tracing(ctx, c.Tracing, name, log)
 	if err != nil {
@@ -196,6 +198,14 @@ func databaseOf(c Config) string {
 		return "sqlite in " + c.DataDir
 	}
 	return "mongodb " + c.Mongo.Database
+}
+
+// nativeMemory returns how much memory the process uses outside of the Go heap, in bytes.
+func (c Config) nativeMemory() int64 {
+	if c.Mongo.URI.IsZero() {
+		return int64(c.Caches.MiB) << 20
+	}
+	return 0
 }
 
 // serve serves until ctx ends, then drains: for the time delay it reports that it is not ready, then it accepts no more

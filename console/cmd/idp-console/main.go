@@ -18,6 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/config"
 	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/health"
+	"github.com/idplatform/idplatform/pkg/memory"
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -60,6 +61,7 @@ func start(ctx context.Context, args, environ []string, out, logs io.Writer) err
 // run serves until ctx ends and the running requests are answered.
 func run(ctx context.Context, s settings, logs io.Writer) error {
 	log := s.Log.Logger(logs, "console")
+	memory.Limit(0, log)
 	handler, err := s.console(log)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/gateway"
+	"github.com/idplatform/idplatform/pkg/memory"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
@@ -17,6 +18,7 @@ const flushTimeout = 5 * time.Second
 // run serves until ctx ends and the running requests are answered.
 func run(ctx context.Context, s settings, logs io.Writer) (err error) {
 	log := s.Log.Logger(logs, "gateway")
+	memory.Limit(0, log)
 	registry := telemetry.NewRegistry()
 	tracer, flushTraces, err := telemetry.Tracing(ctx, s.Tracing, "gateway", log)
 	if err != nil {
