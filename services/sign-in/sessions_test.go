@@ -163,6 +163,16 @@ func TestAWithdrawnConsentEndsCodes(t *testing.T) {
 	w.admin().Delete("/v1/consents/"+consents[0].(object)["id"].(string), nil).OK(nil)
 	_, err := rp.config.Exchange(rp.ctx, code)
 	require.ErrorContains(t, err, "invalid_grant")
+
+	code = b.get(asked).press("agree").answered(callback).Get("code")
+	again := w.admin().Get("/v1/consents").Object()["items"].([]any)
+	require.Len(t, again, 1)
+	w.admin().Delete("/v1/consents/"+again[0].(object)["id"].(string), nil).OK(nil)
+	later := b.get(asked).press("agree").answered(callback).Get("code")
+	_, err = rp.config.Exchange(rp.ctx, code)
+	require.ErrorContains(t, err, "invalid_grant", "the consent that was given again is another one")
+	_, err = rp.config.Exchange(rp.ctx, later)
+	require.NoError(t, err)
 }
 
 // A program on a device without a browser. Only the browser in which the code was entered goes on with the request: who

@@ -45,7 +45,7 @@ type Doc = docstore.Doc[Consent]
 type Consents struct {
 	Store *docstore.Store
 	// Withdrawn ends what the application has got; optional. If it fails, the application's grants are no good all the
-	// same, because they need the consent.
+	// same, because they name the consent.
 	Withdrawn func(ctx context.Context, userID, appID string) error
 }
 
@@ -53,17 +53,21 @@ func of(userID, appID string) docstore.Filter {
 	return docstore.Eq(byBoth, docstore.Text(userID+"/"+appID))
 }
 
-// Covers reports whether a person has agreed to all scopes for an application.
-func (s *Consents) Covers(ctx context.Context, userID, appID string, scopes []string) (bool, error) {
+// Covering returns the id of the consent by which a person agrees to all scopes for an application; "" if there is
+// none. A consent that is given again after it was withdrawn has another id.
+func (s *Consents) Covering(ctx context.Context, userID, appID string, scopes []string) (id string, err error) {
 	doc, err := consents.First(ctx, s.Store, of(userID, appID))
 	if apperr.IsNotFound(err) {
-		return false, nil
+		return "", nil
 	}
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	c, err := doc.Value()
-	return err == nil && c.covers(scopes), err
+	if err != nil || !c.covers(scopes) {
+		return "", err
+	}
+	return c.ID, nil
 }
 
 func (c *Consent) covers(scopes []string) bool {

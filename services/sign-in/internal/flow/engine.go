@@ -301,8 +301,8 @@ func (e *Engine) asksConsent(ctx context.Context, view View) (bool, error) {
 	if r.AskConsent {
 		return true, nil
 	}
-	covered, err := e.Consents.Covers(ctx, view.Session.UserID, f.AppID, r.Consents)
-	return !covered, err
+	consent, err := e.Consents.Covering(ctx, view.Session.UserID, f.AppID, r.Consents)
+	return consent == "", err
 }
 
 // missing are the types of methods that a login demands and the service does not have.

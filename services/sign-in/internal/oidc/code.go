@@ -43,6 +43,8 @@ type Granted struct {
 	SessionEnds clock.Time `json:"session_ends"`
 	// Consents are the scopes to which the person must have agreed still.
 	Consents []string `json:"consents,omitempty"`
+	// Consent is the id of that consent; "" in what an earlier version has stored.
+	Consent string `json:"consent,omitempty"`
 }
 
 func (g *Granted) has(scope string) bool { return slices.Contains(g.Scope, scope) }
@@ -76,8 +78,17 @@ func (p *Provider) Grant(
 	if err != nil {
 		return protocol.Answer{}, err
 	}
+	granted := a.granted(r, person)
+	if len(r.Consents) > 0 {
+		granted.Consent, err = p.Consent(ctx, person.UserID, r.AppID, r.Consents)
+		if err != nil {
+			return protocol.Answer{}, err
+		}
+		if granted.Consent == "" { // it has just been withdrawn
+			return p.Refuse(ctx, issuer, r, protocol.ConsentRequired)
+		}
+	}
 	if a.Device != "" {
-		granted := a.granted(r, person)
 		return p.answerDevice(ctx, issuer, &a, &granted)
 	}
 	if !isRegistered(client.RedirectURLs, a.RedirectURI) {
@@ -91,7 +102,7 @@ func (p *Provider) Grant(
 	text, id := newToken()
 	err = docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
 		_, err := codes.Insert(ctx, tx, &code{
-			Meta: docstore.Meta{ID: id}, Granted: a.granted(r, person), RedirectURI: a.RedirectURI,
+			Meta: docstore.Meta{ID: id}, Granted: granted, RedirectURI: a.RedirectURI,
 			Challenge: a.Challenge, Expires: tx.Now.Add(codeTTL),
 		})
 		return err

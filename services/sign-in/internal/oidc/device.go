@@ -221,7 +221,7 @@ func (p *Provider) byDeviceCode(ctx context.Context, issuer string, client quest
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	return answer, docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
+	err = docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
 		d, err := devices.Load(ctx, tx, id)
 		if isNotFound(err) {
 			return errGrant // another request was faster
@@ -237,6 +237,10 @@ func (p *Provider) byDeviceCode(ctx context.Context, issuer string, client quest
 		_, err = families.Insert(ctx, tx, &f)
 		return err
 	})
+	if err != nil {
+		return TokenAnswer{}, err
+	}
+	return answer, nil
 }
 
 // poll returns a device code that a person has granted, and notes when its program has asked.

@@ -59,8 +59,9 @@ type Deps struct {
 	// MayUse returns nil if a user may use an application. The error is apperr.Forbidden, or Unavailable if nobody
 	// answers.
 	MayUse func(ctx context.Context, userID, appID string) error
-	// Agreed reports whether a person has agreed to all scopes for an application, and still does.
-	Agreed func(ctx context.Context, userID, appID string, scopes []string) (bool, error)
+	// Consent returns the id of the consent by which a person agrees to all scopes for an application; "" if there is
+	// none. A consent that is given again after it was withdrawn has another id.
+	Consent func(ctx context.Context, userID, appID string, scopes []string) (id string, err error)
 	// Holds returns those scopes of the platform for which a user has a rule in an application. The error is
 	// apperr.Unavailable. Without it no application gets tokens for the platform's API.
 	Holds func(ctx context.Context, userID, appID string, scopes []string) ([]string, error)

@@ -101,11 +101,11 @@ func (p *Provider) entitle(
 		return entitled{}, refused(err)
 	}
 	if len(g.Consents) > 0 {
-		agreed, err := p.Agreed(ctx, g.UserID, g.AppID, g.Consents)
+		consent, err := p.Consent(ctx, g.UserID, g.AppID, g.Consents)
 		if err != nil {
 			return entitled{}, err
 		}
-		if !agreed { // the consent was withdrawn
+		if consent == "" || g.Consent != "" && consent != g.Consent { // it was withdrawn, and perhaps given again
 			return entitled{}, errGrant
 		}
 	}

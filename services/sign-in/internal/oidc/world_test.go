@@ -84,8 +84,8 @@ func (w *world) replica() *oidc.Provider {
 			}
 			return w.person, w.refused
 		},
-		MayUse: func(context.Context, string, string) error { return w.barred },
-		Agreed: func(context.Context, string, string, []string) (bool, error) { return true, nil },
+		MayUse:  func(context.Context, string, string) error { return w.barred },
+		Consent: func(context.Context, string, string, []string) (string, error) { return "1", nil },
 		Holds: func(_ context.Context, _, _ string, scopes []string) ([]string, error) {
 			return []string{"users:read", "events:read"}, nil
 		},
