@@ -144,7 +144,8 @@ func TestCurl(t *testing.T) {
 	got := p.run("api", "update-user", "7", "--display-name", "O'Li", "--if-version", "3", "--dry-run", "--curl")
 	require.Equal(t, 0, got.code, got.err)
 	assert.Equal(t, `curl -X PATCH 'https://idp.example/v1/users/7?dry_run=true' -H "Authorization: Bearer $IDPCLI_TOKEN" `+
-		`-H 'Content-Type: application/json' -H 'X-Tenant-Id: acme' -H 'If-Match: "3"' --data-binary '{"display_name":"O'\''Li"}'`+"\n", got.out)
+		`-H 'Content-Type: application/json' -H 'X-Tenant-Id: acme' -H 'If-Match: "3"' `+
+		`--data-binary '{"display_name":"O'\''Li"}'`+"\n", got.out)
 	assert.Empty(t, p.asked())
 }
 
