@@ -125,7 +125,8 @@ func declared(t *testing.T) int {
 func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMessage) {
 	record := questions.SignedIn{User: raw(`{"id":"1048577","username":"li.wei"}`)[0], Sequence: 30}
 	add(of(questions.TransitKeyOfUsers, questions.Nothing{}, secret.TransitKey{ID: "0a1b2c3d4e5f6071", Public: "…"}))
-	add(of(questions.VerifyLogin, questions.Login{LoginName: "li.wei", Password: "t1.…"},
+	add(of(questions.VerifyLogin, questions.Login{LoginName: "li.wei", Password: "t1.…",
+		Browser: questions.Browser{ID: "9f86…", KnownTo: []string{"1048577"}}},
 		questions.LoginVerified{Verified: true, MustChangePassword: true, SignedIn: record}))
 	add(of(questions.SetPassword, questions.NewPassword{
 		ID: "7", UserID: "1048577", Password: "t1.…", TimePasswordChanged: clock.FromMillis(1_769_851_800_000),

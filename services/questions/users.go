@@ -113,8 +113,16 @@ func PasswordFor(use, tenant, whose string) string { return use + " " + tenant +
 // Login is a login name (username, email or mobile) with its password, sealed with TransitKeyOfUsers for ToVerify and
 // the login name.
 type Login struct {
-	LoginName string `json:"login_name"`
-	Password  string `json:"password"`
+	LoginName string  `json:"login_name"`
+	Password  string  `json:"password"`
+	Browser   Browser `json:"browser,omitzero"`
+}
+
+// Browser is where a login comes from. Wrong passwords from a browser count apart for the users whom it is known to, so
+// that strangers cannot lock them out of it.
+type Browser struct {
+	ID      string   `json:"id,omitempty"`       // at most 64 characters, no secret
+	KnownTo []string `json:"known_to,omitempty"` // ids of users who have signed in with it
 }
 
 // LoginVerified is the answer to a login. It has a Reason if it is not Verified, as login-verification of the users

@@ -150,6 +150,27 @@ func TestANewPasswordEndsOfflineTokens(t *testing.T) {
 	require.Len(t, w.sessions(), 1, "it goes on with the new password")
 }
 
+// The users service learns who has signed in with a browser, and so does not count its failures with those of
+// strangers.
+func TestALoginTellsWhomTheBrowserIsKnownTo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser().get(w.authorize("portal")).signIn("ann", "wrong")
+	b.signIn("ann", password).answered(callback)
+	b.get(w.authorize("wiki", "prompt", "login")).signIn("bob", "wrong").signIn("ann", password)
+	w.browser().get(w.authorize("portal")).signIn("ann", password).answered(callback)
+	w.change(func() {
+		require.Len(t, w.browsers, 5)
+		own, stranger := w.browsers[0].ID, w.browsers[4].ID
+		require.NotEmpty(t, own)
+		require.NotEqual(t, own, stranger)
+		require.Equal(t, []questions.Browser{
+			{ID: own}, {ID: own}, {ID: own, KnownTo: []string{"20"}}, {ID: own, KnownTo: []string{"20"}},
+			{ID: stranger},
+		}, w.browsers)
+	})
+}
+
 // What was granted before a consent was withdrawn is no good, even if no tokens were made of it yet.
 func TestAWithdrawnConsentEndsCodes(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,8 @@ type world struct {
 	accounts  map[string][]questions.SubAccount // by application
 	away      map[string]bool                   // services that do not answer
 	verified  int
-	verifying func() // called before each password is looked at; nil for nothing
+	browsers  []questions.Browser // of the logins so far
+	verifying func()              // called before each password is looked at; nil for nothing
 	recipient *secret.Recipient
 }
 
@@ -185,6 +186,7 @@ func (w *world) verify(ctx context.Context, q questions.Login) (questions.LoginV
 		return questions.LoginVerified{}, apperr.Away("the users service", nil)
 	}
 	w.verified++
+	w.browsers = append(w.browsers, q.Browser)
 	password, err := w.open(ctx, q.Password, questions.ToVerify, q.LoginName)
 	if err != nil {
 		return questions.LoginVerified{}, err

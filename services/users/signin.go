@@ -25,7 +25,7 @@ func answerSignIn(b *bus.Bus, users *user.Users, recipient *secret.Recipient) er
 			if err != nil {
 				return none, err
 			}
-			login, err := users.SignIn(ctx, q.LoginName, password.Reveal())
+			login, err := users.SignIn(ctx, q.LoginName, password.Reveal(), q.Browser)
 			if err != nil || !login.Verified {
 				return questions.LoginVerified{Reason: login.Reason}, err
 			}

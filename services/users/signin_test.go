@@ -39,8 +39,13 @@ func (a *signer) sealed(use, whose, password string) string {
 
 func (a *signer) verify(name, password string) questions.LoginVerified {
 	a.t.Helper()
+	return a.verifyFrom(questions.Browser{}, name, password)
+}
+
+func (a *signer) verifyFrom(b questions.Browser, name, password string) questions.LoginVerified {
+	a.t.Helper()
 	answer, err := questions.VerifyLogin.Ask(request.System(a.t.Context(), "acme"), a.s.Deps.Bus,
-		questions.Login{LoginName: name, Password: a.sealed(questions.ToVerify, name, password)})
+		questions.Login{LoginName: name, Password: a.sealed(questions.ToVerify, name, password), Browser: b})
 	require.NoError(a.t, err)
 	return answer
 }
@@ -85,6 +90,81 @@ func TestAnswerVerifyLogin(t *testing.T) {
 }
 
 // Sequences of answers and events are of one row, so that the asker knows which of two is the later.
+// Strangers cannot lock people out of browsers with which they have signed in before.
+func TestKnownBrowsersCountApart(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"password": password})
+	id := user["id"].(string)
+	a := signerOf(t, s)
+	own := questions.Browser{ID: "own", KnownTo: []string{id}}
+	phone := questions.Browser{ID: "phone", KnownTo: []string{"1", id}}
+	strange := questions.Browser{ID: "strange", KnownTo: []string{"1"}}
+	from := func(b questions.Browser, password string) string {
+		t.Helper()
+		answer := a.verifyFrom(b, "li.wei", password)
+		require.Equal(t, answer.Reason == "", answer.Verified)
+		return answer.Reason
+	}
+	for range 4 {
+		require.Equal(t, "invalid_credentials", from(own, "wrong"))
+	}
+	require.Empty(t, from(own, password), "four are not enough")
+	for range 5 {
+		require.Equal(t, "invalid_credentials", from(strange, "wrong"))
+	}
+	require.Equal(t, "locked", from(strange, password))
+	require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
+	require.Empty(t, from(own, password), "strangers have locked the user, but not for a known browser")
+	require.Equal(t, "locked", from(strange, password), "a known browser's success leaves their lock as it is")
+	require.Equal(t, true, c.Get(path(user)).Object()["locked"])
+
+	for range 7 {
+		require.Equal(t, "invalid_credentials", from(phone, "wrong"))
+	}
+	require.Equal(t, "invalid_credentials", from(phone, password), "too many from this one")
+	require.Empty(t, from(own, password), "but not from another")
+	s.Clock.Advance(15*time.Minute - time.Millisecond)
+	require.Equal(t, "invalid_credentials", from(phone, password))
+	s.Clock.Advance(time.Millisecond)
+	require.Empty(t, from(phone, password), "guessing on has not prolonged it")
+	require.Empty(t, from(strange, password), "and the user's lock has ended")
+
+	for range 5 {
+		from(own, "wrong")
+	}
+	require.Equal(t, false, c.Get(path(user)).Object()["locked"], "a known browser's failures lock nobody else")
+	require.Empty(t, from(strange, password))
+	c.Post(path(user, "reset-password"), object{"new_password": "a new Passw0rd"}).OK(nil)
+	require.Empty(t, from(own, "a new Passw0rd"), "a new password restarts the count")
+
+	c.Post(path(user, "lock"), object{"reason": "left"}).OK(nil)
+	require.Equal(t, "locked", from(own, "a new Passw0rd"), "a caller's lock holds for all browsers")
+	c.Post(path(user, "unlock"), nil).OK(nil)
+	c.Patch(path(user), object{"status": "0"}).OK(nil)
+	require.Equal(t, "disabled", from(own, "a new Passw0rd"))
+}
+
+// A person who is told to choose a new password does so in a known browser, although strangers have locked the user.
+func TestANewPasswordWhileStrangersLockTheUser(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"password": password})
+	a := signerOf(t, s)
+	for range 5 {
+		a.verify("li.wei", "wrong")
+	}
+	id := user["id"].(string)
+	in := a.verifyFrom(questions.Browser{ID: "own", KnownTo: []string{id}}, "li.wei", password)
+	require.True(t, in.Verified)
+	_, err := a.set(id, "1", "a new Passw0rd", a.changed(in.SignedIn))
+	require.NoError(t, err)
+	c.Post(path(user, "lock"), object{"reason": "left"}).OK(nil)
+	in.SignedIn = questions.SignedIn{User: c.Get(path(user)).Body}
+	_, err = a.set(id, "2", "another Passw0rd", a.changed(in.SignedIn))
+	require.ErrorContains(t, err, "locked")
+}
+
 func TestTheSequenceOfASignInIsThatOfItsEvent(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

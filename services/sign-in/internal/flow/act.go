@@ -93,7 +93,7 @@ func (e *Engine) signIn(ctx context.Context, f *Flow, form Form, v Visitor) (Vie
 	login := questions.LoginVerified{}
 	if f.LoginName != "" && len(f.LoginName) <= maxLoginName && form.Password != "" &&
 		len(form.Password) <= maxPassword {
-		if login, err = e.users.verify(ctx, f.LoginName, form.Password); err != nil {
+		if login, err = e.verify(ctx, f.LoginName, form.Password, v); err != nil {
 			return unlessAway(view, err)
 		}
 	} else {
@@ -196,7 +196,7 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 	if full {
 		return "", errTooMany
 	}
-	login, err := e.users.verify(ctx, loginName, old)
+	login, err := e.verify(ctx, loginName, old, v)
 	if err != nil {
 		return "", err
 	}

@@ -20,9 +20,15 @@ type users struct {
 }
 
 // verify asks whether a password is right.
-func (u *users) verify(ctx context.Context, name, password string) (questions.LoginVerified, error) {
-	return sealed(ctx, u, questions.ToVerify, name, password, func(box string) (questions.LoginVerified, error) {
-		return questions.VerifyLogin.Ask(ctx, u.bus, questions.Login{LoginName: name, Password: box})
+func (e *Engine) verify(ctx context.Context, name, password string, v Visitor) (questions.LoginVerified, error) {
+	known, err := e.Sessions.KnownTo(ctx, v.Browser)
+	if err != nil {
+		return questions.LoginVerified{}, err
+	}
+	return sealed(ctx, e.users, questions.ToVerify, name, password, func(box string) (questions.LoginVerified, error) {
+		return questions.VerifyLogin.Ask(ctx, e.Bus, questions.Login{
+			LoginName: name, Password: box, Browser: questions.Browser{ID: v.Browser, KnownTo: known},
+		})
 	})
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -18,9 +19,15 @@ type browser struct {
 
 var browsers = docstore.Define(docstore.Schema[browser]{
 	Name: "known_browsers", Noun: "browser",
-	Due:     func(b *browser) clock.Time { return b.TimeExpires },
-	Indexes: []docstore.Index[browser]{docstore.ByText(byUser, func(b *browser) string { return b.UserID })},
+	Due: func(b *browser) clock.Time { return b.TimeExpires },
+	Indexes: []docstore.Index[browser]{
+		docstore.ByText(byUser, func(b *browser) string { return b.UserID }),
+		docstore.ByText(byHash, func(b *browser) string { _, hash, _ := strings.Cut(b.ID, "."); return hash }),
+	},
+	Revision: 1,
 })
+
+const byHash = "hash"
 
 // known is how long a browser is known without a sign-in.
 const known = 400 * 24 * time.Hour
@@ -40,6 +47,24 @@ func remember(ctx context.Context, tx *docstore.Tx, hash, userID string) (bool, 
 	found[0].TimeExpires = tx.Now.Add(known)
 	_, err = browsers.Replace(ctx, tx, found[0])
 	return true, err
+}
+
+// usersOfBrowser is how many users a browser is known to; that of a library knows no more.
+const usersOfBrowser = 50
+
+// KnownTo returns the users who have signed in with a browser.
+func (s *Sessions) KnownTo(ctx context.Context, hash string) ([]string, error) {
+	page, err := browsers.Page(ctx, s.Store, docstore.Query{
+		Filter: docstore.Eq(byHash, docstore.Text(hash)), Limit: usersOfBrowser,
+	})
+	if err != nil {
+		return nil, err
+	}
+	users := make([]string, len(page.Docs))
+	for i, doc := range page.Docs {
+		users[i], _, _ = strings.Cut(doc.ID, ".")
+	}
+	return users, nil
 }
 
 // knownBrowser is the member of data that tells whether the person has used the browser before.

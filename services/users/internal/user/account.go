@@ -17,6 +17,8 @@ type account struct {
 	OldPasswords []string `json:"old_passwords"` // newest first
 	// wrong passwords since the last success, lock or unlock, oldest first
 	FailedLogins []clock.Time `json:"failed_logins"`
+	// those from browsers with which the user has signed in before, oldest first
+	BrowserFailures []browserFailure `json:"browser_failures,omitempty"`
 	// times of resets that changed nothing, but compared a given password with the former ones
 	ResetTries []clock.Time `json:"reset_tries,omitempty"`
 	// the id of the last change of the password that a user made while signing in
@@ -25,6 +27,16 @@ type account struct {
 	Successor  string `json:"successor_id"`
 	IDNumber   string `json:"id_number"` // keyed hash
 }
+
+// browserFailure is a wrong password from a known browser.
+type browserFailure struct {
+	Browser string     `json:"browser"`
+	Time    clock.Time `json:"time"`
+}
+
+// countedBrowsers bounds BrowserFailures: of about so many browsers at once wrong passwords count. The oldest are
+// forgotten first.
+const countedBrowsers = 20
 
 var accounts = docstore.Define(docstore.Schema[account]{
 	Name: "accounts", Noun: "account", Part: true,
@@ -77,7 +89,7 @@ func (a *account) setPassword(hash string) {
 		a.OldPasswords = append([]string{a.Password}, a.OldPasswords...)
 	}
 	a.OldPasswords = a.OldPasswords[:min(len(a.OldPasswords), keptPasswords-1)]
-	a.Password, a.FailedLogins, a.ResetTries = hash, nil, nil
+	a.Password, a.FailedLogins, a.BrowserFailures, a.ResetTries = hash, nil, nil, nil
 }
 
 // failures are the times of the wrong passwords that still count.
@@ -97,6 +109,46 @@ func (a *account) fail(now clock.Time, limit Lockout) (tooMany bool) {
 		a.FailedLogins = append(a.FailedLogins, now)
 	}
 	return len(a.FailedLogins) >= limit.Failures
+}
+
+// failuresFrom are the times of the wrong passwords from a known browser that still count.
+func (a *account) failuresFrom(browser string, now clock.Time, limit Lockout) []clock.Time {
+	var times []clock.Time
+	for _, f := range a.BrowserFailures {
+		if f.Browser == browser {
+			times = append(times, f.Time)
+		}
+	}
+	return limit.recent(times, now)
+}
+
+// failFrom notes a wrong password from a known browser, unless there were as many already as refuse it.
+func (a *account) failFrom(browser string, now clock.Time, limit Lockout) {
+	a.BrowserFailures = slices.DeleteFunc(a.BrowserFailures, func(f browserFailure) bool {
+		return now.Sub(f.Time) >= limit.Within
+	})
+	if len(a.failuresFrom(browser, now, limit)) < limit.Failures {
+		a.BrowserFailures = append(a.BrowserFailures, browserFailure{browser, now})
+	}
+	a.BrowserFailures = a.BrowserFailures[max(0, len(a.BrowserFailures)-countedBrowsers*limit.Failures):]
+}
+
+// hasFailures reports whether there are wrong passwords that a sign-in ends: strangers', or those from a known browser.
+func (a *account) hasFailures(browser string) bool {
+	if browser == "" {
+		return len(a.FailedLogins) > 0
+	}
+	return slices.ContainsFunc(a.BrowserFailures, func(f browserFailure) bool { return f.Browser == browser })
+}
+
+func (a *account) forgetFailures(browser string) {
+	if browser == "" {
+		a.FailedLogins = nil
+		return
+	}
+	a.BrowserFailures = slices.DeleteFunc(a.BrowserFailures, func(f browserFailure) bool {
+		return f.Browser == browser
+	})
 }
 
 // clearFailures restarts the count of wrong passwords.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -41,11 +42,27 @@ func refusal(u *User) string {
 	return ""
 }
 
+// refusalWhenKnown is refusal for a known browser: the wrong passwords of strangers do not lock it.
+func refusalWhenKnown(u *User) string {
+	if reason := refusal(u); reason != locked || u.LockReason != questions.LockedByFailures {
+		return reason
+	}
+	return ""
+}
+
+// knownBrowser is the id of the browser if the user has signed in with it before; "" otherwise.
+func knownBrowser(b questions.Browser, userID string) string {
+	if slices.Contains(b.KnownTo, userID) {
+		return b.ID
+	}
+	return ""
+}
+
 // VerifyLogin checks a login name (username, email or mobile) and its password. A refusal is an answer, not an error.
 // It gives the true reason only if the password is right, and takes as long for an unknown name. A wrong password is
 // counted in a dry run, too.
 func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Verification, error) {
-	login, err := s.SignIn(ctx, loginName, secret)
+	login, err := s.SignIn(ctx, loginName, secret, questions.Browser{})
 	return login.Verification, err
 }
 
@@ -55,8 +72,8 @@ type Login struct {
 	Doc Doc
 }
 
-// SignIn is VerifyLogin for those who need the record too.
-func (s *Users) SignIn(ctx context.Context, loginName, secret string) (Login, error) {
+// SignIn is VerifyLogin for those who need the record too, and know the browser.
+func (s *Users) SignIn(ctx context.Context, loginName, secret string, from questions.Browser) (Login, error) {
 	refused := Login{Verification: Verification{Reason: invalidCredentials}}
 	doc, err := s.byLogin(ctx, s.Store, loginName)
 	if apperr.IsNotFound(err) {
@@ -77,8 +94,9 @@ func (s *Users) SignIn(ctx context.Context, loginName, secret string) (Login, er
 	if err != nil {
 		return Login{}, err
 	}
-	if !ok || s.exhausted(u, a, s.Store.Now()) {
-		_, err := s.countFailure(docstore.Guarding(ctx), doc.ID)
+	browser := knownBrowser(from, u.ID)
+	if !ok || s.exhausted(u, a, browser, s.Store.Now()) {
+		_, err := s.countFailure(docstore.Guarding(ctx), doc.ID, browser)
 		return refused, err
 	}
 	hash := ""
@@ -88,17 +106,17 @@ func (s *Users) SignIn(ctx context.Context, loginName, secret string) (Login, er
 		}
 	}
 	v, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Login, error) {
-		return s.signIn(ctx, tx, doc.ID, a.Password, hash)
+		return s.signIn(ctx, tx, doc.ID, browser, a.Password, hash)
 	})
 	if err == nil && v.Reason == invalidCredentials { // as after a wrong password, so that nobody can tell them apart
-		_, err = s.countFailure(docstore.Guarding(ctx), doc.ID)
+		_, err = s.countFailure(docstore.Guarding(ctx), doc.ID, browser)
 	}
 	return v, err
 }
 
 // signIn notes a login with the right password, if the user may sign in. Otherwise it returns the reason, unless there
 // were too many wrong passwords: the right one must not be found by continuing to guess while the user is locked.
-func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehashed string) (Login, error) {
+func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, browser, verified, rehashed string) (Login, error) {
 	u, err := s.load(ctx, tx, id)
 	if apperr.IsNotFound(err) {
 		return Login{Verification: Verification{Reason: invalidCredentials}}, nil
@@ -111,15 +129,19 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehas
 		return Login{}, err
 	}
 	// the password was changed since it was read, or there were too many guesses
-	if a.Password != verified || s.exhausted(u, a, tx.Now) {
+	if a.Password != verified || s.exhausted(u, a, browser, tx.Now) {
 		return Login{Verification: Verification{Reason: invalidCredentials}}, nil
 	}
-	if reason := refusal(u); reason != "" {
+	reason := refusal(u)
+	if browser != "" {
+		reason = refusalWhenKnown(u)
+	}
+	if reason != "" {
 		return Login{Verification: Verification{Reason: reason}}, nil
 	}
-	if len(a.FailedLogins) > 0 || rehashed != "" {
+	if a.hasFailures(browser) || rehashed != "" {
 		if err := editAccount(ctx, tx, id, func(a *account) error {
-			a.FailedLogins = nil
+			a.forgetFailures(browser)
 			if rehashed != "" {
 				a.Password = rehashed
 			}
@@ -139,16 +161,19 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehas
 	}, nil
 }
 
-// exhausted reports whether a user is locked and has had as many wrong passwords as lock a user. The right password is
-// then answered like a wrong one, so that it cannot be found by continuing to guess.
-func (s *Users) exhausted(u *User, a *account, now clock.Time) bool {
+// exhausted reports whether a user is locked and has had as many wrong passwords as lock a user, or a known browser
+// has. The right password is then answered like a wrong one, so that it cannot be found by continuing to guess.
+func (s *Users) exhausted(u *User, a *account, browser string, now clock.Time) bool {
+	if browser != "" {
+		return len(a.failuresFrom(browser, now, s.Lockout)) >= s.Lockout.Failures
+	}
 	return u.Locked && len(a.failures(now, s.Lockout)) >= s.Lockout.Failures
 }
 
 // countFailure notes a wrong password and locks the user after too many. It returns the reason why the user could not
 // have signed in with the right one. For a locked user it counts no further than the limit, so that more guesses do not
-// prolong the lock.
-func (s *Users) countFailure(ctx context.Context, id string) (reason string, err error) {
+// prolong the lock. Wrong passwords from a known browser count for it alone, and lock nobody.
+func (s *Users) countFailure(ctx context.Context, id, browser string) (reason string, err error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (string, error) {
 		u, err := s.load(ctx, tx, id)
 		if apperr.IsNotFound(err) {
@@ -160,6 +185,10 @@ func (s *Users) countFailure(ctx context.Context, id string) (reason string, err
 		reason := refusal(u)
 		tooMany := false
 		if err := editAccount(ctx, tx, id, func(a *account) error {
+			if browser != "" {
+				a.failFrom(browser, tx.Now, s.Lockout)
+				return nil
+			}
 			tooMany = a.fail(tx.Now, s.Lockout) && !u.Locked
 			if tooMany {
 				a.FailedLogins = nil // the count starts again

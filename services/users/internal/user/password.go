@@ -124,7 +124,7 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 // is a fault at old_password. The error is apperr.NotFound, InvalidParameters or InvalidState (a user who could not
 // sign in with any password).
 func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword string) error {
-	if _, err := s.signable(ctx, id); err != nil {
+	if _, err := s.signable(ctx, id, refusal); err != nil {
 		return err
 	}
 	a, err := findAccount(ctx, s.Store, id)
@@ -136,7 +136,7 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 		return err
 	}
 	if !ok {
-		reason, err := s.countFailure(docstore.Guarding(ctx), id)
+		reason, err := s.countFailure(docstore.Guarding(ctx), id, "")
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 		return apperr.Invalid("old_password", "is wrong")
 	}
 	// A user who was locked while the password was being checked must not learn that it was right.
-	u, err := s.signable(ctx, id)
+	u, err := s.signable(ctx, id, refusal)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 }
 
 // signable returns a user who may sign in. The error is apperr.NotFound or InvalidState.
-func (s *Users) signable(ctx context.Context, id string) (*User, error) {
+func (s *Users) signable(ctx context.Context, id string, refusal func(*User) string) (*User, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
 		return nil, err

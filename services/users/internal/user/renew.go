@@ -10,9 +10,10 @@ import (
 
 // RenewPassword sets the password that a user has chosen after a sign-in, which has proven the old one: that of the
 // time proven. A change that was made already, by its id, is not made again. The error is apperr.NotFound,
-// InvalidParameters (at new_password) or InvalidState (a user who cannot sign in, or has another password since).
+// InvalidParameters (at new_password) or InvalidState (a user who cannot sign in, or has another password since). Wrong
+// passwords of strangers refuse nothing: the old one may have come from a known browser.
 func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword string, proven clock.Time) (Doc, error) {
-	u, err := s.signable(ctx, id)
+	u, err := s.signable(ctx, id, refusalWhenKnown)
 	if err != nil {
 		return Doc{}, err
 	}
@@ -35,7 +36,7 @@ func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword str
 		if err != nil {
 			return Doc{}, err
 		}
-		if reason := refusal(u); reason != "" {
+		if reason := refusalWhenKnown(u); reason != "" {
 			return Doc{}, errCannotSignIn(reason)
 		}
 		if err := editAccount(ctx, tx, id, func(now *account) error {
