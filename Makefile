@@ -111,7 +111,7 @@ verify: ## Run everything that needs no running Docker, an hour or two: with the
 
 race: web $(TOOL) ## Run the quick tests of packages whose goroutines share memory with the race detector; needs a C compiler
 	@mkdir -p bin/test
-	@CGO_ENABLED=1 $(call run-tests,race,$(SHARING),-short $(RACE)); failed=$$?; \
+	@CGO_ENABLED=1 $(call run-tests,race,$(SHARING),$(AT_ONCE) -short $(RACE)); failed=$$?; \
 		bin/tools/testreport bin/test/race.json || failed=1; exit $$failed
 
 race-all: services $(TOOL) ## Run all tests with the race detector; needs a C compiler

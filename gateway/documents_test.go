@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 // transferTypes are the content types of bodies whose length is not known in advance.
@@ -21,6 +22,7 @@ var transferTypes = []string{"application/x-ndjson", "text/csv"}
 // the gateway, and is treated as a transfer or an event stream if it is one.
 func TestTablesKnowEveryService(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	files, err := filepath.Glob("../services/*/api/openapi.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

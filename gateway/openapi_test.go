@@ -8,10 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 func TestOpenAPIHasTheDeployedServices(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	answers := (&seen{}).ServeHTTP
 	all := map[string]Upstream{}
 	for _, name := range Services() {
@@ -37,6 +40,7 @@ func TestOpenAPIHasTheDeployedServices(t *testing.T) {
 
 func TestOpenAPIForms(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	g := newGateway(t, map[string]Upstream{Users: local((&seen{}).ServeHTTP)}, nil)
 	const jsonType = "application/json; charset=utf-8"
 	tags := map[string]bool{}

@@ -11,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 type hidden struct {
@@ -51,6 +52,7 @@ func handle[I, B any](method string) func(*rest.Server) {
 
 func TestTypesThatHumaOverlooks(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	for name, c := range map[string]struct {
 		register func(*rest.Server)
 		panics   bool

@@ -225,6 +225,7 @@ func TestVerifyFindsNoFalseDamage(t *testing.T) {
 // covers.
 func TestVerifyRandomDamage(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	dir := written(t)
 	files := everyFile(t, dir)
 	random := rand.New(rand.NewPCG(1, 2))

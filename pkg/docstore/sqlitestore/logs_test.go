@@ -6,12 +6,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 // TestLogStaysSmall: however much is written, the write-ahead log takes about 16 MiB of the disk, and after a larger
 // transaction it shrinks again.
 func TestLogStaysSmall(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	f, ctx := open(t), tenant(t)
 	size := func() int64 {
 		info, err := os.Stat(f.path + "-wal")

@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 // TestBySpans: a page of a set found by the spans of an order is the same as by sorting the set.
 func TestBySpans(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	const n = 2000
 	seed := rand.Uint64()
 	t.Log("seed", seed)

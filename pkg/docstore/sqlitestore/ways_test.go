@@ -244,6 +244,7 @@ func (w *waysRun) change(t *testing.T, look func(tx *docstore.Tx)) {
 // at the beginning and far into the list, while documents change, at sizes at which queries use each of their ways.
 func TestEveryWay(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	const n = 6000
 	w := newWaysRun(t, n)
 	for range rounds.Of(100, 400) {

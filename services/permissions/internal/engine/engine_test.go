@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 // small is a company: alice belongs to a team below a department, bob to nothing.
@@ -162,6 +164,7 @@ func TestUnknownIsNotAllowed(t *testing.T) {
 // The conditions of one check have a common budget: those that it does not cover are undecided.
 func TestConditionsOfACheckHaveABudget(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	company := small()
 	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 100), ",") + "]"
 	for i := range 60 {
@@ -182,6 +185,7 @@ func TestConditionsOfACheckHaveABudget(t *testing.T) {
 
 func TestReachIsBounded(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	company := small()
 	company.Change(func(c *Change) {
 		for i := range MaxReach {
@@ -247,6 +251,7 @@ func TestLongQuestionsPause(t *testing.T) {
 // What does not help is examined, too, so that a question pauses that meets much of it.
 func TestQuestionsPauseWhereNothingHelps(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	company, large := small(), small()
 	large.grant(Rule{ID: "60", UnitID: "50"})
 	large.Change(func(c *Change) {
@@ -359,6 +364,7 @@ func TestQuestionsShareTheirWork(t *testing.T) {
 // A check and an explanation examine a bounded number of rules.
 func TestTooManyRules(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	company := small()
 	company.Change(func(c *Change) {
 		const sets = 500

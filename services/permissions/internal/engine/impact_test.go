@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/enginetest"
 )
@@ -152,6 +153,7 @@ func questionOf(item engine.ImpactItem) *engine.Question {
 // An impact is what a comparison of all decisions finds.
 func TestImpactIsThatOfTheNaiveEvaluator(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	changed, conditional, opened := 0, 0, 0
 	for seed := range uint64(10) {
 		s := newSimulation(1000 + seed)
@@ -220,6 +222,7 @@ func compareItems(a, b engine.ImpactItem) int {
 // What lies beyond a bound is left out, always the same, and the answer says so.
 func TestImpactIsBounded(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	tenant := engine.NewTenant()
 	const people, resources = 2_000, 600
 	tenant.Change(func(c *engine.Change) {

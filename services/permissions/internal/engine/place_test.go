@@ -6,12 +6,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 // TestPlaces changes nodes and memberships in random order, children before their parents too, and compares what is
 // above each user with a naive model. Places of nodes that nothing refers to any more are used again.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	const ids = 12
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))

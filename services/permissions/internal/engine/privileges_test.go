@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 )
 
@@ -138,6 +139,7 @@ func text(l line) string {
 // Lists of privileges are those of a naive list, whatever they are filtered and sorted by and however they are paged.
 func TestPrivilegesAreWhatIsGranted(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	found := 0
 	for seed := range uint64(60) {
 		s := newSimulation(seed)

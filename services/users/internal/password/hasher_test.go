@@ -14,6 +14,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/testkit/leaks"
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
@@ -146,6 +147,7 @@ var foreign = map[string]struct{ password, hash string }{
 
 func TestForeignHashes(t *testing.T) {
 	t.Parallel()
+	rounds.Alone(t)
 	h := newCheap(t)
 	for name, test := range foreign {
 		require.NoError(t, ParseHash(test.hash), name)
