@@ -80,23 +80,19 @@ func (r Commands) call(c *Client) {
 }
 
 // TestCommands checks that every writing operation of the service's document has a row or a reason, and that operations
-// send as many commands to MongoDB as the table says. Without MongoDB it calls each once, and counts nothing.
+// send as many commands to MongoDB as the table says. It is skipped without MongoDB: make commands plays it.
 func (w Writes) TestCommands(t *testing.T) {
 	t.Parallel()
 	s, c := w.Start(t)
+	if s.commands == nil {
+		t.Skip("commands are counted on MongoDB only")
+	}
 	operations, called := s.operations(), map[string]bool{}
 	watched := &Client{c.t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		called[operationOf(operations, r.Method, r.URL.EscapedPath()).OperationID] = true
 		c.handler.ServeHTTP(rw, r)
 	}), c.header}
-	rows := w.Commands(t, s, c)
-	if s.commands == nil {
-		for _, r := range rows {
-			r.call(watched)
-		}
-	} else {
-		s.compare(w.Service, watched, rows)
-	}
+	s.compare(w.Service, watched, w.Commands(t, s, c))
 	for _, fault := range uncounted(operations, called, w.NotCounted) {
 		assert.Fail(t, fault)
 	}
