@@ -45,6 +45,20 @@ func TestKeyValue(t *testing.T) {
 		b.see("was written back")
 		b.undo()
 		b.see("Undone")
+		b.clickIn(".panel", "Overview")
+		b.waitFor(`document.querySelector('.panel').innerText.includes('"5"')`) // loaded anew
+		b.fill("Value", `{"id": 9007199254740993, "rate": 0.1}`)
+		b.clickIn(".panel-foot", "Save")
+		b.see("console/theme was saved")
+		b.open("kv/settings?open=console%2Ftheme")
+		b.waitFor("input('Value').value.includes('9007199254740993')")
+		b.fill("Content type", "application/vnd.acme+json")
+		b.clickIn(".panel-foot", "Save")
+		b.see("console/theme was saved")
+		require.Contains(b.t, eval[string](b, fmt.Sprintf(
+			`fetch('/console/api/v1/kv/buckets/settings/objects/console%%2Ftheme', {headers: {'X-Tenant-Id': '%s'}})
+				.then((r) => r.text())`, b.tenant)),
+			`"value":{"id":9007199254740993,"rate":0.1}`, "a number above 2^53 outlives an edit")
 		b.clickIn(".actions", "Settings")
 		b.fill("History", "101")
 		b.clickIn(".panel-foot", "Save")

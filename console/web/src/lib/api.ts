@@ -3,6 +3,7 @@
 //
 //   const users = await call(listUsers({client, query: {keyword}, signal}));
 import {client} from '../../../../sdk/typescript/src/client.gen';
+import {parse} from './json';
 import {place} from './router';
 import {reauthenticate, renew} from './session';
 import {Held, answered, seen} from './writes';
@@ -115,6 +116,9 @@ export interface Answer<T> {
 
 type Sent<T> = Promise<{data?: T; error?: unknown; response?: Response}>;
 
+/** exact makes numbers of an answer that JavaScript would round stay as they are written; see parse. */
+export const exact = {parseAs: 'text'} as const;
+
 /** full waits for a call of the SDK, and returns the body with the ETag; a refusal becomes an ApiError. */
 export async function full<T>(sent: Sent<T>): Promise<Answer<T>> {
   const {data, error, response} = await sent.catch((e: unknown) => {
@@ -125,7 +129,10 @@ export async function full<T>(sent: Sent<T>): Promise<Answer<T>> {
     if (aborted(error) || error instanceof Held) throw error;
     throw new ApiError({status: 0, code: 'unreachable'});
   }
-  if (response.ok) return {data: data as T, etag: response.headers.get('ETag') ?? '', response};
+  if (response.ok) {
+    const text = typeof data === 'string' && /\bjson\b/.test(response.headers.get('Content-Type') ?? '');
+    return {data: (text ? parse(data) : data) as T, etag: response.headers.get('ETag') ?? '', response};
+  }
   const problem: Problem = isProblem(error) ? error : {status: response.status, code: 'internal'};
   throw new ApiError(problem, response);
 }

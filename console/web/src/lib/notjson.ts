@@ -1,6 +1,7 @@
 // JSON that a person types, which for a while is none.
 import {ApiError} from './api';
 import {texts} from './i18n';
+import {parse} from './json';
 
 const t = texts({notJson: ['This is not JSON: {why}', '这不是 JSON：{why}']});
 
@@ -22,7 +23,7 @@ export class NotJson {
 
 export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch (e) {
     return new NotJson(text, t('notJson', {why: e instanceof Error ? e.message : String(e)}));
   }

@@ -1,6 +1,7 @@
 // The last writes of this page, so that each can be shown as a command; and what a write would be, before it is sent.
 // Secrets are masked before anything is kept. Nothing is stored: it ends with the page.
 import {signal} from '@preact/signals';
+import {isExact, parse} from './json';
 import {session} from './session';
 
 export interface Write {
@@ -96,7 +97,7 @@ function describe(request: Request, sent: Sent): Write {
   }
   if (sent.body instanceof Blob) write.file = sent.body.size;
   else if (text && text.length > longest) write.file = text.length;
-  else if (text) write.body = masked(JSON.parse(text), hidden);
+  else if (text) write.body = masked(parse(text), hidden);
   write.masked = hidden.any;
   return write;
 }
@@ -114,7 +115,7 @@ const withPassword = /^([a-z][a-z0-9+.-]*:\/\/[^/@\s:]*):[^/@\s]+@/i;
 
 function masked(value: unknown, hidden: {any: boolean}, name = ''): unknown {
   if (Array.isArray(value)) return value.map((v) => masked(v, hidden, name));
-  if (typeof value === 'object' && value !== null)
+  if (typeof value === 'object' && value !== null && !isExact(value))
     // the variables of a function are secrets, whatever their names
     return Object.fromEntries(
       Object.entries(value).map(([k, v]) => [k, masked(v, hidden, name === 'env' ? 'secret' : k)]),

@@ -1,7 +1,8 @@
 // Objects as a file, one JSON object a line: out of a bucket, and into one.
 import {listKvObjects, putKvObject} from '@idplatform/sdk';
-import {asProblem, call} from '../../lib/api';
+import {asProblem, call, exact} from '../../lib/api';
 import {saveFile} from '../../lib/csv';
+import {parse} from '../../lib/json';
 import {toast} from '../../ui/dialog';
 import {t} from './text';
 
@@ -16,6 +17,7 @@ export async function exportObjects(bucket: string, prefix: string): Promise<voi
     do {
       const page = await call(
         listKvObjects({
+          ...exact,
           path: {bucket},
           query: {
             prefix: prefix || undefined,
@@ -61,7 +63,7 @@ export function readItems(text: string): {items: Item[]; bad: BadLine[]} {
     if (!raw.trim()) return;
     const at = {line: i + 1, text: raw};
     try {
-      items.push({...at, ...readItem(JSON.parse(raw))});
+      items.push({...at, ...readItem(parse(raw) as Record<string, unknown> | null)});
     } catch (e) {
       bad.push({...at, why: e instanceof Error ? e.message : String(e)});
     }
