@@ -181,6 +181,9 @@ func (p *Provider) byCode(ctx context.Context, issuer string, client questions.C
 	if err != nil {
 		return TokenAnswer{}, err
 	}
+	if err := p.makeRoom(ctx, fresh); err != nil {
+		return TokenAnswer{}, err
+	}
 	f, err := p.redeem(ctx, id, fresh)
 	if err != nil {
 		return TokenAnswer{}, err

@@ -221,6 +221,9 @@ func (p *Provider) byDeviceCode(ctx context.Context, issuer string, client quest
 	if err != nil {
 		return TokenAnswer{}, err
 	}
+	if err := p.makeRoom(ctx, fresh); err != nil {
+		return TokenAnswer{}, err
+	}
 	err = docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
 		d, err := devices.Load(ctx, tx, id)
 		if isNotFound(err) {

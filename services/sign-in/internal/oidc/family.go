@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -8,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -273,6 +275,37 @@ func (p *Provider) endReused(ctx context.Context, r TokenRequest, id string) err
 		return outbox.TellAs(ctx, tx, familyEvents, "reused", &doc, record,
 			map[string]any{"address": r.Address, "browser": r.Browser})
 	})
+}
+
+// makeRoom ends the least used tenth of a user's families before a new one if there are as many as may be: those of the
+// same application, so that one which asks for tokens in a loop ends no others, unless it has none.
+func (p *Provider) makeRoom(ctx context.Context, fresh *family) error {
+	most := p.MaxFamilies
+	ofUser := docstore.Eq(byUser, docstore.Text(fresh.UserID))
+	total, err := families.CountTo(ctx, p.Store, ofUser, int64(most))
+	if err != nil || total.N < int64(most) {
+		return err
+	}
+	page, err := families.Page(ctx, p.Store, docstore.Query{Filter: ofUser, Limit: 2 * most})
+	if err != nil {
+		return err
+	}
+	all := make([]*family, len(page.Docs))
+	for i := range page.Docs {
+		if all[i], err = page.Docs[i].Value(); err != nil {
+			return err
+		}
+	}
+	own := func(f *family) bool { return f.AppID == fresh.AppID }
+	if slices.ContainsFunc(all, own) {
+		all = slices.DeleteFunc(all, func(f *family) bool { return !own(f) })
+	}
+	slices.SortFunc(all, func(a, b *family) int { return cmp.Compare(a.TimeUsed.Millis(), b.TimeUsed.Millis()) })
+	ids := make([]string, min(len(all), most/10+1))
+	for i := range ids {
+		ids[i] = all[i].ID
+	}
+	return forget(docstore.OutsideTheAnswer(ctx), p.Store, families, ids)
 }
 
 // endFamily ends a family.

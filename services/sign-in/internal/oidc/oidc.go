@@ -72,6 +72,8 @@ type Deps struct {
 	PublicURL string
 	// AccessTTL is how long access tokens are valid; 0 means 10 min.
 	AccessTTL time.Duration
+	// MaxFamilies bounds the token families of a user: a new one ends the least used ones; 0 means 500.
+	MaxFamilies int
 	// HTTP fetches key sets of applications and sends logout tokens: the client for requests that leave the platform.
 	HTTP *http.Client
 	Log  *slog.Logger
@@ -89,10 +91,16 @@ var _ protocol.Protocol = (*Provider)(nil)
 // accessTTL is how long access tokens are valid, if the configuration does not say.
 const accessTTL = 10 * time.Minute
 
+// maxFamilies is far above what people have: one for each sign-in of each application on each of their devices.
+const maxFamilies = 500
+
 // New makes a provider.
 func New(d Deps) *Provider {
 	if d.AccessTTL == 0 {
 		d.AccessTTL = accessTTL
+	}
+	if d.MaxFamilies == 0 {
+		d.MaxFamilies = maxFamilies
 	}
 	return &Provider{d, clientauth.New(d.Store, d.Clients, d.HTTP, d.Log), backchannel.New(backchannel.Deps{
 		Store: d.Store, Keys: d.Keys, Clients: d.Clients, HTTP: d.HTTP, Log: d.Log, Algorithm: Algorithm,

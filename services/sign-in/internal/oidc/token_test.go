@@ -176,6 +176,36 @@ func TestCodeInParallel(t *testing.T) {
 	}
 }
 
+// A new sign-in ends the least used tokens of an application for which a user has too many, and none of others.
+func TestAUserHasABoundedNumberOfFamilies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.Deps
+	d.MaxFamilies = 5
+	w.Provider = oidc.New(d)
+	spa := w.tokens(bySPA(w.code(ofSPA())))
+	var shops []string
+	for range 4 {
+		w.clock.Advance(time.Second)
+		shops = append(shops, w.tokens(byCode(w.code(ofShop()))).RefreshToken)
+	}
+	w.clock.Advance(2 * time.Hour) // a use is noted by the hour
+	w.tokens(refresh(shopAuth(), shops[0]))
+	for range 7 {
+		w.clock.Advance(time.Second)
+		shops = append(shops, w.tokens(byCode(w.code(ofShop()))).RefreshToken)
+	}
+	good := 0
+	for _, token := range shops {
+		if _, err := w.Token(w.ctx(), issuer, refresh(shopAuth(), token)); err == nil {
+			good++
+		}
+	}
+	require.Equal(t, 4, good)
+	w.tokens(refresh(shopAuth(), shops[len(shops)-1]))
+	w.tokens(refresh(nil, spa.RefreshToken, "client_id", "spa"))
+}
+
 func TestRefreshOfApplicationsWithASecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
