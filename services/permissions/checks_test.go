@@ -51,7 +51,7 @@ func TestCheck(t *testing.T) {
 		"a node":                {object{"identity_type": "node", "identity_id": "12"}, "granted"},
 		"a node above":          {object{"identity_type": "node", "identity_id": "10"}, "not_granted"},
 		"who belongs nowhere":   {object{"identity_id": "21"}, "not_granted"},
-		"who has resigned":      {object{"identity_id": "22"}, "unknown_identity"},
+		"who has resigned":      {object{"identity_id": "22"}, "identity_disabled"},
 		"nobody":                {object{"identity_id": "99"}, "unknown_identity"},
 		"nothing":               {object{"object_code": "nothing"}, "unknown_object"},
 		"an unknown action":     {object{"action": "burn"}, "unknown_action"},

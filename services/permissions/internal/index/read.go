@@ -305,7 +305,7 @@ func putMembership(m questions.Membership) func(*engine.Change) {
 // userMembers are the members that readUser reads.
 var userMembers = []string{"id", "username", "status", "free_ext_props"}
 
-// readUser completes u from a user record. A user who has resigned is removed from the engine.
+// readUser completes u from a user record. A user who has resigned stays, and may do nothing.
 func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 	var user struct {
 		ID           string          `json:"id"`
@@ -317,14 +317,11 @@ func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 	if err == nil {
 		err = whole(user.ID, user.Username)
 	}
-	u.id, u.deleted = user.ID, user.Status == "resigned"
+	u.id = user.ID
 	person := &engine.Person{ID: user.ID, Username: user.Username,
-		Disabled:   user.Status == "0",
+		Disabled:   user.Status == "0" || user.Status == "resigned",
 		Properties: engine.Properties(properties(nil, user.FreeExtProps)), Sequence: sequence}
 	u.apply = func(to *engine.Change) { to.PutPerson(person) }
-	if u.deleted {
-		u.apply = func(to *engine.Change) { to.DropPerson(person.ID) }
-	}
 	return u, err
 }
 
