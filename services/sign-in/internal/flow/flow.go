@@ -174,13 +174,13 @@ func (e *Engine) StoreRequest(ctx context.Context, r protocol.Request, browser s
 // save stores a flow; a new one gets its id. also is part of the transaction.
 func (e *Engine) save(ctx context.Context, f *Flow, browser string, also func(context.Context, *docstore.Tx,
 	*docstore.Doc[Flow]) error) error {
-	id := f.ID
+	id, isNew := f.ID, f.Version == 0 // not asked in the transaction: that may run again after it has set the version
 	if id == "" {
 		id = secret.Token(idBytes)
 	}
 	return docstore.Do(ctx, e.Store, func(tx *docstore.Tx) error {
 		var doc docstore.Doc[Flow]
-		if f.Version == 0 {
+		if isNew {
 			f.Meta = docstore.Meta{ID: id}
 			f.Browser, f.TimeExpires = browser, tx.Now.Add(lifetime)
 			var err error
