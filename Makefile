@@ -16,7 +16,7 @@ export CGO_ENABLED ?= 0
 export GOFLAGS := $(sort $(GOFLAGS) -trimpath -tags=nomsgpack -buildvcs=false -gcflags=all=-dwarf=false)
 PROGRAM := -ldflags '-s -w'
 
-.PHONY: help build run check test race race-all verify k8s-test test-mongo test-simulated commands soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test console-speed cli-test compose-test clean
+.PHONY: help build run check test race race-all verify k8s-test test-mongo test-twice test-simulated commands soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test console-speed cli-test compose-test clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,7 +102,7 @@ SHARING   = $(shell git ls-files 'pkg/*.go' 'services/*/internal/*.go' 'gateway/
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
 
 # What takes minutes. It is run before a capability is called done.
-VERIFY := lint isolated sdk-compare sdk-test test race-all test-simulated console-test cli-test k8s-test hostile tour tour-services compose-test fuzz
+VERIFY := lint isolated sdk-compare sdk-test test race-all test-twice test-simulated console-test cli-test k8s-test hostile tour tour-services compose-test fuzz
 
 verify: ## Run everything that needs no running Docker, an hour or two: with the race detector, faults, browsers, containers, hostile requests, fuzzing
 	@export IDP_TEST_ROUNDS=many; failed=; for step in $(VERIFY); do echo; echo "== make $$step ($${SECONDS}s)"; \
@@ -125,6 +125,9 @@ k8s-test: ## Validate the Kubernetes manifests against the programs; compiles th
 test-mongo: ## Run storage and service tests on MongoDB 8 in Docker; fails where no Docker engine answers
 	cd pkg/docstore/mongostore/mongotest && IDP_TEST_MONGO_REQUIRED=1 GOWORK=off go test -count=1 ./...
 	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo env GOWORK= go test -C $(CURDIR) -count=1 -timeout 30m $(PACKAGES)
+
+test-twice: ## Run the services' tests with every transaction run twice, as after a conflict
+	IDP_TEST_TWICE=1 go test -count=1 -timeout 20m $(addprefix ./,$(addsuffix /...,$(wildcard services/*)))
 
 test-simulated: ## Run the services' tests, and the example's, on the simulated replica set, with faults
 	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo -simulated -faults 300 \

@@ -55,6 +55,9 @@ func Engine(t testing.TB, p Place) docstore.Engine {
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = engine.Close() })
+	if os.Getenv("IDP_TEST_TWICE") != "" {
+		return twice{engine}
+	}
 	return engine
 }
 
