@@ -147,10 +147,13 @@ func (keyboard) reach(b *browser, find string) {
 	b.waitFor(find)
 	way := ""
 	for range steps {
-		key := eval[string](b, fmt.Sprintf("way(%s, %q)", find, way))
+		key := eval[string](b, fmt.Sprintf("((e) => e ? way(e, %q) : 'gone')(%s)", way, find))
 		switch {
 		case key == "":
 			return
+		case key == "gone": // it is drawn anew
+			b.waitFor(find)
+			continue
 		case key == "Tab" || key == "Shift+Tab":
 			way = key // not to and fro
 		}
