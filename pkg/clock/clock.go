@@ -2,7 +2,9 @@
 package clock
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -40,12 +42,26 @@ func FromMillis(ms int64) Time { return Time{time.UnixMilli(ms).UTC()} }
 // conversion to UTC too: an offset can move a time into a year that RFC 3339 cannot write, and a stored time must be
 // readable again.
 func Parse(s string) (Time, error) {
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil && t.UTC().Year() >= 1 && t.UTC().Year() <= 9999 {
-			return Of(t), nil
-		}
+	upper := strings.ToUpper(s) // RFC 3339 §5.6: t and z may be small
+	t, err := time.Parse(time.RFC3339Nano, upper)
+	if err == nil && !isStrict(upper) {
+		err = errForm
+	} else if err != nil {
+		t, err = time.Parse(time.DateOnly, s)
 	}
-	return Time{}, fmt.Errorf("must be an RFC 3339 time or a date like 2026-01-31")
+	if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9999 {
+		return Time{}, errForm
+	}
+	return Of(t), nil
+}
+
+var errForm = errors.New("must be an RFC 3339 time or a date like 2026-01-31")
+
+// isStrict refuses what time.Parse takes beyond RFC 3339 (go.dev/issue/54580): a comma, an hour of one digit, an offset
+// of a day and more.
+func isStrict(s string) bool {
+	return s[len("2006-01-02T15")] == ':' && s[len("2006-01-02T15:04:05")] != ',' &&
+		(s[len(s)-1] == 'Z' || s[len(s)-len("15:04"):] < "24:00" && s[len(s)-len("04"):] < "60")
 }
 
 // Millis is the number of milliseconds since 1970-01-01T00:00:00Z.
