@@ -62,7 +62,7 @@ func TestAnswerClient(t *testing.T) {
 
 // signInProp has every member that can be set.
 func signInProp(t *testing.T) object {
-	_, cert, _ := keyPair(t, ecKey(t))
+	_, cert := rsaPair(t)
 	return object{
 		"consent": "1", "audiences": []any{"https://api.shop.test", "urn:shop:api"},
 		"post_logout_urls":       []any{"https://shop.test/bye", "http://localhost:8080/bye"},
@@ -85,6 +85,7 @@ func TestSignInProp(t *testing.T) {
 	require.Equal(t, prop["audiences"], changed["sign_in_prop"].(object)["audiences"])
 	require.NotContains(t, addApp(t, c, "Other"), "sign_in_prop", "all of it is optional")
 
+	_, curve, _ := keyPair(t, ecKey(t))
 	many := make([]any, 21)
 	for i := range many {
 		many[i] = "https://shop.test/" + strings.Repeat("a", i)
@@ -103,6 +104,7 @@ func TestSignInProp(t *testing.T) {
 		"an http ACS":           {object{"acs_urls": []any{"http://shop.test/acs"}}, "acs_urls[0]"},
 		"too many":              {object{"post_logout_urls": many}, "post_logout_urls"},
 		"no certificate":        {object{"sp_certs": []any{"-----BEGIN"}}, "sp_certs[0]"},
+		"not of RSA":            {object{"sp_certs": []any{curve}}, "sp_certs[0]"},
 		"an unknown member":     {object{"slo": "1"}, "slo"},
 		"a flag that is a bool": {object{"signed_requests": true}, "signed_requests"},
 	} {

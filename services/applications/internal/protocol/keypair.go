@@ -86,11 +86,15 @@ func parseCertificate(text string) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// CheckCertificate checks a certificate (X.509, PEM) by which somebody else signs.
+// CheckCertificate checks a certificate (X.509, PEM) by which a SAML service provider signs.
 func CheckCertificate(text string) error {
 	cert, err := parseCertificate(text)
-	if err == nil {
-		_, _, err = publicKey(cert.PublicKey)
+	if err != nil {
+		return err
+	}
+	_, name, err := publicKey(cert.PublicKey)
+	if err == nil && name != rsaKey {
+		err = errors.New("must have an RSA key: no other signatures are checked")
 	}
 	return err
 }

@@ -103,6 +103,8 @@ func TestSignaturesOfQueries(t *testing.T) {
 	w.client.SignIn.SPCerts, w.client.SignIn.SignedRequests = []string{spPair().pem()}, false
 	w.refused(saml.Inbound{Query: strings.Replace(good, "RelayState=state", "RelayState=other", 1)},
 		"wrong, though none is needed")
+	w.client.SignIn.SPCerts = []string{"no certificate of a key that is known"}
+	w.refused(saml.Inbound{Query: good}, "a certificate that cannot be used")
 	w.client.SignIn.SPCerts = nil
 	w.sso(saml.Inbound{Query: good}) // none is needed, and it cannot be checked
 }
