@@ -60,7 +60,7 @@ func Discovery(issuer string) Metadata {
 		},
 		ResponseTypes: []string{"code"}, ResponseModes: []string{query, formPost},
 		GrantTypes: []string{grantCode, grantRefresh, grantDevice}, SubjectTypes: []string{"public"},
-		ACRValues: classes, Prompts: []string{"none", "login", "consent", "select_account"},
+		ACRValues: classes[:1], Prompts: []string{"none", "login", "consent", "select_account"},
 		Locales: []string{"en", "zh-Hans"}, ChallengeMethods: []string{"S256"}, IDTokenAlgorithms: keys.Algorithms,
 		TokenMethods: clientauth.Methods, TokenAlgorithms: clientauth.Algorithms,
 		IntrospectionMethods: withSecret, IntrospectionAlgorithms: clientauth.Algorithms,
