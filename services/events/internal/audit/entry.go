@@ -2,6 +2,7 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -32,7 +33,7 @@ type Entry struct {
 	Action        string     `json:"action" doc:"Of entity access: the operation that was denied" example:"updated"`
 	Outcome       string     `json:"outcome" enum:"done,denied" doc:"denied: the attempt was refused"`
 	Reason        string     `json:"reason" doc:"Why it was denied"`
-	Address       string     `json:"address,omitempty" doc:"Where a denied attempt came from"`
+	Address       string     `json:"address,omitempty" doc:"Where a denied attempt came from, if that is known"`
 	Count         int64      `json:"count" doc:"How many equal attempts within ten seconds it stands for" example:"1"`
 	Changes       []Change   `json:"changes" doc:"What changed, by member"`
 	EventID       string     `json:"event_id" doc:"Of the event that tells it; empty for a denied attempt" example:"019c1f3e-8a2b-7c4d-9e5f-0123456789ab"`
@@ -113,27 +114,38 @@ func (e *Entry) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
+// attempts are the events about attempts that were denied. An attempt names its reason in the record, or is its own:
+// "login failed".
+var attempts = map[string]bool{
+	"access.denied": true, "client.authentication_failed": true, "sign_in.failed": true, "sign_in.refused": true,
+	"user.login_failed": true,
+}
+
 // entryOf makes the entry of an event.
 func entryOf(e *feed.Event) *Entry {
-	entity, action, _ := strings.Cut(strings.TrimPrefix(e.Type, "idp."), ".")
+	name := strings.TrimPrefix(e.Type, "idp.")
+	entity, action, _ := strings.Cut(name, ".")
 	entry := &Entry{
 		Meta: docstore.Meta{TimeCreated: e.Time}, Time: e.Time, Actor: e.Actor, RequestID: e.RequestID,
 		Origin: e.PayloadOrigin, Entity: entity, Record: e.Subject, Action: action, Outcome: Done, Count: 1,
 		Changes: []Change{}, EventID: e.ID,
 	}
 	switch {
-	case entity == "access" && action == "denied":
-		entry.denied(e.Data)
-	case strings.HasSuffix(action, "_failed"): // a login, or the authentication of a client
-		entry.Outcome, entry.Reason = Denied, strings.ReplaceAll(action, "_", " ")
-	default:
+	case entity == "access" || entity == "client":
+	case entity == "sign_in":
+		entry.Changes = changesOf("created", e.Data) // each tells of a new attempt: who, where to, from where
+	case !attempts[name]:
 		entry.Changes = changesOf(action, e.Data)
+	}
+	if attempts[name] {
+		entry.denied(e.Data)
 	}
 	return entry
 }
 
 // denied fills in the data of an event about denied attempts.
 func (e *Entry) denied(data json.RawMessage) {
+	e.Outcome, e.Reason = Denied, strings.ReplaceAll(e.Action, "_", " ")
 	var told struct {
 		Record struct {
 			Operation string `json:"operation"`
@@ -148,6 +160,8 @@ func (e *Entry) denied(data json.RawMessage) {
 		return
 	}
 	r := told.Record
-	e.Outcome, e.Reason, e.Actor, e.Address, e.Count = Denied, r.Reason, r.Actor, r.Address, r.Count
-	e.Action, e.Record = r.Operation, r.Record
+	e.Address, e.Reason = r.Address, cmp.Or(r.Reason, e.Reason)
+	if e.Entity == "access" { // several equal attempts are one event; the count of a client is of all its failures
+		e.Actor, e.Action, e.Record, e.Count = r.Actor, r.Operation, r.Record, r.Count
+	}
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"regexp"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/events/internal/catalogue"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
@@ -87,6 +89,39 @@ func TestDeniedAttemptIsAnEntry(t *testing.T) {
 		Actor: "ann", Entity: "access", Action: "create-user", Outcome: Denied, Reason: "forbidden: x",
 		Address: "192.0.2.1", Count: 3, Changes: []Change{}, EventID: "e",
 	}, entry)
-	failed := entryOf(&feed.Event{Event: bus.Event{Type: "idp.user.login_failed", Subject: "7"}})
+	failed := entryOf(&feed.Event{Event: bus.Event{
+		Type: "idp.user.login_failed", Subject: "7", Data: json.RawMessage(`{"record":{"id":"7"}}`),
+	}})
 	require.Equal(t, []any{Denied, "login failed", "7"}, []any{failed.Outcome, failed.Reason, failed.Record})
+	refused := entryOf(&feed.Event{Event: bus.Event{
+		Type: "idp.sign_in.refused", Subject: "5", Actor: "iss#7", Data: json.RawMessage(`{"record":{"user_id":"7",` +
+			`"address":"192.0.2.1","reason":"not_granted"},"previous":{"applications":[]}}`),
+	}})
+	require.Equal(t, &Entry{
+		Actor: "iss#7", Entity: "sign_in", Record: "5", Action: "refused", Outcome: Denied, Reason: "not_granted",
+		Address: "192.0.2.1", Count: 1, Changes: []Change{
+			{"address", null, jsontext.Value(`"192.0.2.1"`)}, {"reason", null, jsontext.Value(`"not_granted"`)},
+			{"user_id", null, jsontext.Value(`"7"`)},
+		},
+	}, refused)
+	client := entryOf(&feed.Event{Event: bus.Event{
+		Type: "idp.client.authentication_failed", Subject: "9", Data: json.RawMessage(`{"record":{"client_id":"c",` +
+			`"address":"192.0.2.1","reason":"wrong_secret","count":12},"previous":{"count":11}}`),
+	}})
+	require.Equal(t, &Entry{
+		Entity: "client", Record: "9", Action: "authentication_failed", Outcome: Denied, Reason: "wrong_secret",
+		Address: "192.0.2.1", Count: 1, Changes: []Change{},
+	}, client)
+}
+
+// Each type of events that tells of an attempt is one whose entries are denied.
+func TestAttemptsAreInTheCatalogue(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	for _, kind := range catalogue.All() {
+		if regexp.MustCompile(`(failed|refused|denied)$`).MatchString(kind.Type) {
+			found[kind.Type] = true
+		}
+	}
+	require.Equal(t, attempts, found)
 }

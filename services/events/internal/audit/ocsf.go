@@ -2,7 +2,10 @@ package audit
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // ocsfVersion is that of the Open Cybersecurity Schema Framework whose classes are used: https://schema.ocsf.io/1.3.0
@@ -57,7 +60,7 @@ func inOCSF(e *Entry) ([]byte, error) {
 	case entityManagement:
 		out["entity"] = object{"type": e.Entity, "uid": e.Record}
 	case authentication:
-		out["user"] = object{"uid": e.Record, "type": e.Entity}
+		out["user"] = object{"uid": subjectOf(e), "type": e.Entity}
 	case apiActivity:
 		out["api"] = object{"operation": e.Action}
 		if e.Address == "" { // the class asks for one
@@ -69,7 +72,7 @@ func inOCSF(e *Entry) ([]byte, error) {
 
 func classOf(e *Entry) class {
 	switch {
-	case isSignIn(e.Action):
+	case isSignIn(e):
 		return authentication
 	case e.Outcome == Denied:
 		return apiActivity
@@ -77,9 +80,24 @@ func classOf(e *Entry) class {
 	return entityManagement
 }
 
-// isSignIn reports whether an action is one of login_failed, login_verified or authentication_failed.
-func isSignIn(action string) bool {
-	return strings.HasPrefix(action, "login_") || strings.HasPrefix(action, "authentication_")
+// isSignIn reports whether an entry is about a password that was checked, a client, or a person who enters an
+// application.
+func isSignIn(e *Entry) bool {
+	return e.Entity == "sign_in" || strings.HasPrefix(e.Action, "login_") ||
+		strings.HasPrefix(e.Action, "authentication_")
+}
+
+// subjectOf is who signs in: the entry's record, or of sign_in the user that it names; "" if nobody is known.
+func subjectOf(e *Entry) string {
+	if e.Entity != "sign_in" {
+		return e.Record
+	}
+	i := slices.IndexFunc(e.Changes, func(c Change) bool { return c.Member == "user_id" })
+	if i < 0 {
+		return ""
+	}
+	id, _ := jsontext.AppendUnquote(nil, e.Changes[i].After) // it is text, or nobody that we know
+	return string(id)
 }
 
 // activityOf is the activity's number and name in the class.
