@@ -25,7 +25,8 @@ func (c *Client) AuthorizeApplications(ctx context.Context, body ApplicationAuth
 
 // UnauthorizeApplications: revoke authorizations of applications.
 //
-// Removes the rules of type `app` that have the same `affect`. Missing rules are not an error.
+// Removes the rules of type `app` that have the same `affect`, whatever their condition and time. Missing rules are
+// not an error.
 //
 // (DELETE /v1/application-authorizations; scope permissions:write)
 func (c *Client) UnauthorizeApplications(ctx context.Context, body ApplicationAuthorizations, options ...Option) error {

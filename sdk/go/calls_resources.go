@@ -14,14 +14,14 @@ import (
 // By `ids`, or by `application_id` and `codes`; all or none. Missing resources are not an error.
 //
 // (DELETE /v1/batch/resources; scope permissions:write)
-func (c *Client) DeleteResources(ctx context.Context, body DeleteResourcesRequest, options ...Option) (*Removed, error) {
+func (c *Client) DeleteResources(ctx context.Context, body DeleteResourcesRequest, options ...Option) error {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/batch/resources",
 	}
 	if err := request.json(body); err != nil {
-		return nil, err
+		return err
 	}
-	return send[Removed](ctx, c, request, options)
+	return c.do(ctx, request, options)
 }
 
 // ListResourcesParams are the query parameters of ListResources. A zero value leaves a parameter out.

@@ -908,7 +908,7 @@ type AuditEntry struct {
 	// Example: client:4f1c
 	Actor string `json:"actor"`
 
-	// Address Where a denied attempt came from
+	// Address Where a denied attempt came from, if that is known
 	Address *string `json:"address,omitempty"`
 
 	// Changes What changed, by member
@@ -6298,7 +6298,7 @@ type ResignUserRequest struct {
 
 // Resource defines model for Resource.
 type Resource struct {
-	// Actions What can be done with it; empty: any action
+	// Actions What can be done with it. A rule names some of them, or all with *
 	Actions []Action `json:"actions"`
 
 	// ApplicationID The application that it is of
@@ -6364,7 +6364,7 @@ type Resource struct {
 
 // ResourceInput defines model for ResourceInput.
 type ResourceInput struct {
-	// Actions What can be done with it; empty: any action
+	// Actions What can be done with it. A rule names some of them, or all with *
 	Actions []Action `json:"actions,omitempty"`
 
 	// ApplicationID The application that it is of
@@ -6428,7 +6428,7 @@ type ResourceList struct {
 
 // ResourceProfile defines model for ResourceProfile.
 type ResourceProfile struct {
-	// Actions What can be done with it; empty: any action
+	// Actions What can be done with it. A rule names some of them, or all with *
 	Actions []Action `json:"actions,omitempty"`
 
 	// Description Up to 2000 characters
@@ -6453,7 +6453,7 @@ type ResourceProfile struct {
 
 // ResourceProfilePatch A JSON merge patch (RFC 7396) of ResourceProfile
 type ResourceProfilePatch struct {
-	// Actions What can be done with it; empty: any action
+	// Actions What can be done with it. A rule names some of them, or all with *
 	Actions nullable.Nullable[[]Action] `json:"actions,omitempty"`
 
 	// Description Up to 2000 characters

@@ -118,6 +118,18 @@ func TestApplicationAuthorizations(t *testing.T) {
 	c.Delete("/v1/application-authorizations", authorizations("affect", "11", "7", "6")).OK(nil)
 	c.Delete("/v1/application-authorizations", authorizations("deny", "12", "8")).OK(nil)
 	require.Equal(t, []string{"8", "9"}, list())
+	c.Post("/v1/batch/auth-unit-rules", object{
+		"identities": []object{{"identity_id": "11", "identity_type": "node"}},
+		"rules": []object{
+			{"application_id": "5", "type": "app", "condition": "true"},
+			{"application_id": "5", "type": "app", "valid_to": "2099-01-01T00:00:00Z"},
+			{"application_id": "5", "type": "app", "affect": "deny", "condition": "false"},
+		},
+	}).OK(nil)
+	require.Equal(t, []string{"5", "8", "9"}, list())
+	c.Delete("/v1/application-authorizations", authorizations("affect", "11", "5")).OK(nil)
+	require.Equal(t, []string{"8", "9"}, list(), "whatever the condition and the time")
+	require.Equal(t, 1.0, c.Get("/v1/auth-rules?application_id=5").Object()["total"], "that of the other affect stays")
 	c.Post("/v1/application-authorizations", authorizations("affect", "11", "7", "")).Problem(400, "invalid_parameters",
 		"body.application_ids[1]")
 	c.Get("/v1/authorized-applications").Problem(400, "invalid_parameters", "query.identity_id", "query.identity_type")

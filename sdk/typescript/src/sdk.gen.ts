@@ -755,7 +755,7 @@ export const findApplication = <ThrowOnError extends boolean = false>(options?: 
 /**
  * Revoke authorizations of applications
  *
- * Removes the rules of type `app` that have the same `affect`. Missing rules are not an error.
+ * Removes the rules of type `app` that have the same `affect`, whatever their condition and time. Missing rules are not an error.
  */
 export const unauthorizeApplications = <ThrowOnError extends boolean = false>(options: Options<UnauthorizeApplicationsData, ThrowOnError>) => (options.client ?? client).delete<UnauthorizeApplicationsResponses, UnauthorizeApplicationsErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

@@ -1111,7 +1111,7 @@ export type AuditEntry = {
      */
     actor: string;
     /**
-     * Where a denied attempt came from
+     * Where a denied attempt came from, if that is known
      */
     address?: string;
     /**
@@ -8213,7 +8213,7 @@ export type ResignUserRequest = {
 
 export type Resource = {
     /**
-     * What can be done with it; empty: any action
+     * What can be done with it. A rule names some of them, or all with *
      */
     actions: Array<Action>;
     /**
@@ -8280,7 +8280,7 @@ export type Resource = {
 
 export type ResourceInput = {
     /**
-     * What can be done with it; empty: any action
+     * What can be done with it. A rule names some of them, or all with *
      */
     actions?: Array<Action>;
     /**
@@ -8374,7 +8374,7 @@ export type ResourceList = {
 
 export type ResourceProfile = {
     /**
-     * What can be done with it; empty: any action
+     * What can be done with it. A rule names some of them, or all with *
      */
     actions?: Array<Action>;
     /**
@@ -8444,7 +8444,7 @@ export type ResourceProfile = {
  */
 export type ResourceProfilePatch = {
     /**
-     * What can be done with it; empty: any action
+     * What can be done with it. A rule names some of them, or all with *
      */
     actions?: Array<Action> | null;
     /**
@@ -12030,7 +12030,7 @@ export type AuditEntryWritable = {
      */
     actor: string;
     /**
-     * Where a denied attempt came from
+     * Where a denied attempt came from, if that is known
      */
     address?: string;
     /**
@@ -14804,7 +14804,7 @@ export type ProtocolInputPropWritable = {
 
 export type ResourceWritable = {
     /**
-     * What can be done with it; empty: any action
+     * What can be done with it. A rule names some of them, or all with *
      */
     actions: Array<Action>;
     /**
@@ -14851,7 +14851,7 @@ export type ResourceWritable = {
 
 export type ResourceInputWritable = {
     /**
-     * What can be done with it; empty: any action
+     * What can be done with it. A rule names some of them, or all with *
      */
     actions?: Array<Action>;
     /**
@@ -14925,7 +14925,7 @@ export type ResourceListWritable = {
 
 export type ResourceProfileWritable = {
     /**
-     * What can be done with it; empty: any action
+     * What can be done with it. A rule names some of them, or all with *
      */
     actions?: Array<Action>;
     /**
@@ -14959,7 +14959,7 @@ export type ResourceProfileWritable = {
  */
 export type ResourceProfilePatchWritable = {
     /**
-     * What can be done with it; empty: any action
+     * What can be done with it. A rule names some of them, or all with *
      */
     actions?: Array<Action> | null;
     /**
@@ -20766,6 +20766,10 @@ export type UnauthorizeApplicationsErrors = {
      * forbidden
      */
     403: Problem;
+    /**
+     * invalid_state
+     */
+    409: Problem;
     /**
      * too_large
      */
@@ -27525,7 +27529,7 @@ export type DeleteResourcesResponses = {
     /**
      * OK
      */
-    200: Removed;
+    200: Empty;
 };
 
 export type DeleteResourcesResponse = DeleteResourcesResponses[keyof DeleteResourcesResponses];

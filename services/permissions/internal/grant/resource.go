@@ -27,7 +27,7 @@ type ResourceProfile struct {
 	Name         string          `json:"name" doc:"Up to 256 characters" example:"Orders"`
 	Description  string          `json:"description" doc:"Up to 2000 characters"`
 	URI          string          `json:"uri" doc:"Of an api resource: a path, in which segments may be {name} or *, and the last one **" example:"/orders/{id}"`
-	Actions      []Action        `json:"actions" doc:"What can be done with it; empty: any action"`
+	Actions      []Action        `json:"actions" doc:"What can be done with it. A rule names some of them, or all with *"`
 	SysExtProps  json.RawMessage `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 	FreeExtProps json.RawMessage `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly; in conditions it overrides sys_ext_props"`
 }
@@ -267,13 +267,13 @@ type Selection struct {
 	Codes               []string
 }
 
-// DeleteResources removes the resources with the ids, or those of a selection if it has codes, all or none. It returns
-// how many there were. Missing resources are not an error.
-func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Selection) (int, error) {
-	return write(ctx, s, func(b *batch) (int, error) {
+// DeleteResources removes the resources with the ids, or those of a selection if it has codes, all or none. Missing
+// resources are not an error.
+func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Selection) error {
+	_, err := write(ctx, s, func(b *batch) (struct{}, error) {
 		found, err := resources.LoadMany(ctx, b.Tx, ids)
 		if err != nil {
-			return 0, err
+			return struct{}{}, err
 		}
 		b.missing(resourceKind, missing(ids, found, func(r *Resource) string { return r.Meta.ID }))
 		if len(named.Codes) > 0 {
@@ -287,11 +287,12 @@ func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Select
 			}
 			if found, err = resources.LoadWhere(ctx, b.Tx, docstore.In(byPlace, places...), "",
 				len(places)); err != nil {
-				return 0, err
+				return struct{}{}, err
 			}
 		}
-		return len(found), deleteResources(ctx, b, found...)
+		return struct{}{}, deleteResources(ctx, b, found...)
 	})
+	return err
 }
 
 // atOnce is how many dependent records are removed in the transaction that removes what they refer to. OnDeleted

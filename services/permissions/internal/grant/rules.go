@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -251,12 +252,8 @@ func (s *Grants) Revoke(ctx context.Context, sel RuleSelection) error {
 				}
 				where = docstore.And(where, docstore.In(byCode, codes...))
 			}
-			if found, err = rules.LoadWhere(ctx, b.Tx, where, "", atOnce+1); err != nil {
+			if found, err = selectRules(ctx, b, where); err != nil {
 				return struct{}{}, err
-			}
-			if len(found) > atOnce {
-				return struct{}{}, apperr.New(apperr.InvalidState,
-					"the selection has more than %d rules: narrow it, or delete the unit", atOnce)
 			}
 		}
 		return struct{}{}, deleteRules(ctx, b, found...)
@@ -295,34 +292,48 @@ func deleteRules(ctx context.Context, b *batch, list ...*Rule) error {
 	return nil
 }
 
-// Withdraw removes the rules that Grant would create, all or none. Missing rules are not an error.
-// apperr.InvalidParameters.
-func (s *Grants) Withdraw(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
+// Withdraw removes the identities' rules of type app about the applications that have the given affect (empty: Allow),
+// whatever their condition and time, all or none. Missing rules are not an error. apperr.InvalidParameters,
+// InvalidState if there are more than atOnce.
+func (s *Grants) Withdraw(ctx context.Context, identities []Identity, applications []string, affect string) error {
+	profiles := make([]RuleProfile, len(applications))
+	of := make([]docstore.Value, len(applications))
+	for i, id := range applications {
+		profiles[i] = RuleProfile{ApplicationID: id, Type: typeApp, Affect: affect}
+		of[i] = docstore.Text(id)
+	}
 	if err := checkGrant(identities, profiles); err != nil {
 		return err
 	}
+	wanted := make([]docstore.Value, len(identities))
+	for i, who := range identities {
+		wanted[i] = docstore.Text(place(who.Type, who.IdentityID))
+	}
 	_, err := write(ctx, s, func(b *batch) (struct{}, error) {
-		wanted := make([]docstore.Value, len(identities))
-		for i, who := range identities {
-			wanted[i] = docstore.Text(place(who.Type, who.IdentityID))
+		found, err := units.LoadWhere(ctx, b.Tx, docstore.In(byIdentity, wanted...), "", len(wanted))
+		if err != nil || len(found) == 0 {
+			return struct{}{}, err
 		}
-		of, err := units.LoadWhere(ctx, b.Tx, docstore.In(byIdentity, wanted...), "", len(wanted))
+		in := make([]docstore.Value, len(found))
+		for i, u := range found {
+			in[i] = docstore.Text(u.Meta.ID)
+		}
+		selected, err := selectRules(ctx, b, docstore.And(docstore.In(byUnit, in...), docstore.In(byApplication, of...),
+			docstore.Eq(byType, docstore.Text(typeApp)), docstore.Eq(byAffect, docstore.Text(cmp.Or(affect, Allow)))))
 		if err != nil {
 			return struct{}{}, err
 		}
-		resolved := slices.Clone(profiles)
-		if err := resolve(ctx, b.Tx, resolved, func(i int) string { return apperr.Item("rules", i) }); err != nil {
-			return struct{}{}, err
-		}
-		var contents []docstore.Value
-		for _, u := range of {
-			for _, p := range resolved {
-				rule := Rule{AuthUnitID: u.Meta.ID, RuleProfile: p}
-				contents = append(contents, docstore.Text(rule.content()))
-			}
-		}
-		_, err = removeRules(ctx, b, docstore.In("content", contents...))
-		return struct{}{}, err
+		return struct{}{}, deleteRules(ctx, b, selected...)
 	})
 	return err
+}
+
+// selectRules loads the rules that a filter selects. The error is apperr.InvalidState if there are more than atOnce.
+func selectRules(ctx context.Context, b *batch, where docstore.Filter) ([]*Rule, error) {
+	found, err := rules.LoadWhere(ctx, b.Tx, where, "", atOnce+1)
+	if err == nil && len(found) > atOnce {
+		err = apperr.New(apperr.InvalidState,
+			"the selection has more than %d rules: narrow it, or delete the unit", atOnce)
+	}
+	return found, err
 }

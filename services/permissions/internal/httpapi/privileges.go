@@ -157,7 +157,9 @@ func (a *api) registerApplications(s *rest.Server) {
 		ID: "unauthorize-applications", Method: http.MethodDelete, Path: "/v1/application-authorizations",
 		Scope:   auth.PermissionsWrite,
 		Summary: "Revoke authorizations of applications",
-		Doc:     "Removes the rules of type `app` that have the same `affect`. Missing rules are not an error.",
+		Doc: "Removes the rules of type `app` that have the same `affect`, whatever their condition and time. " +
+			"Missing rules are not an error.",
+		Errors:  []apperr.Kind{apperr.InvalidState},
 		Request: example,
 	}, a.unauthorize)
 }
@@ -210,36 +212,32 @@ type authorizeInput struct {
 	Body rest.JSON[ApplicationAuthorizations]
 }
 
-// read returns the identities, and a rule of type app for each application.
-func (in *authorizeInput) read() (identities []grant.Identity, rules []grant.RuleProfile, err error) {
-	var body struct {
-		ApplicationIDs []string         `json:"application_ids"`
-		Identities     []grant.Identity `json:"identities"`
-		Affect         string           `json:"affect"`
-	}
-	if err := in.Body.Into(&body); err != nil {
-		return nil, nil, err
-	}
-	for _, id := range body.ApplicationIDs {
-		rules = append(rules, grant.RuleProfile{ApplicationID: id, Type: engine.App, Affect: body.Affect})
-	}
-	return body.Identities, rules, nil
+// authorizations is the body in the form of the domain.
+type authorizations struct {
+	ApplicationIDs []string         `json:"application_ids"`
+	Identities     []grant.Identity `json:"identities"`
+	Affect         string           `json:"affect"`
 }
 
 func (a *api) authorize(ctx context.Context, in *authorizeInput) (rest.Empty, error) {
-	identities, rules, err := in.read()
-	if err != nil {
+	var body authorizations
+	if err := in.Body.Into(&body); err != nil {
 		return rest.Empty{}, err
 	}
-	return rest.Empty{}, apperr.Relocate(a.grants.Grant(ctx, identities, rules), amongApplications)
+	rules := make([]grant.RuleProfile, len(body.ApplicationIDs))
+	for i, id := range body.ApplicationIDs {
+		rules[i] = grant.RuleProfile{ApplicationID: id, Type: engine.App, Affect: body.Affect}
+	}
+	return rest.Empty{}, apperr.Relocate(a.grants.Grant(ctx, body.Identities, rules), amongApplications)
 }
 
 func (a *api) unauthorize(ctx context.Context, in *authorizeInput) (rest.Empty, error) {
-	identities, rules, err := in.read()
-	if err != nil {
+	var body authorizations
+	if err := in.Body.Into(&body); err != nil {
 		return rest.Empty{}, err
 	}
-	return rest.Empty{}, apperr.Relocate(a.grants.Withdraw(ctx, identities, rules), amongApplications)
+	return rest.Empty{}, apperr.Relocate(a.grants.Withdraw(ctx, body.Identities, body.ApplicationIDs, body.Affect),
+		amongApplications)
 }
 
 // amongApplications is the location in the body of a fault that the domain found in rules[i].

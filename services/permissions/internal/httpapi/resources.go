@@ -113,7 +113,7 @@ type deleteResourcesInput struct {
 	}
 }
 
-func (a *api) deleteResources(ctx context.Context, in *deleteResourcesInput) (rest.Removed, error) {
+func (a *api) deleteResources(ctx context.Context, in *deleteResourcesInput) (rest.Empty, error) {
 	b := in.Body
 	var faults apperr.Faults
 	faults.Check((len(b.IDs) > 0) != (len(b.Codes) > 0), "ids", "must be given, or codes, but not both")
@@ -121,9 +121,9 @@ func (a *api) deleteResources(ctx context.Context, in *deleteResourcesInput) (re
 		"must be given with codes, and only then")
 	faults.Check(b.Type == "" || len(b.Codes) > 0, "type", "must not be given with ids")
 	if err := faults.Err(); err != nil {
-		return rest.Removed{}, err
+		return rest.Empty{}, err
 	}
-	n, err := a.grants.DeleteResources(ctx, b.IDs, grant.Selection{ApplicationID: b.ApplicationID, Type: b.Type,
+	err := a.grants.DeleteResources(ctx, b.IDs, grant.Selection{ApplicationID: b.ApplicationID, Type: b.Type,
 		Codes: b.Codes})
-	return rest.Removed{Removed: n}, err
+	return rest.Empty{}, err
 }
