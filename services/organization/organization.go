@@ -83,5 +83,6 @@ func answer(b *bus.Bus, trees *tree.Trees, members *member.Members) error {
 		questions.CoreObjectRecords.Answer(b, trees.ObjectRecords),
 		questions.NodeRecords.Answer(b, trees.NodeRecords),
 		questions.MembershipRecords.Answer(b, members.Records),
+		questions.GroupsOfUser.Answer(b, members.Groups),
 	)
 }

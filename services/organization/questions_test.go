@@ -74,3 +74,39 @@ func TestRecordsForOtherServices(t *testing.T) {
 	_, err = questions.NodeRecords.Ask(ctx, b, questions.RecordsPage{Limit: 501})
 	require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
 }
+
+// The groups of a user are the nodes of all trees, and the nodes above them, by their codes.
+func TestGroupsOfUser(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "users", "existing",
+		func(_ context.Context, q questions.UserIDs) (questions.UserIDs, error) { return q, nil }))
+	groups := func(tenant, user string) []string {
+		t.Helper()
+		answer, err := questions.GroupsOfUser.Ask(request.System(t.Context(), tenant), s.Deps.Bus,
+			questions.GroupsQuestion{UserID: user})
+		require.NoError(t, err)
+		require.NotNil(t, answer.Groups)
+		return answer.Groups
+	}
+	addObject(t, c, "company")
+	addObject(t, c, "projects")
+	add := func(tree, code, parent string) string {
+		return c.Post("/v1/tree-nodes",
+			object{"object_code": tree, "name": code, "code": code, "parent_id": parent}).ID()
+	}
+	rd := add("company", "rd", "")
+	backend, apollo := add("company", "backend", rd), add("projects", "阿波罗", "")
+	add("company", "sales", "")
+	require.Empty(t, groups("acme", "1048577"))
+	for _, node := range []string{backend, rd, apollo} {
+		c.Post("/v1/tree-users", object{"node_id": node, "user_id": "1048577"}).OK(nil)
+	}
+	require.Equal(t, []string{"company/backend", "company/company", "company/rd", "projects/projects", "projects/阿波罗"},
+		groups("acme", "1048577"))
+	require.Empty(t, groups("globex", "1048577"))
+	c.Patch("/v1/tree-nodes/"+backend, object{"parent_id": ""}).OK(nil)
+	c.Delete("/v1/tree-users", object{"node_id": rd, "user_ids": []string{"1048577"}}).OK(nil)
+	require.Equal(t, []string{"company/backend", "company/company", "projects/projects", "projects/阿波罗"},
+		groups("acme", "1048577"), "as they are now")
+}

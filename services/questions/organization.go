@@ -139,6 +139,21 @@ type MembershipPage struct {
 	Next        string       `json:"next"`
 }
 
+// GroupsQuestion names a user.
+type GroupsQuestion struct {
+	UserID string `json:"user_id"`
+}
+
+// Groups are the groups of a user as other companies' software knows them: the nodes that the user is a member of and
+// all nodes above them, each as <object code>/<node code>, in the order of texts.
+type Groups struct {
+	Groups []string `json:"groups"`
+}
+
+// GroupsOfUser asks for the groups of a user; there are none of an unknown one. Without an answer, the asking service
+// says so: an application would take none for true.
+var GroupsOfUser = bus.Question[GroupsQuestion, Groups]{Service: "organization", Name: "groups-of-user"}
+
 // MembershipRecords asks for a page of a tenant's memberships. Without an answer, the asking service tries again later.
 var MembershipRecords = bus.Question[RecordsPage, MembershipPage]{
 	Service: "organization", Name: "membership-records", Refusals: []apperr.Kind{apperr.InvalidParameters},

@@ -73,6 +73,8 @@ func TestGoldenQuestions(t *testing.T) {
 	add(of(questions.NextUsersTenant, questions.TenantName{}, questions.TenantName{Tenant: "acme"}))
 	add(of(questions.NextOrganizationTenant, questions.TenantName{Tenant: "acme"},
 		questions.TenantName{Tenant: "globex"}))
+	add(of(questions.GroupsOfUser, questions.GroupsQuestion{UserID: "1048577"},
+		questions.Groups{Groups: []string{"company/company", "company/rd"}}))
 	add(of(questions.CoreObjectRecords, questions.RecordsPage{Limit: 500},
 		questions.CoreObjects{CoreObjects: []questions.CoreObject{{ID: "1", Code: "company", Name: "Acme",
 			Sequence: 10}}}))

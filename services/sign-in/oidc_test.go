@@ -28,7 +28,7 @@ func (w *world) relyingParty(name string) *relyingParty {
 	w.must(err)
 	return &relyingParty{ctx, provider, oauth2.Config{
 		ClientID: name, ClientSecret: clientSecret, Endpoint: provider.Endpoint(),
-		RedirectURL: w.clients[name].RedirectURLs[0], Scopes: []string{"openid", "profile", "email"},
+		RedirectURL: w.clients[name].RedirectURLs[0], Scopes: []string{"openid", "profile", "email", "groups"},
 	}, provider.Verifier(&oidc.Config{ClientID: name, Now: func() time.Time { return w.Clock.Now().Std() },
 		SupportedSigningAlgs: []string{"ES256"}})}
 }
@@ -54,8 +54,10 @@ func TestUnmodifiedClient(t *testing.T) {
 		SID, ACR string
 		AMR      []string
 		Name     string `json:"name"`
+		Groups   []string
 	}
 	require.NoError(t, id.Claims(&claims))
+	require.Equal(t, []string{"company/company", "company/rd-20"}, claims.Groups)
 	require.Equal(t, []string{"pwd"}, claims.AMR)
 	require.Equal(t, w.sessions()[0].(object)["id"], claims.SID)
 

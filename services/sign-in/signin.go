@@ -101,6 +101,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	})
 	a.provider = oidc.New(oidc.Deps{
 		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, MayUse: a.engine.MayUse,
+		Groups:  a.engine.Groups,
 		Consent: a.consents.Covering, Seed: seed,
 		PublicURL: d.PublicURL, AccessTTL: c.AccessTTL, HTTP: d.Outbound, Log: d.Log,
 	})
@@ -133,7 +134,7 @@ func (a *app) addOthers(clients *client.Clients) error {
 		return err
 	}
 	a.saml = saml.New(saml.Config{
-		Store: a.Store, Clients: clients, Recipient: recipient,
+		Store: a.Store, Clients: clients, Groups: a.engine.Groups, Recipient: recipient,
 		SigningKey: func(ctx context.Context, q questions.SigningKeyQuestion) (questions.SigningKey, error) {
 			return questions.SigningKeyOf.Ask(ctx, a.Bus, q)
 		},
@@ -142,7 +143,7 @@ func (a *app) addOthers(clients *client.Clients) error {
 			return len(found.Applications) > 0, err
 		},
 	})
-	a.cas = cas.New(a.Store, clients)
+	a.cas = cas.New(a.Store, clients, a.engine.Groups)
 	a.notices = notice.New(notice.Deps{Store: a.Store, SAML: a.saml, CAS: a.cas, HTTP: a.Outbound, Log: a.Log})
 	return nil
 }

@@ -148,6 +148,10 @@ func (w *world) answer() {
 			defer w.mu.Unlock()
 			return questions.SubAccounts{Accounts: append([]questions.SubAccount{}, w.accounts[q.AppID]...)}, nil
 		}))
+	w.must(questions.GroupsOfUser.Answer(b,
+		func(_ context.Context, q questions.GroupsQuestion) (questions.Groups, error) {
+			return questions.Groups{Groups: []string{"company/company", "company/rd-" + q.UserID}}, nil
+		}))
 	w.must(questions.MayUse.Answer(b, func(_ context.Context, q questions.Use) (questions.MayUseAnswer, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

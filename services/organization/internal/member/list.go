@@ -15,14 +15,19 @@ func (s *Members) OfUser(ctx context.Context, userID string) ([]Shown, error) {
 }
 
 func ofUser(ctx context.Context, r docstore.Reader, userID string) ([]Shown, error) {
+	docs, err := docsOfUser(ctx, r, userID)
+	if err != nil {
+		return nil, err
+	}
+	return show(ctx, r, docs...)
+}
+
+func docsOfUser(ctx context.Context, r docstore.Reader, userID string) ([]Doc, error) {
 	page, err := members.Page(ctx, r, docstore.Query{
 		Filter: docstore.Prefix(byUser, userID+"/"), Sort: []docstore.Order{{Index: byUser}},
 		Limit: mostOfUser,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return show(ctx, r, page.Docs...)
+	return page.Docs, err
 }
 
 // Filter selects the users who belong to a node.

@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -28,4 +29,19 @@ func (s *Members) Records(ctx context.Context, q questions.RecordsPage) (questio
 		})
 	}
 	return records, err
+}
+
+// Groups are the nodes of a user and all nodes above them, as questions.Groups has them.
+func (s *Members) Groups(ctx context.Context, q questions.GroupsQuestion) (questions.Groups, error) {
+	docs, err := docsOfUser(ctx, s.Store, q.UserID)
+	if err != nil {
+		return questions.Groups{}, err
+	}
+	directory, err := names(ctx, from(s.Store), docs)
+	groups := make([]string, 0, len(directory.nodes))
+	for _, n := range directory.nodes {
+		groups = append(groups, n.ObjectCode+"/"+n.Code)
+	}
+	slices.Sort(groups)
+	return questions.Groups{Groups: groups}, err
 }

@@ -36,10 +36,16 @@ type Clients interface {
 type Server struct {
 	store   *docstore.Store
 	clients Clients
+	groups  func(ctx context.Context, userID string) ([]string, error)
 }
 
-// New makes a server. The store has the Collections.
-func New(store *docstore.Store, clients Clients) *Server { return &Server{store, clients} }
+// New makes a server. The store has the Collections. groups returns the groups of a user, or apperr.Unavailable if
+// nobody answers.
+func New(
+	store *docstore.Store, clients Clients, groups func(ctx context.Context, userID string) ([]string, error),
+) *Server {
+	return &Server{store, clients, groups}
+}
 
 // ErrNoService is the error for a login without a service: the person only signs in.
 var ErrNoService = errors.New("no service is named")

@@ -48,8 +48,16 @@ func newWorld(t testing.TB) *world {
 		SignIn: questions.SignInSettings{PostLogoutURLs: []string{"https://example.com/"}},
 	}}
 	w.store = basic.Store(t, w.clock, cas.Collections()...)
-	w.server = cas.New(w.store, w)
+	w.server = cas.New(w.store, w, w.groups)
 	return w
+}
+
+func (w *world) groups(_ context.Context, userID string) ([]string, error) {
+	if w.away {
+		return nil, apperr.Away("the organization service", nil)
+	}
+	require.Equal(w.t, "1048577", userID)
+	return []string{"company/rd", "company"}, nil
 }
 
 func (w *world) Of(ctx context.Context, name questions.ClientName) (questions.Client, error) {
@@ -72,9 +80,7 @@ func (w *world) login(query string) (protocol.Request, error) {
 func (w *world) person() protocol.Person {
 	now := w.clock.Now()
 	return protocol.Person{
-		UserID: "1048577", SessionID: "s1", AuthTime: now, SessionEnds: now.Add(24 * time.Hour), Groups: []string{
-			"company/rd", "company",
-		},
+		UserID: "1048577", SessionID: "s1", AuthTime: now, SessionEnds: now.Add(24 * time.Hour),
 		User: json.RawMessage(`{"id":"1048577","username":"li.wei","display_name":"Li <Wei>",` +
 			`"email":"li@example.com","employee_number":"7","mobile":"+8613800000000"}`),
 	}
@@ -153,8 +159,12 @@ func TestLoginErrors(t *testing.T) {
 	require.ErrorIs(t, err, protocol.ErrUnknown, "another tenant's application")
 	w.ctx = ctx
 
+	r, err := w.login(forService(service))
+	require.NoError(t, err)
 	w.away = true
 	_, err = w.login(forService(service))
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
+	_, err = w.server.Grant(w.ctx, issuer, r, w.person())
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 	w.away = false
 

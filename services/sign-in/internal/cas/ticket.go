@@ -84,13 +84,16 @@ func (s *Server) issue(
 	if err := t.describe(r, p); err != nil {
 		return "", err
 	}
+	if t.Attributes.Groups, err = s.groups(ctx, p.UserID); err != nil {
+		return "", err
+	}
 	return name, docstore.Do(ctx, s.store, func(tx *docstore.Tx) error {
 		_, err := tickets.Insert(ctx, tx, t)
 		return err
 	})
 }
 
-// describe sets what the application learns of the person.
+// describe sets what the application learns of the person, except for the groups.
 func (t *Ticket) describe(r protocol.Request, p protocol.Person) error {
 	var user struct {
 		Username       string `json:"username"`
@@ -102,7 +105,7 @@ func (t *Ticket) describe(r protocol.Request, p protocol.Person) error {
 		return fmt.Errorf("the record of a user: %w", err)
 	}
 	t.Attributes = Attributes{
-		AuthTime: p.AuthTime, FromNewLogin: p.New || r.Fresh, Groups: p.Groups, UserID: p.UserID,
+		AuthTime: p.AuthTime, FromNewLogin: p.New || r.Fresh, UserID: p.UserID,
 		Username: user.Username, DisplayName: user.DisplayName, Email: user.Email, EmployeeNumber: user.EmployeeNumber,
 	}
 	t.User = user.Username

@@ -120,8 +120,7 @@ func (e *Engine) tellRefused(ctx context.Context, view View, v Visitor) error {
 	return e.Sessions.Refuse(ctx, view.Session, entry(view, v))
 }
 
-// personOf is who an application is told about. Its groups, those of the organization, are not known here yet: they are
-// left out.
+// personOf is who an application is told about.
 func personOf(user json.RawMessage, s *session.Session) protocol.Person {
 	return protocol.Person{
 		UserID: s.UserID, User: user, SessionID: s.ID, AuthTime: s.TimeSignedIn, ACR: s.ACR,
@@ -154,6 +153,12 @@ func (e *Engine) Person(ctx context.Context, userID, sessionID string) (protocol
 		return protocol.Person{}, apperr.New(apperr.Forbidden, "the user may not sign in")
 	}
 	return personOf(copied.User, s), nil
+}
+
+// Groups returns the groups of a user (questions.Groups). The error is apperr.Unavailable.
+func (e *Engine) Groups(ctx context.Context, userID string) ([]string, error) {
+	answer, err := questions.GroupsOfUser.Ask(ctx, e.Bus, questions.GroupsQuestion{UserID: userID})
+	return answer.Groups, err
 }
 
 // MayUse returns nil if a user may use an application. The error is apperr.Forbidden, or Unavailable.

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -40,8 +41,11 @@ type user struct {
 }
 
 // about returns the claims about a person that were granted: by scope, or one by one. Those without a value are left
-// out (OpenID Connect Core §5.3.2).
-func about(g *Granted, person protocol.Person, oneByOne map[string]*wantedClaim) (claims, error) {
+// out (OpenID Connect Core §5.3.2). The error is apperr.Unavailable if the groups were granted, and nobody answers: an
+// application would take none for true.
+func (p *Provider) about(
+	ctx context.Context, g *Granted, person protocol.Person, oneByOne map[string]*wantedClaim,
+) (claims, error) {
 	var u user
 	if err := json.Unmarshal(person.User, &u); err != nil {
 		return nil, err
@@ -60,8 +64,12 @@ func about(g *Granted, person protocol.Person, oneByOne map[string]*wantedClaim)
 	if u.Mobile != "" {
 		all["phone_number_verified"] = u.MobileVerified
 	}
-	if person.Groups != nil { // nil: not known, and an application would take "none" for true
-		all["groups"] = person.Groups
+	if _, asked := oneByOne["groups"]; asked || g.has("groups") {
+		groups, err := p.Groups(ctx, person.UserID)
+		if err != nil {
+			return nil, err
+		}
+		all["groups"] = groups
 	}
 	granted := claims{}
 	for name, value := range all {

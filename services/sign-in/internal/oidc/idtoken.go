@@ -14,7 +14,6 @@ import (
 
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
-	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
 const (
@@ -34,13 +33,8 @@ func Algorithm(c questions.Client) string {
 
 // idToken makes an ID token (OpenID Connect Core §2). nonce is "" after a refresh (§12.2).
 func (p *Provider) idToken(
-	ctx context.Context, issuer string, client questions.Client, f *family, person protocol.Person,
-	nonce, access string,
+	ctx context.Context, issuer string, client questions.Client, f *family, granted claims, nonce, access string,
 ) (string, error) {
-	granted, err := about(&f.Granted, person, f.ofIDToken())
-	if err != nil {
-		return "", err
-	}
 	if groups, _ := granted["groups"].([]string); len(groups) > maxGroups {
 		delete(granted, "groups")
 	}

@@ -54,11 +54,13 @@ type Deps struct {
 
 	// Person returns a user as of now, for a session, or for none if sessionID is "". The error is apperr.NotFound if
 	// there is no such user or session, or the session is not the user's, and Forbidden if the user may not sign in: is
-	// disabled, resigned or locked. Of the person only UserID, User and Groups are used.
+	// disabled, resigned or locked. Of the person only UserID and User are used.
 	Person func(ctx context.Context, userID, sessionID string) (protocol.Person, error)
 	// MayUse returns nil if a user may use an application. The error is apperr.Forbidden, or Unavailable if nobody
 	// answers.
 	MayUse func(ctx context.Context, userID, appID string) error
+	// Groups returns the groups of a user. The error is apperr.Unavailable if nobody answers.
+	Groups func(ctx context.Context, userID string) ([]string, error)
 	// Consent returns the id of the consent by which a person agrees to all scopes for an application; "" if there is
 	// none. A consent that is given again after it was withdrawn has another id.
 	Consent func(ctx context.Context, userID, appID string, scopes []string) (id string, err error)

@@ -12,7 +12,6 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
-	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
 // The grant types.
@@ -77,13 +76,13 @@ func (p *Provider) sender(ctx context.Context, issuer string, r TokenRequest, en
 
 // entitled is what a person is entitled to now.
 type entitled struct {
-	person   protocol.Person
+	claims   claims // of the ID token; nil without one
 	audience string
 	scope    []string // the access token's
 }
 
 // entitle makes sure that the person may still sign in and use the application, in a session unless it is "", and still
-// agrees to it, and finds out what for.
+// agrees to it, and finds out what for. All that others must be asked is asked here, before the grant is spent.
 func (p *Provider) entitle(
 	ctx context.Context, client questions.Client, g *Granted, session string, form url.Values,
 ) (entitled, error) {
@@ -113,11 +112,14 @@ func (p *Provider) entitle(
 	if err != nil {
 		return entitled{}, err
 	}
-	e := entitled{person: person, audience: audience}
+	e := entitled{audience: audience}
 	if audience == "" {
 		e.audience = client.ClientID
 	}
-	e.scope, err = p.scopes(ctx, client, g, audience)
+	if e.scope, err = p.scopes(ctx, client, g, audience); err != nil || !g.has(openID) {
+		return e, err
+	}
+	e.claims, err = p.about(ctx, g, person, g.ofIDToken())
 	return e, err
 }
 
@@ -176,7 +178,7 @@ func (p *Provider) issue(
 		RefreshToken: p.refreshToken(ctx, f.ID, f.Generation),
 	}
 	if f.has(openID) {
-		answer.IDToken, err = p.idToken(ctx, issuer, client, f, e.person, nonce, token)
+		answer.IDToken, err = p.idToken(ctx, issuer, client, f, e.claims, nonce, token)
 	}
 	return answer, err
 }

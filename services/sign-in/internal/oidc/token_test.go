@@ -524,9 +524,9 @@ func TestIntrospectAndRevoke(t *testing.T) {
 func TestUserInfo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.person.Groups = nil
+	w.groups = nil
 	for range 201 {
-		w.person.Groups = append(w.person.Groups, "company/rd")
+		w.groups = append(w.groups, "company/rd")
 	}
 	tokens := w.tokens(byCode(w.code(ofShop("scope", "openid groups"))))
 	userinfo, err := w.UserInfo(w.ctx(), issuer, tokens.AccessToken)
@@ -534,10 +534,18 @@ func TestUserInfo(t *testing.T) {
 	require.Len(t, userinfo["groups"], 201)
 	_, claims := claimsOf(t, tokens.IDToken)
 	require.NotContains(t, claims, "groups", "so many would make the token too long for headers")
-	w.person.Groups = nil
+	w.groups = nil
+	_, err = w.UserInfo(w.ctx(), issuer, tokens.AccessToken)
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "an application would take no groups for true")
+	code := w.code(ofShop("scope", "openid groups"))
+	_, err = w.Token(w.ctx(), issuer, byCode(code))
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
+	w.groups = []string{}
+	_, claims = claimsOf(t, w.tokens(byCode(code)).IDToken)
+	require.Equal(t, []any{}, claims["groups"], "and the code has not been spent")
 	userinfo, err = w.UserInfo(w.ctx(), issuer, tokens.AccessToken)
 	require.NoError(t, err)
-	require.NotContains(t, userinfo, "groups", "an application would take none for true")
+	require.Equal(t, []string{}, userinfo["groups"])
 
 	asked := w.tokens(byCode(w.code(ofShop("scope", "openid", "claims",
 		`{"userinfo":{"name":{"essential":true},"phone_number":null,"nickname":null},"id_token":{"email":null}}`))))

@@ -33,8 +33,8 @@ func (p *Provider) readAccess(ctx context.Context, issuer, text string) (accessC
 	return claims, f, err
 }
 
-// UserInfo answers who an access token is about (OpenID Connect Core §5.3). It asks no other service. The error is
-// apperr.Unauthenticated (invalid_token) or Forbidden (insufficient_scope).
+// UserInfo answers who an access token is about (OpenID Connect Core §5.3). It asks no other service, except for
+// groups. The error is apperr.Unauthenticated (invalid_token), Forbidden (insufficient_scope) or Unavailable.
 func (p *Provider) UserInfo(ctx context.Context, issuer, token string) (map[string]any, error) {
 	access, f, err := p.readAccess(ctx, issuer, token)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *Provider) UserInfo(ctx context.Context, issuer, token string) (map[stri
 		return nil, err
 	}
 	f.Scope = scope // a token may have less than was granted
-	answer, err := about(&f.Granted, person, f.ofUserInfo())
+	answer, err := p.about(ctx, &f.Granted, person, f.ofUserInfo())
 	if err != nil {
 		return nil, err
 	}

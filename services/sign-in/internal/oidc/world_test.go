@@ -49,9 +49,10 @@ type world struct {
 	mu      sync.Mutex
 	apps    map[string]questions.Client // by client id
 	person  protocol.Person
-	refused error // what Person answers
-	barred  error // what MayUse answers
-	away    error // what Of answers
+	groups  []string // nil: the organization service does not answer
+	refused error    // what Person answers
+	barred  error    // what MayUse answers
+	away    error    // what Of answers
 	ended   map[string]bool
 }
 
@@ -66,7 +67,7 @@ func newWorld(t testing.TB) *world {
 	for _, app := range []questions.Client{shop(), spa(), backend()} {
 		w.apps[app.ClientID] = app
 	}
-	w.person = li(w)
+	w.person, w.groups = li(w), []string{"company", "company/rd"}
 	w.Provider = w.replica()
 	return w
 }
@@ -83,6 +84,15 @@ func (w *world) replica() *oidc.Provider {
 				return protocol.Person{}, apperr.Missing("session")
 			}
 			return w.person, w.refused
+		},
+		Groups: func(_ context.Context, userID string) ([]string, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			require.Equal(w.t, w.person.UserID, userID)
+			if w.groups == nil {
+				return nil, apperr.Away("the organization service", nil)
+			}
+			return w.groups, nil
 		},
 		MayUse:  func(context.Context, string, string) error { return w.barred },
 		Consent: func(context.Context, string, string, []string) (string, error) { return "1", nil },
@@ -163,7 +173,7 @@ func li(w *world) protocol.Person {
 		User: json.RawMessage(`{"id":"1001","username":"li.wei","display_name":"李伟","email":"li@acme.test",` +
 			`"email_verified":true,"mobile":"+8613800000000","mobile_verified":false,"gender":"male","locale":"zh-CN",` +
 			`"zoneinfo":"Asia/Shanghai","avatar_url":"/v1/users/1001/avatar","time_modified":"2026-01-31T09:30:00.000Z"}`),
-		Groups: []string{"company", "company/rd"}, AuthTime: w.clock.Now(), ACR: "urn:idplatform:aal:1",
+		AuthTime: w.clock.Now(), ACR: "urn:idplatform:aal:1",
 		AMR: []string{"pwd"}, SessionEnds: w.clock.Now().Add(24 * time.Hour),
 	}
 }

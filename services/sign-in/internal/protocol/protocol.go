@@ -47,7 +47,6 @@ type Request struct {
 type Person struct {
 	UserID     string          `json:"user_id"`
 	User       json.RawMessage `json:"user"` // the user's record, in the form that events carry
-	Groups     []string        `json:"groups"`
 	SubAccount *SubAccount     `json:"sub_account,omitempty"`
 
 	SessionID string     `json:"session_id"` // what the application knows the session by (sid, SessionIndex)

@@ -2,6 +2,7 @@ package saml
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -46,13 +47,13 @@ const (
 
 // valuesOf returns the values of an attribute: of the member that its value names, or the value itself. A list gives
 // several; a member without a value gives none.
-func valuesOf(value string, p protocol.Person, user record) []string {
+func valuesOf(value string, p protocol.Person, user record, groups []string) []string {
 	name, path, _ := strings.Cut(value, ".")
 	switch {
 	case value == ofUserID:
 		return []string{p.UserID}
 	case value == ofGroups:
-		return p.Groups
+		return groups
 	case value == ofSubAccount && p.SubAccount == nil, value == ofSubAccount+".display_name" && p.SubAccount == nil:
 		return nil
 	case value == ofSubAccount:
@@ -129,19 +130,22 @@ var nameFormats = map[string]string{
 	"unspecified": "urn:oasis:names:tc:SAML:2.0:attrname-format:unspecified",
 }
 
+// valueOf is what an attribute names: its value, or without one its name.
+func valueOf(a questions.SAMLAttribute) string { return cmp.Or(a.Value, a.Attribute) }
+
+// tellsGroups reports whether an application is told a person's groups.
+func tellsGroups(c questions.Client) bool {
+	return slices.ContainsFunc(c.SAML.ResponseAttributes,
+		func(a questions.SAMLAttribute) bool { return valueOf(a) == ofGroups })
+}
+
 // statement is the AttributeStatement; nil without attributes, because it must not be empty (SAML core §2.7.3). Values
 // have no xsi:type: its prefix would be in a text, where canonicalization does not see it and drops its declaration.
-func statement(c questions.Client, p protocol.Person, user record) *etree.Element {
+func statement(c questions.Client, p protocol.Person, user record, groups []string) *etree.Element {
 	all := etree.NewElement("saml:AttributeStatement")
 	for _, a := range c.SAML.ResponseAttributes {
-		name, value := a.Attribute, a.Value
-		if name == "" {
-			name = value
-		}
-		if value == "" {
-			value = name
-		}
-		values := valuesOf(value, p, user)
+		name := cmp.Or(a.Attribute, a.Value)
+		values := valuesOf(valueOf(a), p, user, groups)
 		if len(values) == 0 {
 			continue
 		}

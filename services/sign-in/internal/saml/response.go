@@ -48,12 +48,18 @@ func (p *Provider) Grant(
 	if err != nil {
 		return protocol.Answer{}, err
 	}
+	var groups []string
+	if tellsGroups(c) {
+		if groups, err = p.Groups(ctx, person.UserID); err != nil {
+			return protocol.Answer{}, err
+		}
+	}
 	if err := p.enter(ctx, c, m, person, name); err != nil {
 		return protocol.Answer{}, err
 	}
 	now := p.Store.Now()
 	assertion := assertionOf(now, issuer, c, m, person, name, class).Element()
-	if attributes := statement(c, person, user); attributes != nil {
+	if attributes := statement(c, person, user, groups); attributes != nil {
 		assertion.AddChild(attributes)
 	}
 	if err := s.sign(assertion, methodOf(c)); err != nil {

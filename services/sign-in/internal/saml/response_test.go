@@ -10,11 +10,25 @@ import (
 	dsig "github.com/russellhaering/goxmldsig"
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 )
+
+func TestGroupsThatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.noGroups = true
+	r, err := w.provider.Start(w.ctx, "2001", "")
+	require.NoError(t, err)
+	_, err = w.provider.Grant(w.ctx, issuer, r, w.person())
+	require.NoError(t, err, "they are not told")
+	w.client.SAML.ResponseAttributes = []questions.SAMLAttribute{{Attribute: "groups"}}
+	_, err = w.provider.Grant(w.ctx, issuer, r, w.person())
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "an application would take none for true")
+}
 
 func TestCrewjamAcceptsTheResponse(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,8 @@ type Clients interface {
 type Config struct {
 	Store   *docstore.Store // with the Collections
 	Clients Clients
+	// Groups returns the groups of a user. The error is apperr.Unavailable if nobody answers.
+	Groups func(ctx context.Context, userID string) ([]string, error)
 	// SigningKey asks questions.SigningKeyOf. The answer is sealed for Recipient, which belongs to this replica.
 	SigningKey func(context.Context, questions.SigningKeyQuestion) (questions.SigningKey, error)
 	Recipient  *secret.Recipient

@@ -106,6 +106,7 @@ type world struct {
 	client    questions.Client
 	ownKey    string // of the application, PEM
 	away      bool   // the applications service does not answer
+	noGroups  bool   // the organization service does not answer
 	count     atomic.Int64
 }
 
@@ -133,9 +134,19 @@ func newWorld(t testing.TB) *world {
 }
 
 func (w *world) replica() *saml.Provider {
-	p := saml.New(saml.Config{Store: w.store, Clients: w, SigningKey: w.signingKey, Recipient: w.recipient})
+	p := saml.New(saml.Config{
+		Store: w.store, Clients: w, Groups: w.groups, SigningKey: w.signingKey, Recipient: w.recipient,
+	})
 	p.UseKey(idpPair().key)
 	return p
+}
+
+func (w *world) groups(_ context.Context, userID string) ([]string, error) {
+	if w.noGroups {
+		return nil, apperr.Away("the organization service", nil)
+	}
+	require.Equal(w.t, "1048577", userID)
+	return []string{"company/rd", "company"}, nil
 }
 
 func (w *world) Of(ctx context.Context, name questions.ClientName) (questions.Client, error) {
@@ -163,7 +174,7 @@ func (w *world) person() protocol.Person {
 	return protocol.Person{
 		UserID: "1048577", SessionID: "session-1",
 		AuthTime: now.Add(-time.Minute), SessionEnds: now.Add(24 * time.Hour),
-		ACR: "urn:idplatform:aal:1", AMR: []string{"pwd"}, Groups: []string{"company/rd", "company"},
+		ACR: "urn:idplatform:aal:1", AMR: []string{"pwd"},
 		User: json.RawMessage(`{"id":"1048577","username":"li.wei","display_name":"Li Wei","email":"Li@example.com",` +
 			`"email_verified":true,"employee_number":"","free_ext_props":{"x":{"y":["a","b"]},"n":9007199254740993,` +
 			`"d.e":"dotted"},"sys_ext_props":null}`),
