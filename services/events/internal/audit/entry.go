@@ -33,7 +33,7 @@ type Entry struct {
 	Action        string     `json:"action" doc:"Of entity access: the operation that was denied" example:"updated"`
 	Outcome       string     `json:"outcome" enum:"done,denied" doc:"denied: the attempt was refused"`
 	Reason        string     `json:"reason" doc:"Why it was denied"`
-	Address       string     `json:"address,omitempty" doc:"Where a denied attempt came from, if that is known"`
+	Address       string     `json:"address,omitempty" doc:"Where a sign-in or a denied attempt came from, if that is known"`
 	Count         int64      `json:"count" doc:"How many equal attempts within ten seconds it stands for" example:"1"`
 	Changes       []Change   `json:"changes" doc:"What changed, by member"`
 	EventID       string     `json:"event_id" doc:"Of the event that tells it; empty for a denied attempt" example:"019c1f3e-8a2b-7c4d-9e5f-0123456789ab"`
@@ -132,8 +132,8 @@ func entryOf(e *feed.Event) *Entry {
 	}
 	switch {
 	case entity == "access" || entity == "client":
-	case entity == "sign_in":
-		entry.Changes = changesOf("created", e.Data) // each tells of a new attempt: who, where to, from where
+	case entity == "sign_in": // each tells of a new attempt: who, where to, from where
+		entry.attempt(e.Data)
 	case !attempts[name]:
 		entry.Changes = changesOf(action, e.Data)
 	}
@@ -141,6 +141,20 @@ func entryOf(e *feed.Event) *Entry {
 		entry.denied(e.Data)
 	}
 	return entry
+}
+
+// attempt fills in the data of an event about a person at the door of an application. Address and reason have members
+// of their own.
+func (e *Entry) attempt(data json.RawMessage) {
+	for _, c := range changesOf("created", data) {
+		switch c.Member {
+		case "address":
+			_ = json.Unmarshal(c.After, &e.Address) // it is text
+		case "reason":
+		default:
+			e.Changes = append(e.Changes, c)
+		}
+	}
 }
 
 // denied fills in the data of an event about denied attempts.

@@ -2,10 +2,7 @@ package audit
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // ocsfVersion is that of the Open Cybersecurity Schema Framework whose classes are used: https://schema.ocsf.io/1.3.0
@@ -92,12 +89,13 @@ func subjectOf(e *Entry) string {
 	if e.Entity != "sign_in" {
 		return e.Record
 	}
-	i := slices.IndexFunc(e.Changes, func(c Change) bool { return c.Member == "user_id" })
-	if i < 0 {
-		return ""
+	var id string
+	for _, c := range e.Changes {
+		if c.Member == "user_id" {
+			_ = json.Unmarshal(c.After, &id) // it is text
+		}
 	}
-	id, _ := jsontext.AppendUnquote(nil, e.Changes[i].After) // it is text, or nobody that we know
-	return string(id)
+	return id
 }
 
 // activityOf is the activity's number and name in the class.
