@@ -115,7 +115,8 @@ func (c *Client) ReplaceAuthUnitRule(ctx context.Context, rid string, tid string
 // GrantAuthRules: grant rules to identities.
 //
 // Creates every rule for every identity: at most 1000 rules, all or none. Missing units are created; a rule that
-// exists already is not created again. The rules of a tenant can have at most 1000 different conditions.
+// exists already is not created again. The rules of a tenant can have at most 1000 different conditions. A rule on an
+// api resource whose code is a scope of this API gives that scope, so the caller must have it.
 //
 // (POST /v1/batch/auth-unit-rules; scope permissions:write)
 func (c *Client) GrantAuthRules(ctx context.Context, body NewRules, options ...Option) error {

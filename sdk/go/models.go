@@ -908,7 +908,7 @@ type AuditEntry struct {
 	// Example: client:4f1c
 	Actor string `json:"actor"`
 
-	// Address Where a denied attempt came from, if that is known
+	// Address Where a sign-in or a denied attempt came from, if that is known
 	Address *string `json:"address,omitempty"`
 
 	// Changes What changed, by member

@@ -1626,7 +1626,7 @@ export const revokeAuthRules = <ThrowOnError extends boolean = false>(options: O
 /**
  * Grant rules to identities
  *
- * Creates every rule for every identity: at most 1000 rules, all or none. Missing units are created; a rule that exists already is not created again. The rules of a tenant can have at most 1000 different conditions.
+ * Creates every rule for every identity: at most 1000 rules, all or none. Missing units are created; a rule that exists already is not created again. The rules of a tenant can have at most 1000 different conditions. A rule on an api resource whose code is a scope of this API gives that scope, so the caller must have it.
  */
 export const grantAuthRules = <ThrowOnError extends boolean = false>(options: Options<GrantAuthRulesData, ThrowOnError>) => (options.client ?? client).post<GrantAuthRulesResponses, GrantAuthRulesErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

@@ -1111,7 +1111,7 @@ export type AuditEntry = {
      */
     actor: string;
     /**
-     * Where a denied attempt came from, if that is known
+     * Where a sign-in or a denied attempt came from, if that is known
      */
     address?: string;
     /**
@@ -12030,7 +12030,7 @@ export type AuditEntryWritable = {
      */
     actor: string;
     /**
-     * Where a denied attempt came from, if that is known
+     * Where a sign-in or a denied attempt came from, if that is known
      */
     address?: string;
     /**

@@ -82,7 +82,7 @@ func (s *Grants) AddMember(ctx context.Context, setID string, draft Member) (jso
 
 // AddMembers adds resources to a set, all or none. A draft names its resource by id, or by code and type. Faults are
 // located in the list members. apperr.NotFound, AlreadyExists, InvalidParameters (also for a resource of another
-// application that is not global).
+// application that is not global), Forbidden (see mayGive).
 func (s *Grants) AddMembers(ctx context.Context, setID string, drafts []Member) (docstore.Batch, error) {
 	ids, err := s.Store.NewIDs(ctx, len(drafts))
 	if err != nil {
@@ -118,6 +118,9 @@ func addMembers(
 			continue
 		}
 		draft.check(at, found[i])
+		if err := mayGive(ctx, found[i].Type, found[i].Code); err != nil {
+			return nil, err
+		}
 		added[i] = &Member{docstore.Meta{ID: ids[i]}, setID, found[i].ID, found[i].Code, found[i].Type, draft.Actions}
 	}
 	if err := faults.Err(); err != nil {

@@ -122,11 +122,14 @@ func (r *Resource) has(code string) bool {
 		func(a Action) bool { return a.Code == code })
 }
 
-// CreateResource adds a resource. apperr.InvalidParameters, AlreadyExists.
+// CreateResource adds a resource. apperr.InvalidParameters, AlreadyExists, Forbidden (see mayGive).
 func (s *Grants) CreateResource(ctx context.Context, draft Resource) (ResourceDoc, error) {
 	var faults apperr.Faults
 	draft.check(&faults)
 	if err := faults.Err(); err != nil {
+		return ResourceDoc{}, err
+	}
+	if err := mayGive(ctx, draft.Type, draft.Code); err != nil {
 		return ResourceDoc{}, err
 	}
 	id, err := s.Store.NewID(ctx)

@@ -14,7 +14,7 @@ import (
 const maxRules = 1000
 
 // Grant creates every rule for every identity, and the units that are missing, all or none. An exact repeat of a rule
-// is not created again. apperr.InvalidParameters, InvalidState (see MaxConditions).
+// is not created again. apperr.InvalidParameters, InvalidState (see MaxConditions), Forbidden (see mayGrant).
 func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
 	if err := checkGrant(identities, profiles); err != nil {
 		return err
@@ -33,6 +33,9 @@ func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []Ru
 		next := ids
 		resolved := slices.Clone(profiles)
 		if err := resolve(ctx, b.Tx, resolved, func(i int) string { return apperr.Item("rules", i) }); err != nil {
+			return struct{}{}, err
+		}
+		if err := mayGrant(ctx, b.Tx, resolved); err != nil {
 			return struct{}{}, err
 		}
 		of, err := unitsFor(ctx, b, identities, next)
@@ -161,7 +164,7 @@ func (s *Grants) Rule(ctx context.Context, unitID, id string) (RuleDoc, error) {
 }
 
 // ReplaceRule replaces the profile of a unit's rule. apperr.NotFound, InvalidParameters, InvalidState (see
-// MaxConditions), AlreadyExists for a repeat of another rule, VersionMismatch.
+// MaxConditions), AlreadyExists for a repeat of another rule, VersionMismatch, Forbidden (see mayGrant).
 func (s *Grants) ReplaceRule(ctx context.Context, unitID, id string, profile RuleProfile) (RuleDoc, error) {
 	var faults apperr.Faults
 	profile.check(&faults)
@@ -178,6 +181,9 @@ func (s *Grants) ReplaceRule(ctx context.Context, unitID, id string, profile Rul
 		}
 		resolved := []RuleProfile{profile}
 		if err := resolve(ctx, b.Tx, resolved, func(int) string { return "" }); err != nil {
+			return RuleDoc{}, err
+		}
+		if err := mayGrant(ctx, b.Tx, resolved); err != nil {
 			return RuleDoc{}, err
 		}
 		r.RuleProfile = resolved[0]

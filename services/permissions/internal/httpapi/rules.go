@@ -20,7 +20,8 @@ func (a *api) registerRules(s *rest.Server) {
 		Scope: auth.PermissionsWrite, Summary: "Grant rules to identities",
 		Doc: "Creates every rule for every identity: at most 1000 rules, all or none. Missing units are created; a " +
 			"rule that exists already is not created again. The rules of a tenant can have at most 1000 different " +
-			"conditions.",
+			"conditions. A rule on an api resource whose code is a scope of this API gives that scope, so the " +
+			"caller must have it.",
 		Errors: []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{
 			"identities": []any{map[string]any{"identity_id": "1048601", "identity_type": "node",
