@@ -64,6 +64,12 @@ func TestTree(t *testing.T) {
 
 		b.node("North")
 		b.click("More actions")
+		b.click("Disable with all below")
+		b.see("The platform would do it: 1 node below changes as well")
+		b.clickIn("dialog", "Disable with all below")
+		b.see("North is disabled")
+		b.waitFor(`document.querySelector(".panel-head").textContent.includes("Disabled")`) // it was loaded anew
+		b.click("More actions")
 		b.click("Delete…")
 		b.see("There is 1 node below it")
 		b.clickIn(".toast", "See")

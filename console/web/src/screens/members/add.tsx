@@ -1,5 +1,6 @@
 // People are added to a node by search, or by a pasted list of names, addresses or numbers.
 import {useSignal} from '@preact/signals';
+import {useRef} from 'preact/hooks';
 import {addTreeUsers, listUsers, removeTreeUsers, userExists, type TreeNode, type User} from '@idplatform/sdk';
 import {asProblem, call, type ApiError} from '../../lib/api';
 import {saveFile} from '../../lib/csv';
@@ -19,6 +20,7 @@ const atOnce = 6;
 
 export function AddMembers({node, close}: {node: TreeNode; close: () => void}) {
   const chosen = useSignal<Map<string, string>>(new Map()); // ids and names
+  const ids = useRef<string[]>([]); // of the memberships that are made
   const role = useSignal(''),
     title = useSignal('');
   const busy = useSignal(false),
@@ -27,22 +29,26 @@ export function AddMembers({node, close}: {node: TreeNode; close: () => void}) {
   const add = async () => {
     busy.value = true;
     error.value = undefined;
-    const ids: string[] = [],
-      users = [...chosen.value.keys()];
     try {
-      for (let i = 0; i < users.length; i += batch) {
-        const items = users
-          .slice(i, i + batch)
-          .map((user_id) => ({
-            node_id: node.id,
-            user_id,
-            ...(role.value ? {role: valueOf(role.value, roles())} : {}),
-            ...(title.value ? {title: title.value} : {}),
-          }));
-        ids.push(...(await call(addTreeUsers({body: {items}}))).items.map((m) => m.id));
+      while (chosen.value.size) {
+        const users = [...chosen.value].slice(0, batch);
+        const items = users.map(([user_id]) => ({
+          node_id: node.id,
+          user_id,
+          ...(role.value ? {role: valueOf(role.value, roles())} : {}),
+          ...(title.value ? {title: title.value} : {}),
+        }));
+        ids.current.push(...(await call(addTreeUsers({body: {items}}))).items.map((m) => m.id));
+        const done = new Set(users.map(([id]) => id)); // if a later batch fails, what is left can be sent again
+        chosen.value = new Map([...chosen.value].filter(([id]) => !done.has(id)));
       }
-      toast(t('addedDone', {n: ids.length}), async () => {
-        await undone(() => call(removeTreeUsers({body: {ids}})));
+      const made = ids.current;
+      toast(t('addedDone', {n: made.length}), async () => {
+        await undone(async () => {
+          for (let i = 0; i < made.length; i += batch) {
+            await call(removeTreeUsers({body: {ids: made.slice(i, i + batch)}}));
+          }
+        });
         tell();
       });
       close();

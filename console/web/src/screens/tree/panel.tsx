@@ -6,6 +6,7 @@ import {
   enableTreeNode,
   getTreeNode,
   listAncestors,
+  listTreeNodes,
   updateTreeNode,
   type CoreObject,
   type TreeNode,
@@ -27,7 +28,7 @@ import {
   type FieldSpec,
   type Removal,
 } from '../../ui/record';
-import {carryOut} from '../../ui/undo';
+import {attempt, carryOut} from '../../ui/undo';
 import {reveal} from './opened';
 import {Marks} from './rows';
 import {t} from './text';
@@ -168,16 +169,11 @@ function Actions({node, again}: {node: TreeNode; again: () => void}) {
   const on = node.status === '1',
     path = {id: node.id};
   const status = async (recursive: boolean) => {
-    const query = recursive ? {recursive: 'true' as const} : undefined;
-    const set = (enable: boolean) => call(enable ? enableTreeNode({path, query}) : disableTreeNode({path, query}));
-    const sure =
-      !recursive ||
-      (await confirm({
-        title: t(on ? 'disableAllTitle' : 'enableAllTitle', {name: node.name}),
-        text: t('allBelowText'),
-        yes: t(on ? 'disableAll' : 'enableAll'),
-      }));
-    if (!sure) return;
+    const set = (enable: boolean, dry_run?: 'true') => {
+      const query = recursive ? {recursive: 'true' as const, dry_run} : undefined;
+      return call(enable ? enableTreeNode({path, query}) : disableTreeNode({path, query}));
+    };
+    if (recursive && !(await sureOfAll(() => set(!on, 'true')))) return;
     await carryOut({
       send: () => set(!on),
       back: recursive ? undefined : () => set(on),
@@ -187,6 +183,26 @@ function Actions({node, again}: {node: TreeNode; again: () => void}) {
         again();
       },
     });
+  };
+  /** sureOfAll tries the change of all nodes below, and asks. */
+  const sureOfAll = async (trial: () => Promise<unknown>): Promise<boolean> => {
+    let below = {n: 0, more: ''};
+    const tried = await attempt(async () => {
+      const query = {object_code: node.object_code, parent_id: node.id, recursive: 'true' as const};
+      const [list] = await Promise.all([
+        call(listTreeNodes({query: {...query, status: on ? '1' : '0', page_size: 1}})),
+        trial(),
+      ]);
+      below = {n: list.total ?? 0, more: list.total_relation ? '+' : ''};
+    });
+    return (
+      tried &&
+      (await confirm({
+        title: t(on ? 'disableAllTitle' : 'enableAllTitle', {name: node.name}),
+        text: t('allBelowText', below),
+        yes: t(on ? 'disableAll' : 'enableAll'),
+      }))
+    );
   };
   return (
     <RecordMenu

@@ -123,8 +123,15 @@ export const t = texts({
   enableAllTitle: ['Enable {name} and all below?', '启用 {name} 及全部下级？'],
   disableAllTitle: ['Disable {name} and all below?', '停用 {name} 及全部下级？'],
   allBelowText: [
-    'One change for all nodes below. Undoing it enables or disables all of them alike.',
-    '将一次性更改所有下级节点。反向操作会对它们全部生效。',
+    {
+      one: 'The platform would do it: {n}{more} node below changes as well. The way back enables or disables all of them alike.',
+      other:
+        'The platform would do it: {n}{more} nodes below change as well. The way back enables or disables all of them alike.',
+    },
+    {
+      one: '试运行已通过：将同时更改 {n}{more} 个下级节点。反向操作会对它们全部生效。',
+      other: '试运行已通过：将同时更改 {n}{more} 个下级节点。反向操作会对它们全部生效。',
+    },
   ],
   deleteText: [
     'This cannot be undone. What is granted to the node goes along.',
