@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -306,6 +307,24 @@ func TestUsersConflict(t *testing.T) {
 		b.click("Save")
 		b.see("May L. was saved")
 		b.waitFor("input('Mobile').value === '+15559998888'")
+	})
+}
+
+// TestNumbersStay: a number that JavaScript cannot hold is shown as it is, and outlives a change of its neighbour.
+func TestNumbersStay(t *testing.T) {
+	play(t, "numbers", func(b *browser) {
+		user := b.call(b.t, b.tenant, "POST", "/v1/users", map[string]any{
+			"username": "li", "display_name": "Li Wei", "free_ext_props": json.RawMessage(`{"badge":9007199254740993}`),
+		})
+		b.open("users?open=" + user["id"].(string))
+		b.waitFor("input('Own properties').value.includes('9007199254740993')")
+		b.fill("Own properties", `{"badge": 9007199254740993, "floor": 3}`)
+		b.clickIn(".panel-foot", "Save")
+		b.see("Li Wei was saved")
+		b.clickIn(".panel", "JSON")
+		b.see("9007199254740993")
+		require.Contains(b.t, eval[string](b, fmt.Sprintf(`fetch('/console/api/v1/users/%s', {headers: {'X-Tenant-Id': '%s'}})
+			.then((r) => r.text())`, user["id"], b.tenant)), `{"badge":9007199254740993,"floor":3}`)
 	})
 }
 

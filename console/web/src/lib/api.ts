@@ -84,7 +84,8 @@ for (const type of ['pointerdown', 'pointermove', 'keydown', 'wheel']) {
   addEventListener(type, () => (input = performance.now()), {capture: true, passive: true});
 }
 
-client.setConfig({baseUrl: '/console/api', fetch: fetchAgain as typeof fetch});
+// Answers are read as text, so that numbers stay as they are written; see parse.
+client.setConfig({baseUrl: '/console/api', fetch: fetchAgain as typeof fetch, parseAs: 'text'});
 client.interceptors.request.use((request, options) => {
   request.headers.set('X-Payload-Origin', `console/${place.value.screen || 'shell'}`);
   // Also for the session's own tenant: another tab may have signed in to another one since, and is refused then.
@@ -116,9 +117,6 @@ export interface Answer<T> {
 
 type Sent<T> = Promise<{data?: T; error?: unknown; response?: Response}>;
 
-/** exact makes numbers of an answer that JavaScript would round stay as they are written; see parse. */
-export const exact = {parseAs: 'text'} as const;
-
 /** full waits for a call of the SDK, and returns the body with the ETag; a refusal becomes an ApiError. */
 export async function full<T>(sent: Sent<T>): Promise<Answer<T>> {
   const {data, error, response} = await sent.catch((e: unknown) => {
@@ -131,7 +129,7 @@ export async function full<T>(sent: Sent<T>): Promise<Answer<T>> {
   }
   if (response.ok) {
     const text = typeof data === 'string' && /\bjson\b/.test(response.headers.get('Content-Type') ?? '');
-    return {data: (text ? parse(data) : data) as T, etag: response.headers.get('ETag') ?? '', response};
+    return {data: (text ? parse(data || '{}') : data) as T, etag: response.headers.get('ETag') ?? '', response};
   }
   const problem: Problem = isProblem(error) ? error : {status: response.status, code: 'internal'};
   throw new ApiError(problem, response);

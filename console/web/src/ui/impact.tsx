@@ -5,6 +5,7 @@ import {assessAuthImpact, type AccessChangesWritable, type AccessImpact, type Ch
 import {call} from '../lib/api';
 import {number} from '../lib/format';
 import {texts} from '../lib/i18n';
+import {parse} from '../lib/json';
 import {useLoad} from '../lib/load';
 import {may} from '../lib/session';
 import {href} from '../lib/router';
@@ -44,7 +45,7 @@ export function Impact({changes}: {changes: AccessChangesWritable | null}) {
   const {value, busy, error} = useLoad(key, (signal) =>
     call(
       assessAuthImpact({
-        body: {...(JSON.parse(key!) as AccessChangesWritable), identity_types: ['user']},
+        body: {...(parse(key!) as AccessChangesWritable), identity_types: ['user']},
         query: {limit: shown},
         signal,
       }),

@@ -139,6 +139,7 @@ const yesNo = /^(is|resource_match_all)_/;
 
 /** valueWord is what people call a value of a member; undefined of one without a word. */
 function valueWord(entity: string, member: string, v: unknown): string | undefined {
+  if (typeof v === 'object') return undefined; // also a number that is kept as it is written
   if (typeof v === 'boolean') return ui(v ? 'yes' : 'no');
   if (typeof v === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(v)) return dateTime(v);
   if (v === '1' || v === '0') {

@@ -201,7 +201,7 @@ function SchemaInput({
           max={s.maximum}
           step={kind(s) === 'integer' ? 1 : 'any'}
           placeholder={example(s)}
-          value={value === undefined ? '' : String(value)}
+          value={value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value)}
           onInput={(e) => set(e.currentTarget.value === '' ? undefined : Number(e.currentTarget.value))}
         />
       );

@@ -2,6 +2,7 @@
 import {signal} from '@preact/signals';
 import {listAuditLogs, type AuditEntry, type ListAuditLogsData} from '@idplatform/sdk';
 import {aborted, asProblem, call, type ApiError} from '../../lib/api';
+import {parse} from '../../lib/json';
 import {follow, type Follower, type Message, type StreamState} from '../../lib/stream';
 
 export type Filters = Pick<
@@ -102,7 +103,7 @@ export class Log {
   }
 
   private receive(messages: Message[]) {
-    const fresh = messages.map((m) => JSON.parse(m.data) as AuditEntry).reverse();
+    const fresh = messages.map((m) => parse(m.data) as AuditEntry).reverse();
     const before = this.rows.value.length;
     this.put(fresh, true);
     if (this.total.value !== undefined) this.total.value += this.rows.value.length - before;

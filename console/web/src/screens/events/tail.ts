@@ -2,6 +2,7 @@
 import {signal} from '@preact/signals';
 import {listEvents, type Event} from '@idplatform/sdk';
 import {full} from '../../lib/api';
+import {parse} from '../../lib/json';
 import {follow, type Follower, type Message, type StreamState} from '../../lib/stream';
 import {t} from './text';
 
@@ -74,7 +75,7 @@ export class Tail {
     for (const m of messages) {
       let event: Event;
       try {
-        event = JSON.parse(m.data) as Event;
+        event = parse(m.data) as Event;
       } catch {
         this.add({id: `gap-${this.count++}`, gap: t('gap')});
         continue;

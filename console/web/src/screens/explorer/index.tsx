@@ -3,6 +3,7 @@ import '../../ui/kit';
 import {useEffect, useRef} from 'preact/hooks';
 import type {Resource} from '@idplatform/sdk';
 import {call} from '../../lib/api';
+import {parse} from '../../lib/json';
 import {useLoad} from '../../lib/load';
 import {go, href, param, setQuery} from '../../lib/router';
 import {listApplications, listUsers} from '@idplatform/sdk';
@@ -30,7 +31,7 @@ export function question(): Question {
     at = on.indexOf(':');
   let context: Record<string, unknown> | undefined;
   try {
-    context = param('ctx') ? (JSON.parse(param('ctx')) as Record<string, unknown>) : undefined;
+    context = param('ctx') ? (parse(param('ctx')) as Record<string, unknown>) : undefined;
   } catch {
     context = undefined;
   }

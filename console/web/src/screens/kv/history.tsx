@@ -1,7 +1,7 @@
 // The former states of an object: what has changed since, and writing one back.
 import {useSignal} from '@preact/signals';
 import {getKvObjectHistory, type KvBucket, type KvObject, type KvVersion} from '@idplatform/sdk';
-import {asProblem, call, exact} from '../../lib/api';
+import {asProblem, call} from '../../lib/api';
 import {ago, bytes, dateTime} from '../../lib/format';
 import {useLoad} from '../../lib/load';
 import {param, setQuery} from '../../lib/router';
@@ -20,7 +20,7 @@ const pageSize = 20;
 export function History({bucket, object: o, again}: {bucket: KvBucket; object: KvObject; again: () => void}) {
   const path = {bucket: o.bucket, key: o.key};
   const page = (token?: string, signal?: AbortSignal) =>
-    call(getKvObjectHistory({...exact, path, query: {page_size: pageSize, page_token: token, count: 'false'}, signal}));
+    call(getKvObjectHistory({path, query: {page_size: pageSize, page_token: token, count: 'false'}, signal}));
   const {state, again: reload} = useLoad(`history ${o.id} ${o.version}`, (signal) => page(undefined, signal));
   const older = useSignal<{items: KvVersion[]; next?: string; of: number} | undefined>(undefined);
   const busy = useSignal(false);

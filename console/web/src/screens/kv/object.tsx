@@ -7,7 +7,7 @@ import {
   type KvObject,
   type KvValueInputWritable,
 } from '@idplatform/sdk';
-import {call, exact, full, type Answer} from '../../lib/api';
+import {call, full, type Answer} from '../../lib/api';
 import {ago, bytes, dateTime} from '../../lib/format';
 import {changed} from '../../lib/load';
 import {same} from '../../lib/patch';
@@ -39,7 +39,7 @@ const form = (a: Answer<KvObject>): Answer<Form> => ({...a, data: {...a.data, ex
 export function ObjectPanel({bucket, id}: {bucket: KvBucket; id: string}) {
   const path = {bucket: bucket.name, key: id};
   return (
-    <PanelLoad id={id} load={async (signal) => form(await full(getKvObject({...exact, path, signal})))}>
+    <PanelLoad id={id} load={async (signal) => form(await full(getKvObject({path, signal})))}>
       {(answer, again) => <Loaded bucket={bucket} answer={answer} again={again} />}
     </PanelLoad>
   );
@@ -52,7 +52,7 @@ export async function write(o: KvObject, etag: string, expiry: Expiry = 'keep') 
     content_type: o.content_type,
     ttl_seconds: ttlOf(expiry, o.time_expires),
   };
-  return full(putKvObject({...exact, path: {bucket: o.bucket, key: o.key}, body, headers: {'If-Match': etag}}));
+  return full(putKvObject({path: {bucket: o.bucket, key: o.key}, body, headers: {'If-Match': etag}}));
 }
 
 function Loaded({bucket, answer, again}: {bucket: KvBucket; answer: Answer<Form>; again: () => void}) {
@@ -60,7 +60,7 @@ function Loaded({bucket, answer, again}: {bucket: KvBucket; answer: Answer<Form>
   const draft = useDraft<Form>(answer, {
     scope,
     kind: 'kv-objects',
-    load: async () => form(await full(getKvObject({...exact, path}))),
+    load: async () => form(await full(getKvObject({path}))),
     save: async (_, etag, whole) => form(await write(whole, etag, whole.expiry)),
     saved: (now) => t('savedDone', {name: now.key}),
     again,

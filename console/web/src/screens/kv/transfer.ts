@@ -1,6 +1,6 @@
 // Objects as a file, one JSON object a line: out of a bucket, and into one.
 import {listKvObjects, putKvObject} from '@idplatform/sdk';
-import {asProblem, call, exact} from '../../lib/api';
+import {asProblem, call} from '../../lib/api';
 import {saveFile} from '../../lib/csv';
 import {parse} from '../../lib/json';
 import {toast} from '../../ui/dialog';
@@ -17,7 +17,6 @@ export async function exportObjects(bucket: string, prefix: string): Promise<voi
     do {
       const page = await call(
         listKvObjects({
-          ...exact,
           path: {bucket},
           query: {
             prefix: prefix || undefined,
