@@ -183,7 +183,7 @@ isolated: ## Build every module alone, without the workspace, and the command li
 	@for system in windows darwin; do echo "cli for $$system"; \
 		GOOS=$$system go build -C cli -o /dev/null ./cmd/idp || exit 1; done
 
-# The standard library is compiled meanwhile, also for the race detector: on a bare machine that saves a minute.
+# The standard library is compiled meanwhile, also for the race detector: the network leaves the processors idle.
 download: ## Download the modules that building and testing need; fails if a module alone would lack one
 	@{ go build std; CGO_ENABLED=1 go build $(RACE) std; } >/dev/null 2>&1 & missing=0; \
 	go list -deps -test $(PACKAGES) >/dev/null || missing=1; \

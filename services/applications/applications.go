@@ -79,7 +79,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	}
 	return service.App{
 		Handler: server,
-		Tasks: append(oauthTasks(d, keys),
+		Tasks: append(oauthTasks(d, keys, tokens),
 			d.DueTask(service.DueWork{
 				Name: "end client secrets", Every: time.Second, Due: application.Due, Do: apps.Settle,
 			}),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clientproof"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/applications/internal/ended"
@@ -62,22 +63,19 @@ func (c Config) tokens(
 	}
 	return token.New(token.Deps{
 		Store: d.Store, Clients: clients, Signer: keys.Signer(), Verifier: d.Verifier, TTL: c.Tokens.TTL,
-		Keys:   token.NewClientKeys(d.Outbound, d.Clock, d.Log),
-		Chosen: func(clientID string) bool { return clientID == c.Bootstrap.ClientID },
-		Limits: token.Limits{TokensPerSecond: c.Tokens.PerSecond, FailuresPerMinute: c.Tokens.FailuresPerMinute},
+		Assertions: clientproof.NewAssertions(d.Store, d.Outbound, d.Log),
+		Chosen:     func(clientID string) bool { return clientID == c.Bootstrap.ClientID },
+		Limits:     token.Limits{TokensPerSecond: c.Tokens.PerSecond, FailuresPerMinute: c.Tokens.FailuresPerMinute},
 	}), keys, nil
 }
 
-func oauthTasks(d service.Deps, keys *signing.Keeper) []service.Task {
+func oauthTasks(d service.Deps, keys *signing.Keeper, tokens *token.Tokens) []service.Task {
 	return []service.Task{
 		{Name: "signing keys", Every: 5 * time.Second, Do: keys.Refresh},
 		d.DueTask(service.DueWork{
 			Name: "forget ended tokens", Every: time.Minute, Due: ended.Due,
 			Do: func(ctx context.Context, id string) error { return ended.Forget(ctx, d.Store, id) },
 		}),
-		d.DueTask(service.DueWork{
-			Name: "forget used assertions", Every: time.Minute, Due: token.DueAssertions,
-			Do: func(ctx context.Context, id string) error { return token.ForgetAssertion(ctx, d.Store, id) },
-		}),
+		d.DueTask(tokens.Assertions.Forgetting()),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clientproof"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
@@ -36,10 +37,10 @@ type ClientForm struct {
 }
 
 func (f ClientForm) credentials(s rest.Sender) token.Credentials {
-	return token.Credentials{
-		Authorization: s.Authorization, Address: s.Address, ClientID: f.ClientID, ClientSecret: f.ClientSecret,
+	return token.Credentials{Address: s.Address, Credentials: clientproof.Credentials{
+		Authorization: s.Authorization, ClientID: f.ClientID, ClientSecret: f.ClientSecret,
 		AssertionType: f.ClientAssertionType, Assertion: f.ClientAssertion,
-	}
+	}}
 }
 
 // TokenForm is a token request (RFC 6749 §4.4.2).
@@ -94,8 +95,8 @@ func metadata(issuer string) Metadata {
 		RevocationEndpoint: issuer + revocationPath, IntrospectionEndpoint: issuer + introspectionPath,
 		ServiceDocumentation: issuer + "/docs", ResponseTypes: []string{}, GrantTypes: []string{token.GrantType},
 		TokenMethods: token.Methods, RevocationMethods: token.Methods, IntrospectionMethods: token.Methods,
-		TokenAlgorithms: token.AssertionAlgorithms, RevocationAlgs: token.AssertionAlgorithms,
-		IntrospectionAlgs: token.AssertionAlgorithms,
+		TokenAlgorithms: clientproof.Algorithms, RevocationAlgs: clientproof.Algorithms,
+		IntrospectionAlgs: clientproof.Algorithms,
 	}
 	for _, scope := range auth.AllScopes.List() {
 		m.ScopesSupported = append(m.ScopesSupported, string(scope))

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"github.com/idplatform/idplatform/pkg/clientproof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
 )
@@ -62,9 +63,9 @@ func Discovery(issuer string) Metadata {
 		GrantTypes: []string{grantCode, grantRefresh, grantDevice}, SubjectTypes: []string{"public"},
 		ACRValues: classes[:1], Prompts: []string{"none", "login", "consent", "select_account"},
 		Locales: []string{"en", "zh-Hans"}, ChallengeMethods: []string{"S256"}, IDTokenAlgorithms: keys.Algorithms,
-		TokenMethods: clientauth.Methods, TokenAlgorithms: clientauth.Algorithms,
-		IntrospectionMethods: withSecret, IntrospectionAlgorithms: clientauth.Algorithms,
-		RevocationMethods: clientauth.Methods, RevocationAlgorithms: clientauth.Algorithms,
+		TokenMethods: clientauth.Methods, TokenAlgorithms: clientproof.Algorithms,
+		IntrospectionMethods: withSecret, IntrospectionAlgorithms: clientproof.Algorithms,
+		RevocationMethods: clientauth.Methods, RevocationAlgorithms: clientproof.Algorithms,
 		ClaimsParameter: true, IssuerParameter: true,
 		BackchannelLogout: true, BackchannelLogoutSession: true, FrontchannelLogout: true, FrontchannelSession: true,
 	}

@@ -35,6 +35,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/clientproof"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
@@ -111,7 +112,7 @@ func New(d Deps) *Provider {
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return slices.Concat(keys.Collections(), clientauth.Collections(),
+	return slices.Concat(keys.Collections(), clientproof.Collections(),
 		backchannel.Collections(),
 		[]*docstore.Def{pushedRequests.Def(), codes.Def(), families.Def(), devices.Def()})
 }

@@ -49,7 +49,8 @@ func remember(ctx context.Context, tx *docstore.Tx, hash, userID string) (bool, 
 	return true, err
 }
 
-// usersOfBrowser is how many users a browser is known to; that of a library knows no more.
+// usersOfBrowser is to how many users a browser can be known. One that more people share, such as a library's, is known
+// to these.
 const usersOfBrowser = 50
 
 // KnownTo returns the users who have signed in with a browser.

@@ -1,4 +1,4 @@
-package clientauth
+package clientproof
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
@@ -13,10 +15,10 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/service"
-	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Algorithms are the signature algorithms of assertions (RFC 7518 §3.1, RFC 8037).
@@ -29,9 +31,32 @@ const (
 	maxClientKeys   = 1000
 )
 
+// Client is what must be known of a client to check its assertions.
+type Client struct {
+	ID      string
+	JWKS    []byte // its public keys; empty: at JWKSURI
+	JWKSURI string
+}
+
+// Assertions checks the assertions of clients. It keeps the public keys of those that were seen lately.
+type Assertions struct {
+	store *docstore.Store
+	http  *http.Client
+	log   *slog.Logger
+	keys  *cache.Cache[string, *clientKeys]
+}
+
+// NewAssertions makes a checker. Key sets at an address are fetched with the HTTP client.
+func NewAssertions(store *docstore.Store, client *http.Client, log *slog.Logger) *Assertions {
+	return &Assertions{store, client, log, cache.New[string, *clientKeys](maxClientKeys)}
+}
+
+// Collections are the collections that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{usedAssertions.Def()} }
+
 // refuse makes the error for a bad assertion. Its details appear only in the log.
 func refuse(format string, args ...any) error {
-	return errUnproven.Because(fmt.Errorf(format, args...))
+	return ErrUnproven.Because(fmt.Errorf(format, args...))
 }
 
 // claimedBy returns the subject of an assertion without verifying anything.
@@ -46,11 +71,11 @@ func claimedBy(assertion string) (clientID string, err error) {
 	return claims.Subject, nil
 }
 
-// checkAssertion verifies an assertion (RFC 7523 §3): a key of the client has signed it, the client is its issuer and
-// subject, it is for one of the audiences, it is valid for an hour at most, and it was not used before.
-func (a *Authenticator) checkAssertion(
-	ctx context.Context, c questions.Client, audiences []string, assertion string,
-) error {
+// Check verifies an assertion (RFC 7523 §3): a key of the client has signed it, the client is its issuer and subject,
+// it is for one of the audiences, it is valid for an hour at most, and it was not used before. Its use is recorded for
+// the context's tenant, in a dry run, too. The error is ErrUnproven, with the reason as its cause, or
+// apperr.Unavailable if the client's keys cannot be fetched.
+func (a *Assertions) Check(ctx context.Context, c Client, audiences []string, assertion string) error {
 	keys, err := a.keysOf(c)
 	if err != nil {
 		return refuse("%w", err)
@@ -58,7 +83,7 @@ func (a *Authenticator) checkAssertion(
 	parser := jwt.NewParser(
 		jwt.WithValidMethods(Algorithms), jwt.WithStrictDecoding(), jwt.WithExpirationRequired(),
 		jwt.WithLeeway(auth.Leeway), jwt.WithTimeFunc(func() time.Time { return a.store.Now().Std() }),
-		jwt.WithIssuer(c.ClientID), jwt.WithSubject(c.ClientID), jwt.WithIssuedAt(),
+		jwt.WithIssuer(c.ID), jwt.WithSubject(c.ID), jwt.WithIssuedAt(),
 	)
 	var claims jwt.RegisteredClaims
 	_, err = parser.ParseWithClaims(assertion, &claims, func(token *jwt.Token) (any, error) {
@@ -96,7 +121,7 @@ var usedAssertions = docstore.Define(docstore.Schema[usedAssertion]{
 })
 
 // Forgetting deletes used assertions that have expired.
-func (a *Authenticator) Forgetting() service.DueWork {
+func (a *Assertions) Forgetting() service.DueWork {
 	return service.DueWork{
 		Name: "forget used assertions", Every: time.Minute, Due: usedAssertions.Due,
 		Do: func(ctx context.Context, id string) error {
@@ -113,9 +138,7 @@ func (a *Authenticator) Forgetting() service.DueWork {
 
 // useOnce refuses an assertion that is for another server, valid for too long or used before. Otherwise it records the
 // use.
-func (a *Authenticator) useOnce(
-	ctx context.Context, c questions.Client, audiences []string, claims jwt.RegisteredClaims,
-) error {
+func (a *Assertions) useOnce(ctx context.Context, c Client, audiences []string, claims jwt.RegisteredClaims) error {
 	expires := clock.Of(claims.ExpiresAt.Time)
 	here := func(audience string) bool { return slices.Contains(audiences, audience) }
 	switch {
@@ -126,7 +149,7 @@ func (a *Authenticator) useOnce(
 	case expires.After(a.store.Now().Add(maxAssertionAge + auth.Leeway)):
 		return refuse("valid for longer than %v", maxAssertionAge)
 	}
-	sum := sha256.Sum256([]byte(c.ClientID + "\x00" + claims.ID))
+	sum := sha256.Sum256([]byte(c.ID + "\x00" + claims.ID))
 	id := base64.RawURLEncoding.EncodeToString(sum[:])
 	err := docstore.Do(docstore.Guarding(ctx), a.store, func(tx *docstore.Tx) error {
 		_, err := usedAssertions.Insert(ctx, tx, &usedAssertion{Meta: docstore.Meta{ID: id}, Expires: expires})
@@ -144,7 +167,7 @@ type clientKeys struct {
 	keys *auth.PublicKeys
 }
 
-func (a *Authenticator) keysOf(c questions.Client) (*auth.PublicKeys, error) {
+func (a *Assertions) keysOf(c Client) (*auth.PublicKeys, error) {
 	var source auth.KeySource
 	from := c.JWKSURI
 	switch {
@@ -155,12 +178,12 @@ func (a *Authenticator) keysOf(c questions.Client) (*auth.PublicKeys, error) {
 	default:
 		return nil, errors.New("the client has no keys")
 	}
-	if held, ok := a.keys.Get(c.ClientID); ok && held.from == from {
+	if held, ok := a.keys.Get(c.ID); ok && held.from == from {
 		return held.keys, nil
 	}
 	keys, err := auth.OpenKeys(source, clockOf{a.store}, a.log)
 	if err == nil {
-		a.keys.Set(c.ClientID, &clientKeys{from, keys})
+		a.keys.Set(c.ID, &clientKeys{from, keys})
 	}
 	return keys, err
 }
