@@ -1,0 +1,192 @@
+// Package post tells applications something from server to server, by forms. What is to be told is stored in the
+// transaction in which it happens, so that none is lost, and sent until the application answers: five times within an
+// hour.
+package post
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbound"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/service"
+)
+
+// pauses are how long to wait after each try without an answer. After the last one the notice is given up.
+var pauses = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, 39 * time.Minute}
+
+const (
+	patience = 5 * time.Second // with an application that does not answer
+	atEnd    = 2 * time.Second // for requests that are on their way at the end
+	atOnce   = 32              // notices on their way from one replica
+	maxBody  = 4 << 10         // bytes of an answer that are read, so that the connection can be used again
+)
+
+// Stored is what every stored notice embeds.
+type Stored struct {
+	docstore.Meta
+	Tries int        `json:"tries"`
+	Next  clock.Time `json:"next"` // when it is sent, or sent again
+}
+
+// New is of a notice that is sent at once.
+func New(now clock.Time) Stored {
+	return Stored{Meta: docstore.Meta{ID: secret.Token(16)}, Next: now}
+}
+
+// Due is when a notice is sent; for docstore.Schema.
+func (s *Stored) Due() clock.Time { return s.Next }
+
+func (s *Stored) stored() *Stored { return s }
+
+// notice is a pointer to a stored notice.
+type notice[T any] interface {
+	*T
+	stored() *Stored
+}
+
+// ErrNobody says that nobody has to hear of it, or not any more.
+var ErrNobody = errors.New("nobody has to hear of it")
+
+// Config is how notices of a kind are sent. All is required.
+type Config[T any] struct {
+	Store   *docstore.Store
+	HTTP    *http.Client // for requests that leave the platform
+	Log     *slog.Logger
+	Name    string // of the work, such as "send logout tokens"
+	Notices *docstore.Collection[T]
+	AppID   func(*T) string
+	// Form is where a notice goes, and what it says. After ErrNobody it is not sent; after other errors it is tried
+	// again.
+	Form func(ctx context.Context, n *T) (to string, form url.Values, err error)
+}
+
+// Sender sends the notices of a kind, for one replica.
+type Sender[T any, N notice[T]] struct {
+	Config[T]
+	room    chan struct{}
+	sending sync.WaitGroup
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+}
+
+// NewSender makes a sender.
+func NewSender[T any, N notice[T]](c Config[T]) *Sender[T, N] {
+	s := &Sender[T, N]{Config: c, room: make(chan struct{}, atOnce)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Close waits a moment for the requests that are on their way, and then ends them: their notices are sent again later.
+func (s *Sender[T, N]) Close() {
+	late := time.AfterFunc(atEnd, s.cancel)
+	s.sending.Wait()
+	late.Stop()
+	s.cancel()
+}
+
+// Work sends the notices that are due.
+func (s *Sender[T, N]) Work() service.DueWork {
+	return service.DueWork{Name: s.Name, Every: time.Second, Due: s.Notices.Due, Page: atOnce, Do: s.begin}
+}
+
+// begin takes a notice, so that no other replica sends it, and sends it beside the others: an application that is slow
+// to answer keeps nobody waiting.
+func (s *Sender[T, N]) begin(ctx context.Context, id string) error {
+	n, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (N, error) {
+		n, err := s.Notices.Load(ctx, tx, id)
+		if err != nil || N(n).stored().Next.After(tx.Now) {
+			return nil, err
+		}
+		stored := N(n).stored()
+		if stored.Tries > len(pauses) {
+			_, err := s.Notices.Delete(ctx, tx, n)
+			return nil, err
+		}
+		stored.Next = tx.Now.Add(pauses[min(stored.Tries, len(pauses)-1)])
+		stored.Tries++
+		_, err = s.Notices.Touch(ctx, tx, n)
+		return n, err
+	})
+	if err != nil || n == nil {
+		return err
+	}
+	select {
+	case s.room <- struct{}{}:
+	case <-ctx.Done():
+		return nil // it is due again later
+	}
+	s.sending.Go(func() {
+		defer func() { <-s.room }()
+		s.send(request.System(s.ctx, n.stored().TenantID), n)
+	})
+	return nil
+}
+
+// send sends a notice, and deletes it once it is answered or given up.
+func (s *Sender[T, N]) send(ctx context.Context, n N) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	answered, err := s.try(ctx, n)
+	app, stored := s.AppID(n), n.stored()
+	if err != nil {
+		s.Log.WarnContext(ctx, "an application does not take a notice", "work", s.Name, "app_id", app, "try",
+			stored.Tries, "error", outbound.Cause(err))
+	}
+	if !answered && stored.Tries <= len(pauses) {
+		return
+	}
+	err = docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		n, err := s.Notices.Load(ctx, tx, stored.ID)
+		if err == nil {
+			_, err = s.Notices.Delete(ctx, tx, n)
+		}
+		return err
+	})
+	if err != nil && !apperr.IsNotFound(err) {
+		s.Log.WarnContext(ctx, "a notice may be sent once more", "work", s.Name, "app_id", app, "error", err)
+	}
+}
+
+// try sends a notice once. answered is true if the application has answered, or has nothing to hear.
+func (s *Sender[T, N]) try(ctx context.Context, n N) (answered bool, err error) {
+	to, form, err := s.Form(ctx, n)
+	if errors.Is(err, ErrNobody) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(form.Encode()))
+	if err != nil {
+		return true, err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer, err := s.HTTP.Do(r)
+	if err != nil {
+		return errors.Is(err, outbound.ErrRefused), err // no later try may go there either
+	}
+	defer func() { _ = answer.Body.Close() }()
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxBody))
+	switch status := answer.StatusCode; {
+	case status < http.StatusMultipleChoices:
+		return true, nil
+	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
+		return false, errors.New("status " + answer.Status)
+	default:
+		return true, errors.New("status " + answer.Status)
+	}
+}
