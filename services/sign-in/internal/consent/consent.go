@@ -74,8 +74,18 @@ func (c *Consent) covers(scopes []string) bool {
 	return !slices.ContainsFunc(scopes, func(scope string) bool { return !slices.Contains(c.Scopes, scope) })
 }
 
+// From is where a person gives or withdraws a consent. It is empty for a caller of the API.
+type From struct {
+	Address string
+	Browser string // its User-Agent
+}
+
+func (f From) telling(verb string) *outbox.Records[Consent] {
+	return consents.As(verb).With("address", f.Address).With("browser", f.Browser)
+}
+
 // Give notes that a person agrees to further scopes for an application.
-func (s *Consents) Give(ctx context.Context, userID, appID string, scopes []string) error {
+func (s *Consents) Give(ctx context.Context, userID, appID string, scopes []string, from From) error {
 	id, err := s.Store.NewID(ctx)
 	if err != nil {
 		return err
@@ -86,11 +96,11 @@ func (s *Consents) Give(ctx context.Context, userID, appID string, scopes []stri
 			return err
 		}
 		if len(found) == 0 {
-			_, err = consents.As("given").Insert(ctx, tx, &Consent{Meta: docstore.Meta{ID: id}, UserID: userID,
+			_, err = from.telling("given").Insert(ctx, tx, &Consent{Meta: docstore.Meta{ID: id}, UserID: userID,
 				AppID: appID, Scopes: union(nil, scopes)})
 		} else {
 			found[0].Scopes = union(found[0].Scopes, scopes)
-			_, err = consents.As("given").Replace(ctx, tx, found[0])
+			_, err = from.telling("given").Replace(ctx, tx, found[0])
 		}
 		return err
 	})
@@ -143,9 +153,9 @@ func (s *Consents) OfUser(ctx context.Context, userID string, limit int) ([]*Con
 
 // Withdraw deletes a consent: the person is asked again. userID, if not empty, is whose it must be. The error is
 // apperr.NotFound or VersionMismatch.
-func (s *Consents) Withdraw(ctx context.Context, id, userID string) (docstore.Deleted, error) {
+func (s *Consents) Withdraw(ctx context.Context, id, userID string, from From) (docstore.Deleted, error) {
 	var was Consent
-	done, err := consents.As("withdrawn").Remove(ctx, s.Store, id, func(tx *docstore.Tx, c *Consent) error {
+	done, err := from.telling("withdrawn").Remove(ctx, s.Store, id, func(tx *docstore.Tx, c *Consent) error {
 		if userID != "" && c.UserID != userID {
 			return apperr.Missing("consent")
 		}
@@ -164,5 +174,5 @@ func Forget(ctx context.Context, tx *docstore.Tx, userID, appID string) error {
 	if appID != "" {
 		where = docstore.Eq(byApp, docstore.Text(appID))
 	}
-	return consents.As("withdrawn").DeleteWhere(ctx, tx, where)
+	return From{}.telling("withdrawn").DeleteWhere(ctx, tx, where)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 )
@@ -138,7 +139,7 @@ func (e *Engine) begin(ctx context.Context, f *Flow, user *person.User, in quest
 ) (View, error) {
 	ctx = As(ctx, v.Issuer, user.ID)
 	s, cookie, err := e.Sessions.Begin(ctx, session.SignIn{
-		UserID: user.ID, ACR: aal1, AMR: []string{"pwd"}, Address: v.Address, Browser: v.agent(),
+		UserID: user.ID, ACR: aal1, AMR: []string{"pwd"}, Address: v.Address, Browser: v.UserAgent(),
 		BrowserHash:         v.Browser,
 		TimePasswordChanged: user.TimePasswordChanged,
 	}, v.Cookie, func(ctx context.Context, tx *docstore.Tx) error { return person.Keep(ctx, tx, user.ID, in) })
@@ -245,5 +246,6 @@ func (e *Engine) agree(ctx context.Context, f *Flow, v Visitor) error {
 		return err
 	}
 	f.Consented = true
-	return e.Consents.Give(As(ctx, v.Issuer, s.UserID), s.UserID, f.AppID, f.Request.Consents)
+	return e.Consents.Give(As(ctx, v.Issuer, s.UserID), s.UserID, f.AppID, f.Request.Consents,
+		consent.From{Address: v.Address, Browser: v.UserAgent()})
 }

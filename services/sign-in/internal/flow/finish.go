@@ -96,13 +96,14 @@ func (e *Engine) finish(ctx context.Context, f *Flow, v Visitor) (over bool, err
 func entry(view View, v Visitor) session.Entry {
 	return session.Entry{
 		AppID: view.Flow.AppID, Protocol: view.Flow.Protocol, FlowID: view.Flow.ID, Address: v.Address,
-		Browser: v.agent(), Fresh: len(view.Flow.Done) > 0, Reason: view.Reason, RuleID: view.RuleID,
+		Browser: v.UserAgent(), Fresh: len(view.Flow.Done) > 0, Reason: view.Reason, RuleID: view.RuleID,
 	}
 }
 
 const maxAgent = 512 // bytes
 
-func (v Visitor) agent() string { return v.Agent[:min(len(v.Agent), maxAgent)] }
+// UserAgent is the header of that name, up to 512 bytes.
+func (v Visitor) UserAgent() string { return v.Agent[:min(len(v.Agent), maxAgent)] }
 
 // tellRefused tells of a refusal, once for a flow.
 func (e *Engine) tellRefused(ctx context.Context, view View, v Visitor) error {
@@ -175,7 +176,7 @@ func (e *Engine) MayUse(ctx context.Context, userID, appID string) error {
 func tellFailed(f *Flow, v Visitor) func(context.Context, *docstore.Tx, *docstore.Doc[Flow]) error {
 	return func(ctx context.Context, tx *docstore.Tx, doc *docstore.Doc[Flow]) error {
 		return session.TellEntry(ctx, tx, session.Entry{
-			AppID: f.AppID, Protocol: f.Protocol, FlowID: doc.ID, Address: v.Address, Browser: v.agent(),
+			AppID: f.AppID, Protocol: f.Protocol, FlowID: doc.ID, Address: v.Address, Browser: v.UserAgent(),
 			Reason: "invalid_credentials",
 		}, "failed", "", request.Tenant(ctx), doc)
 	}

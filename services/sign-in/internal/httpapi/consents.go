@@ -19,5 +19,7 @@ func (a *api) registerConsents(s *rest.Server) {
 	consents.Delete(rest.Op{
 		Summary: "Withdraw a consent",
 		Doc:     "The person is asked again, and refresh tokens that the application has end.",
-	}, func(ctx context.Context, id string) (rest.Deleted, error) { return a.Consents.Withdraw(ctx, id, "") })
+	}, func(ctx context.Context, id string) (rest.Deleted, error) {
+		return a.Consents.Withdraw(ctx, id, "", consent.From{})
+	})
 }

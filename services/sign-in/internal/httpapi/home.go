@@ -10,6 +10,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/page"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
@@ -96,11 +97,12 @@ func (a *api) registerHome(s *rest.Server) {
 	rest.Handle(s, post("withdraw-own-consent", "/consents", "Withdraw one of one's own consents",
 		ConsentForm{"1048577"}),
 		func(ctx context.Context, in *withdrawInput) (rest.Page, error) {
-			return a.own(ctx, &in.Visitor, func(ctx context.Context, _ *visit, s *session.Session) (string, error) {
+			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (string, error) {
 				if err := a.recent(s); err != nil {
 					return "", err
 				}
-				_, err := a.Consents.Withdraw(ctx, in.Form.Get("consent"), s.UserID)
+				_, err := a.Consents.Withdraw(ctx, in.Form.Get("consent"), s.UserID,
+					consent.From{Address: v.Address, Browser: v.UserAgent()})
 				return "withdrawn", apperr.Ignore(err, apperr.NotFound)
 			})
 		})
