@@ -1,5 +1,5 @@
 // What entries and events tell: who did something, when, to which record, and where that is shown.
-import {href} from '../lib/router';
+import {href, place} from '../lib/router';
 import {session} from '../lib/session';
 import {lang, locale, texts} from '../lib/i18n';
 import {screens} from '../screens';
@@ -12,8 +12,12 @@ const t = texts({
   console: ['Console: {screen}', '控制台：{screen}'],
 });
 
-/** userOf is the id of the person who made a change; '' if it was none. */
-export const userOf = (actor: string) => /^user:(.+)$/.exec(actor)?.[1] ?? '';
+/** userOf is the id of the user who made a change, with a token or at the platform's own sign-in; '' if it was none. */
+export function userOf(actor: string): string {
+  const [issuer, id] = actor.split('#');
+  if (id && issuer!.endsWith(`/sign-in/${place.value.tenant}`)) return id;
+  return /^user:(.+)$/.exec(actor)?.[1] ?? '';
+}
 
 /** Actor is who made a change: client:…, user:… (by the name, if it is given), an issuer's subject, or the platform. */
 export function Actor({actor, name, copy}: {actor: string; name?: string; copy?: boolean}) {

@@ -109,7 +109,7 @@ function columns(told: Told): Column<AuditEntry>[] {
 }
 
 function From({entry: e}: {entry: AuditEntry}) {
-  if (e.outcome === 'denied') return <span class="mono muted">{e.address}</span>;
+  if (e.outcome === 'denied' || (e.address && !e.origin)) return <span class="mono muted">{e.address}</span>;
   const words = originWords(e.origin);
   return (
     <span class={words === e.origin ? 'mono muted' : 'muted'} title={e.origin}>
