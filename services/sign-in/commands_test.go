@@ -1,0 +1,179 @@
+package signin_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"html"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// TestCommands counts what people and applications do all day; see testkit.Writes. Questions to other services are no
+// commands.
+func TestCommands(t *testing.T) {
+	var w *world
+	testkit.Writes{
+		Service: "sign-in",
+		Start: func(t testing.TB) (*testkit.Service, *testkit.Client) {
+			w = newWorld(t)
+			return w.Service, w.admin()
+		},
+		Commands: func(testing.TB, *testkit.Service, *testkit.Client) []testkit.Commands {
+			return append(append(w.rowsOfPages(), w.rowsOfTokens()...), w.rowsOfRecords()...)
+		},
+		NotCounted: map[string]string{
+			"authorize-person-by-form": "it is authorize-person", "post-userinfo": "it is get-userinfo",
+			"sign-out-by-form": "it is sign-out", "sign-in-by-saml-by-form": "SAML has no rows yet",
+			"sign-out-by-saml-by-form": "SAML has no rows yet", "confirm-saml-sign-out": "SAML has no rows yet",
+			"authorize-device": "seldom", "enter-device-code": "seldom", "push-authorization-request": "seldom",
+			"change-own-password": "seldom", "withdraw-own-consent": "seldom", "end-own-session": "seldom",
+		},
+	}.TestCommands(t)
+}
+
+const ofPages = "/sign-in/acme"
+
+// as is a client that sends what the browser would.
+func (b *browser) as(c *testkit.Client) *testkit.Client {
+	u, err := url.Parse(base)
+	b.w.must(err)
+	var cookies []string
+	for _, cookie := range b.client.Jar.Cookies(u) {
+		cookies = append(cookies, cookie.Name+"="+cookie.Value)
+	}
+	return c.With("Authorization", "").With("Cookie", strings.Join(cookies, "; ")).
+		With("Content-Type", "application/x-www-form-urlencoded").With("Sec-Fetch-Site", "same-origin").
+		With("User-Agent", b.header.Get("User-Agent"))
+}
+
+// form is where the form of the page goes, and what it says.
+func (b *browser) form(fields url.Values) (path, body string) {
+	if sealed := sealedRequest.FindStringSubmatch(b.body); sealed != nil {
+		fields.Set("request", html.UnescapeString(sealed[1]))
+	}
+	to := action.FindStringSubmatch(b.body)
+	require.NotNil(b.w.t, to, "%s", b.body)
+	return html.UnescapeString(to[1]), fields.Encode()
+}
+
+// onward is a redirect that counts as a success.
+func onward(a *testkit.Answer) *testkit.Answer {
+	if a.Status == http.StatusSeeOther || a.Status == http.StatusFound {
+		a.Status = http.StatusOK
+	}
+	return a
+}
+
+func (w *world) rowsOfPages() []testkit.Commands {
+	fields := func() url.Values {
+		return url.Values{"action": {"sign-in"}, "login_name": {"ann"}, "password": {password}}
+	}
+	known := w.signedIn()
+	return []testkit.Commands{
+		{Operation: "show the sign-in page", Do: func(c *testkit.Client) *testkit.Answer {
+			return w.browser().as(c).Get(ofPages + w.authorize("portal"))
+		}},
+		{Operation: "sign in by a password", Do: func(c *testkit.Client) *testkit.Answer {
+			b := w.browser().get(w.authorize("portal"))
+			path, body := b.form(fields())
+			return onward(b.as(c).Do(http.MethodPost, path, body))
+		}},
+		{Operation: "sign in by a password after a wrong one", Do: func(c *testkit.Client) *testkit.Answer {
+			b := w.browser().get(w.authorize("portal")).signIn("ann", "wrong")
+			path, body := b.form(fields())
+			return onward(b.as(c).Do(http.MethodPost, path, body))
+		}},
+		{Operation: "enter an application for the first time", Do: func(c *testkit.Client) *testkit.Answer {
+			return onward(w.signedIn().as(c).Get(ofPages + w.authorize("wiki")))
+		}},
+		{Operation: "enter an application again", Do: func(c *testkit.Client) *testkit.Answer {
+			return onward(known.as(c).Get(ofPages + w.authorize("portal")))
+		}},
+		{Operation: "show the own page", Do: func(c *testkit.Client) *testkit.Answer {
+			return known.as(c).Get(ofPages)
+		}},
+		{Operation: "sign out", Do: func(c *testkit.Client) *testkit.Answer {
+			b := w.signedIn().get("/logout")
+			path, body := b.form(url.Values{"confirm": {"yes"}})
+			return onward(b.as(c).Do(http.MethodPost, path, body))
+		}},
+	}
+}
+
+// tokens are those of a new session.
+func (w *world) tokens() (access, refresh string) {
+	w.t.Helper()
+	answer := w.byCode(w.As("acme"), w.signedIn())
+	var found struct {
+		Access  string `json:"access_token"`
+		Refresh string `json:"refresh_token"`
+	}
+	require.NoError(w.t, json.Unmarshal(answer.Body, &found), "%s", answer.Body)
+	return found.Access, found.Refresh
+}
+
+func (w *world) byCode(c *testkit.Client, b *browser) *testkit.Answer {
+	code := b.answered(callback).Get("code")
+	return asPortal(c).Do(http.MethodPost, ofPages+"/token",
+		url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {callback}}.Encode())
+}
+
+// asPortal is a client with the secret of an application.
+func asPortal(c *testkit.Client) *testkit.Client {
+	pair := base64.StdEncoding.EncodeToString([]byte("portal:" + clientSecret))
+	return c.With("Authorization", "Basic "+pair).With("Content-Type", "application/x-www-form-urlencoded")
+}
+
+func (w *world) rowsOfTokens() []testkit.Commands {
+	about := func(path string) func(c *testkit.Client) *testkit.Answer {
+		return func(c *testkit.Client) *testkit.Answer {
+			access, _ := w.tokens()
+			return asPortal(c).Do(http.MethodPost, ofPages+path, url.Values{"token": {access}}.Encode())
+		}
+	}
+	return []testkit.Commands{
+		{Operation: "get tokens by a code", Do: func(c *testkit.Client) *testkit.Answer {
+			return w.byCode(c, w.signedIn())
+		}},
+		{Operation: "refresh tokens", Do: func(c *testkit.Client) *testkit.Answer {
+			_, refresh := w.tokens()
+			return asPortal(c).Do(http.MethodPost, ofPages+"/token",
+				url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}}.Encode())
+		}},
+		{Operation: "get a person's claims", Do: func(c *testkit.Client) *testkit.Answer {
+			access, _ := w.tokens()
+			return c.With("Authorization", "Bearer "+access).Get(ofPages + "/userinfo")
+		}},
+		{Operation: "introspect a token", Do: about("/introspect")},
+		{Operation: "revoke a token", Do: about("/revoke")},
+	}
+}
+
+func (w *world) rowsOfRecords() []testkit.Commands {
+	session := testkit.Path(func() string {
+		w.admin().Post("/v1/sessions/end", object{"user_ids": []string{"20"}}).OK(nil)
+		w.signedIn()
+		return "/v1/sessions/" + w.sessions()[0].(object)["id"].(string)
+	})
+	consent := testkit.Path(func() string {
+		b := w.browser().get(w.authorize("portal", "prompt", "consent")).signIn("ann", password)
+		b.press("agree").answered(callback)
+		return "/v1/consents/" + first(w.admin().Get("/v1/consents"))["id"].(string)
+	})
+	return []testkit.Commands{
+		testkit.Takes("end a session", http.MethodDelete, session, nil),
+		testkit.Takes("end the sessions of a user", http.MethodPost, "/v1/sessions/end", func() any {
+			session()
+			return object{"user_ids": []string{"20"}}
+		}),
+		testkit.Takes("withdraw a consent", http.MethodDelete, consent, nil),
+		testkit.Takes("change the settings", http.MethodPatch, "/v1/sign-in/settings", object{"name": "Acme"}),
+		testkit.Takes("replace the settings", http.MethodPut, "/v1/sign-in/settings", object{"name": "Acme"}),
+	}
+}
