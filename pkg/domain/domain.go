@@ -14,10 +14,13 @@ var lookup = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.Strict
 // Key is the form in which equal domain names are equal: A-labels in lower case (RFC 5890 §2.3.2.1), as browsers send
 // them. A name that has no such form is compared as it is written, in lower case. Key(Key(s)) == Key(s).
 func Key(name string) string {
-	if ascii, err := lookup.ToASCII(name); err == nil {
-		return strings.ToLower(ascii)
+	lower := strings.ToLower(name)
+	for _, form := range []string{name, lower} { // some capitals have no such form, and their small letters have one
+		if ascii, err := lookup.ToASCII(form); err == nil {
+			return strings.ToLower(ascii)
+		}
 	}
-	return strings.ToLower(name)
+	return lower
 }
 
 // HostKey is Key for a host with or without a port. Addresses stay as they are.

@@ -20,6 +20,7 @@ func TestKey(t *testing.T) {
 		"bu\u0308cher.test":          "xn--bcher-kva.test",
 		"_dmarc.acme.test":           "_dmarc.acme.test",
 		"192.0.2.1":                  "192.0.2.1",
+		"\u04c00":                    "xn--0-b2b", // UTS 46 has no capital palochka
 		"xn--zzzzzzzzzzzzzzzz9.test": "xn--zzzzzzzzzzzzzzzz9.test",
 	} {
 		require.Equal(t, want, Key(name), name)
