@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
@@ -27,12 +28,21 @@ func (b *browser) slowDown() {
 	_, err := chromedp.Call(b.ctx, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 4})
 	require.NoError(b.t, err)
 	const bytes = 1_600_000 / 8
-	_, err = chromedp.Call(b.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+	_, err = chromedp.Call(b.ctx, slowLine, slowLineParams{
 		MatchedNetworkConditions: []*network.Conditions{
 			{Latency: 150, DownloadThroughput: bytes, UploadThroughput: bytes},
 		},
 	})
 	require.NoError(b.t, err)
+}
+
+// slowLine is network.EmulateNetworkConditionsByRule with a parameter that Chromium demands up to version 148, and
+// ignores since.
+var slowLine = cdp.Command[slowLineParams, cdp.Empty]{Method: network.CommandEmulateNetworkConditionsByRule}
+
+type slowLineParams struct {
+	Offline                  bool                  `json:"offline"`
+	MatchedNetworkConditions []*network.Conditions `json:"matchedNetworkConditions"`
 }
 
 // BenchmarkFirstPaint opens the first screen with an empty cache: lcp-ms is when its largest part is there.
