@@ -17,8 +17,8 @@ var writes = testkit.Writes{
 		s := start(t)
 		return s, s.As("acme", auth.PlatformAdmin).With("X-Tenant-Id", "acme")
 	},
-	Commands: func(t testing.TB, _ *testkit.Service, c *testkit.Client) []testkit.Commands {
-		p := &prepared{t, c, testkit.Names()}
+	Commands: func(t testing.TB, s *testkit.Service, c *testkit.Client) []testkit.Commands {
+		p := &prepared{t, c, testkit.Names(), s.Token("acme", auth.PermissionsWrite)}
 		rows := append(p.ofResources(), p.ofSets()...)
 		return append(append(rows, p.ofUnits()...), p.ofRules()...)
 	},
@@ -64,6 +64,7 @@ type prepared struct {
 	t     testing.TB
 	c     *testkit.Client
 	fresh func() string
+	token string // of a caller who lacks most scopes
 }
 
 // resource makes a resource and returns its id.
@@ -172,6 +173,20 @@ func (p *prepared) grant(user string, n int) object {
 	return grantTo(user, codes...)
 }
 
+// patterns is the request that grants a user all resources of n applications that begin alike, and n sets.
+func (p *prepared) patterns(n int) object {
+	var rules []object
+	for range n {
+		application, set := p.fresh(), p.fresh()
+		p.c.Post(setsPath, object{"application_id": application, "code": set}).OK(nil)
+		for _, rule := range []object{{"type": "res", "code": "users:*"}, {"type": "res_set", "code": set}} {
+			rule["application_id"], rule["actions"] = application, []string{"*"}
+			rules = append(rules, rule)
+		}
+	}
+	return object{"identities": []object{{"identity_id": "20", "identity_type": "user"}}, "rules": rules}
+}
+
 func (p *prepared) ofRules() []testkit.Commands {
 	revoke := func(n int) func() any {
 		return func() any {
@@ -189,6 +204,10 @@ func (p *prepared) ofRules() []testkit.Commands {
 	return []testkit.Commands{
 		testkit.Takes("grant", http.MethodPost, rulesPath, func() any { return p.grant("20", 1) }),
 		testkit.Takes("grant 100 rules", http.MethodPost, rulesPath, func() any { return p.grant("20", 100) }),
+		{Operation: "grant 100 patterns and sets, lacking scopes", Do: func(c *testkit.Client) *testkit.Answer {
+			body := p.patterns(50)
+			return c.With("Authorization", "Bearer "+p.token).Post(rulesPath, body)
+		}},
 		testkit.Takes("revoke a rule", http.MethodDelete, rulesPath, revoke(1)),
 		testkit.Takes("revoke 100 rules", http.MethodDelete, rulesPath, revoke(100)),
 		testkit.Takes("replace a rule", http.MethodPut, func() string { return p.newRules(1)[0] }, func() any {

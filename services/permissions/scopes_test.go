@@ -58,6 +58,23 @@ func TestNobodyGivesAScopeThatHeLacks(t *testing.T) {
 			grant(rule).OK(nil)
 		})
 	}
+	t.Run("one of many", func(t *testing.T) {
+		t.Parallel()
+		many := []object{
+			{"application_id": "8", "type": "res", "code": "users:*"}, {"application_id": "9", "type": "res", "code": "x*"},
+			{"application_id": "9", "type": "res_set", "code": "held"},
+		}
+		for i := range many {
+			many[i]["actions"] = []string{"*"}
+		}
+		user := []object{{"identity_id": "22", "identity_type": "user"}}
+		c.Post("/v1/batch/auth-unit-rules", object{"identities": user, "rules": many}).OK(nil)
+		for _, rule := range []object{{"type": "res_set", "code": "lacked"}, {"type": "res", "code": "users:*"}} {
+			rule["application_id"], rule["actions"] = "9", []string{"*"}
+			c.Post("/v1/batch/auth-unit-rules", object{"identities": user, "rules": append(many, rule)}).
+				Problem(http.StatusForbidden, "forbidden")
+		}
+	})
 	t.Run("otherwise", func(t *testing.T) {
 		t.Parallel()
 		c.Post("/v1/resources", object{"application_id": "9", "type": "api", "code": "users:read"}).

@@ -159,13 +159,13 @@ func (m *Member) check(faults *apperr.Faults, r *Resource) {
 	}
 }
 
-// resourcesOf is findResources for drafts.
+// resourcesOf finds the resources of drafts; see find.
 func resourcesOf(ctx context.Context, tx *docstore.Tx, applicationID string, drafts []Member) ([]*Resource, error) {
-	names := make([]resourceName, len(drafts))
+	names := make([]name, len(drafts))
 	for i, d := range drafts {
-		names[i] = resourceName{d.ResourceID, d.ResourceType, d.ResourceCode}
+		names[i] = name{applicationID, d.ResourceID, d.ResourceType, d.ResourceCode}
 	}
-	return findResources(ctx, tx, applicationID, names)
+	return find(ctx, tx, resources, names)
 }
 
 // Members returns a page of a set's members. An empty code or kind (a resource type) means any. apperr.NotFound,

@@ -2,7 +2,6 @@ package grant
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -10,34 +9,33 @@ import (
 )
 
 // resolve finds the resources and sets that rules name, and checks their actions. at is the location of a rule in the
-// request.
+// request. apperr.InvalidParameters.
 func resolve(ctx context.Context, tx *docstore.Tx, profiles []RuleProfile, at func(i int) string) error {
-	var faults apperr.Faults
-	byApp := map[string][]int{}
-	for i, p := range profiles {
-		byApp[p.ApplicationID] = append(byApp[p.ApplicationID], i)
+	var ofResources, ofSets []int
+	var resourceNames, setNames []name
+	for i := range profiles {
+		switch p := &profiles[i]; {
+		case p.Type == typeSet:
+			ofSets, setNames = append(ofSets, i), append(setNames, name{p.ApplicationID, p.ResourceSetID, "", p.Code})
+		case slices.Contains(ResourceTypes, p.Type):
+			ofResources = append(ofResources, i)
+			resourceNames = append(resourceNames, name{p.ApplicationID, p.ResourceID, p.Type, p.Code})
+		}
 	}
-	for _, app := range slices.Sorted(maps.Keys(byApp)) {
-		var named []int
-		var names []resourceName
-		for _, i := range byApp[app] {
-			p := &profiles[i]
-			switch {
-			case p.Type == typeSet:
-				if err := resolveSet(ctx, tx, p, faults.Within(at(i))); err != nil {
-					return err
-				}
-			case slices.Contains(ResourceTypes, p.Type):
-				named, names = append(named, i), append(names, resourceName{p.ResourceID, p.Type, p.Code})
-			}
-		}
-		found, err := findResources(ctx, tx, app, names)
-		if err != nil {
-			return err
-		}
-		for j, i := range named {
-			profiles[i].resolve(found[j], faults.Within(at(i)))
-		}
+	foundSets, err := find(ctx, tx, sets, setNames)
+	if err != nil {
+		return err
+	}
+	foundResources, err := find(ctx, tx, resources, resourceNames)
+	if err != nil {
+		return err
+	}
+	var faults apperr.Faults
+	for j, i := range ofSets {
+		profiles[i].resolveSet(foundSets[j], faults.Within(at(i)))
+	}
+	for j, i := range ofResources {
+		profiles[i].resolve(foundResources[j], faults.Within(at(i)))
 	}
 	return faults.Err()
 }
@@ -59,30 +57,17 @@ func (p *RuleProfile) resolve(r *Resource, faults *apperr.Faults) {
 	p.ResourceID, p.Code = r.ID, r.Code
 }
 
-// resolveSet finds and sets the resource set that a rule is about.
-func resolveSet(ctx context.Context, tx *docstore.Tx, p *RuleProfile, faults *apperr.Faults) error {
-	var found []*Set
-	var err error
+// resolveSet sets the resource set that the rule is about; set is nil if it was not found.
+func (p *RuleProfile) resolveSet(set *Set, faults *apperr.Faults) {
 	by := "code"
 	if p.ResourceSetID != "" {
 		by = "resource_set_id"
-		found, err = sets.LoadMany(ctx, tx, []string{p.ResourceSetID})
-	} else {
-		found, err = sets.LoadWhere(ctx, tx, docstore.Eq(byPlace, docstore.Text(place(p.ApplicationID, p.Code))), "", 1)
-		if err == nil && len(found) == 0 {
-			global := docstore.And(docstore.Eq(byGlobal, docstore.Text(On)), docstore.Eq(byCode, docstore.Text(p.Code)))
-			found, err = sets.LoadWhere(ctx, tx, global, "", 2)
-		}
 	}
-	if err != nil {
-		return err
-	}
-	if len(found) != 1 || found[0].ApplicationID != p.ApplicationID && found[0].IsGlobal != On {
+	if set == nil {
 		faults.Add(by, "names neither a resource set of the application nor exactly one global one")
-		return nil
+		return
 	}
-	faults.Check(p.Code == "" || p.Code == found[0].Code, "code",
+	faults.Check(p.Code == "" || p.Code == set.Code, "code",
 		"is not the code of the resource set with the resource_set_id")
-	p.ResourceSetID, p.Code = found[0].ID, found[0].Code
-	return nil
+	p.ResourceSetID, p.Code = set.ID, set.Code
 }

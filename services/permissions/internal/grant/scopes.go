@@ -41,49 +41,73 @@ func mayGive(ctx context.Context, kind, code string) error {
 	return errGives(code)
 }
 
-// mayGrant checks rules whose resources and sets are resolved. It reads only for those about several resources.
+// mayGrant checks rules whose resources and sets are resolved. It reads at most twice, and only for rules about several
+// resources. apperr.Forbidden, or InvalidParameters if more than maxGlobal resources must be read.
 func mayGrant(ctx context.Context, tx *docstore.Tx, profiles []RuleProfile) error {
-	var wide []RuleProfile
+	var sets []docstore.Value
+	var patterns []*RuleProfile
 	for i := range profiles {
 		p := &profiles[i]
 		switch {
 		case p.Affect == Deny || p.Type == typeApp:
-		case p.Type == typeWildcard || p.Type == typeSet:
-			wide = append(wide, *p)
+		case p.Type == typeSet:
+			sets = append(sets, docstore.Text(p.ResourceSetID))
+		case p.Type == typeWildcard:
+			patterns = append(patterns, p)
 		default:
 			if err := mayGive(ctx, p.Type, p.Code); err != nil {
 				return err
 			}
 		}
 	}
-	if codes := lacking(ctx); len(codes) > 0 {
-		for i := range wide {
-			if err := wide[i].mayGrant(ctx, tx, codes); err != nil {
-				return err
-			}
-		}
+	codes := lacking(ctx)
+	if len(codes) == 0 {
+		return nil
 	}
-	return nil
+	if err := noneInSets(ctx, tx, sets, codes); err != nil {
+		return err
+	}
+	return noneMatches(ctx, tx, patterns, codes)
 }
 
-// mayGrant checks a rule about several resources against the scopes that the caller lacks.
-func (p *RuleProfile) mayGrant(ctx context.Context, tx *docstore.Tx, codes []docstore.Value) error {
-	if p.Type == typeSet {
-		given, err := members.LoadWhere(ctx, tx, docstore.And(docstore.Eq(bySet, docstore.Text(p.ResourceSetID)),
-			docstore.Eq(byResourceType, docstore.Text(engine.API)), docstore.In(byResourceCode, codes...)), "", 1)
-		if err != nil || len(given) == 0 {
-			return err
-		}
-		return errGives(given[0].ResourceCode)
+// noneInSets checks that no api resource with one of the codes is in one of the sets.
+func noneInSets(ctx context.Context, tx *docstore.Tx, sets, codes []docstore.Value) error {
+	if len(sets) == 0 {
+		return nil
 	}
-	given, err := resources.LoadWhere(ctx, tx, docstore.And(ofApplication(p.ApplicationID, true),
-		docstore.Eq(byType, docstore.Text(engine.API)), docstore.In(byCode, codes...)), "", maxGlobal)
+	given, err := members.LoadWhere(ctx, tx, docstore.And(docstore.In(bySet, sets...),
+		docstore.Eq(byResourceType, docstore.Text(engine.API)), docstore.In(byResourceCode, codes...)), "", 1)
+	if err != nil || len(given) == 0 {
+		return err
+	}
+	return errGives(given[0].ResourceCode)
+}
+
+// noneMatches checks that no api resource with one of the codes is one that the patterns match.
+func noneMatches(ctx context.Context, tx *docstore.Tx, patterns []*RuleProfile, codes []docstore.Value) error {
+	if len(patterns) == 0 {
+		return nil
+	}
+	applications := make([]docstore.Value, len(patterns))
+	for i, p := range patterns {
+		applications[i] = docstore.Text(p.ApplicationID)
+	}
+	reached := docstore.Or(docstore.In(byApplication, applications...), docstore.Eq(byGlobal, docstore.Text(On)))
+	given, err := resources.LoadWhere(ctx, tx, docstore.And(docstore.Eq(byType, docstore.Text(engine.API)),
+		docstore.In(byCode, codes...), reached), "", maxGlobal+1)
 	if err != nil {
 		return err
 	}
+	if len(given) > maxGlobal {
+		return apperr.New(apperr.InvalidParameters, "more than %d api resources have codes of scopes that the caller "+
+			"lacks: grant in several requests", maxGlobal)
+	}
 	for _, r := range given {
-		if p.AllResources == On || engine.Match(p.Code, r.Code) {
-			return errGives(r.Code)
+		for _, p := range patterns {
+			if (r.ApplicationID == p.ApplicationID || r.IsGlobal == On) &&
+				(p.AllResources == On || engine.Match(p.Code, r.Code)) {
+				return errGives(r.Code)
+			}
 		}
 	}
 	return nil
