@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -292,6 +293,57 @@ func TestCreateFaults(t *testing.T) {
 	require.Equal(t, "cut", eval[string](b, "input('Username').value"))
 	b.clickIn("dialog", "Create")
 	b.see("cut was created") // with the same key, so not "a unique value is taken"
+	b.clean()
+}
+
+// TestAddFaults: what was added before a fault, or before somebody left, can be undone; what was not can be sent again.
+func TestAddFaults(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "add-faults")
+	b.call(t, b.tenant, "POST", "/v1/users/import", lines(1002))
+	root := b.call(t, b.tenant, "POST", "/v1/core-objects",
+		map[string]string{"code": "team", "name": "Team"})["root_node_id"].(string)
+	var list strings.Builder
+	for i := range 1002 {
+		fmt.Fprintf(&list, "person.%03d\n", i)
+	}
+	choose := func() {
+		b.open("members/" + root)
+		b.clickIn(".actions", "Add people")
+		b.click("Paste a list")
+		b.waitFor("input('List of people')")
+		eval[bool](b, fmt.Sprintf(`(input('List of people').value = %q,
+			input('List of people').dispatchEvent(new Event('input', {bubbles: true})))`, list.String()))
+		b.click("Find 1,002 entries")
+		b.see("1,002 people chosen")
+	}
+	const add = "POST /v1/batch/tree-users"
+	choose()
+	b.proxy.fail(fault{call: add, status: 503, after: 1, times: 1})
+	b.clickIn("dialog", "Add")
+	b.see("A part of the platform is away")
+	b.clickIn("dialog", "Cancel")
+	b.see("1,000 people added", "1,000 in it")
+	b.undo()
+	b.see("Nobody here yet")
+
+	choose()
+	b.proxy.fail(fault{call: add, status: 503, after: 1, times: 1})
+	b.clickIn("dialog", "Add")
+	b.see("A part of the platform is away")
+	b.clickIn("dialog", "Add")
+	b.see("1,002 people added", "1,002 in it")
+	b.undo()
+	b.see("Nobody here yet")
+
+	choose()
+	held := make(chan struct{})
+	b.proxy.fail(fault{call: add, hold: held, times: 1})
+	b.clickIn("dialog", "Add")
+	b.waitFor("document.querySelector('dialog [aria-busy=true]')")
+	b.clickIn("dialog", "Cancel")
+	close(held)
+	b.see("1,000 people added", "1,000 in it")
 	b.clean()
 }
 

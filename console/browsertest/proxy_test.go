@@ -46,6 +46,7 @@ type fault struct {
 	hold       chan struct{} // until it is closed, no answer; then the platform's, or that of the status
 	next       string        // of the problem: where a stream goes on
 	stream     bool          // meets requests for an event stream alone
+	after      int           // how many calls it lets pass first
 	times      int           // 0: until it is mended
 }
 
@@ -68,7 +69,12 @@ func startProxy(t testing.TB, p *platform) *proxy {
 			r.Out.Host = r.In.Host
 		},
 		FlushInterval: -1, // streams
-		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() == nil {
+				t.Logf("%s %s: the platform does not answer: %v", r.Method, r.URL.Path, err)
+			}
+			w.WriteHeader(http.StatusBadGateway)
+		},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := x.look(r)
@@ -157,6 +163,10 @@ func (x *proxy) look(r *http.Request) *fault {
 	}
 	for i, f := range x.faults {
 		if !f.meets(r.Method+" "+path) || f.stream && r.Header.Get("Accept") != "text/event-stream" {
+			continue
+		}
+		if f.after > 0 {
+			f.after--
 			continue
 		}
 		if f.times--; f.times == 0 {

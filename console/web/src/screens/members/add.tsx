@@ -26,11 +26,18 @@ export function AddMembers({node, close}: {node: TreeNode; close: () => void}) {
   const busy = useSignal(false),
     error = useSignal<ApiError | undefined>(undefined);
   const paste = param('add') === 'list';
+  const left = useRef(false);
+  // Whoever leaves stops what is left to add, and can undo what was added.
+  const leave = () => {
+    left.current = true;
+    close();
+    if (!busy.value) offerUndo(ids.current);
+  };
   const add = async () => {
     busy.value = true;
     error.value = undefined;
     try {
-      while (chosen.value.size) {
+      while (chosen.value.size && !left.current) {
         const users = [...chosen.value].slice(0, batch);
         const items = users.map(([user_id]) => ({
           node_id: node.id,
@@ -42,35 +49,26 @@ export function AddMembers({node, close}: {node: TreeNode; close: () => void}) {
         const done = new Set(users.map(([id]) => id)); // if a later batch fails, what is left can be sent again
         chosen.value = new Map([...chosen.value].filter(([id]) => !done.has(id)));
       }
-      const made = ids.current;
-      toast(t('addedDone', {n: made.length}), async () => {
-        await undone(async () => {
-          for (let i = 0; i < made.length; i += batch) {
-            await call(removeTreeUsers({body: {ids: made.slice(i, i + batch)}}));
-          }
-        });
-        tell();
-      });
-      close();
     } catch (e) {
       error.value = asProblem(e);
-    } finally {
-      busy.value = false;
-      tell();
     }
+    busy.value = false;
+    tell();
+    if (left.current) offerUndo(ids.current);
+    else if (!error.value) leave();
   };
   const n = chosen.value.size;
   return (
     <Dialog
       wide
       title={t('addTitle', {name: node.name})}
-      onClose={close}
+      onClose={leave}
       foot={
         <>
           <span class="start muted num" role="status">
             {t('chosen', {n})}
           </span>
-          <Button onClick={close}>{ui('cancel')}</Button>
+          <Button onClick={leave}>{ui('cancel')}</Button>
           <Button kind="primary" disabled={n === 0} busy={busy.value} onClick={() => void add()}>
             {t('addDo')}
           </Button>
@@ -112,6 +110,18 @@ export function AddMembers({node, close}: {node: TreeNode; close: () => void}) {
       </div>
     </Dialog>
   );
+}
+
+function offerUndo(ids: string[]): void {
+  if (ids.length === 0) return;
+  toast(t('addedDone', {n: ids.length}), async () => {
+    await undone(async () => {
+      for (let i = 0; i < ids.length; i += batch) {
+        await call(removeTreeUsers({body: {ids: ids.slice(i, i + batch)}}));
+      }
+    });
+    tell();
+  });
 }
 
 function tell(): void {
