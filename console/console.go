@@ -34,7 +34,7 @@ var dist embed.FS
 type Deps struct {
 	Log      *slog.Logger
 	Gateway  http.Handler     // where calls go: the gateway, or Remote
-	Outbound *http.Client     // for requests to the issuer; nil: to public addresses alone
+	Outbound *http.Client     // for requests to the issuer; nil: a client that reaches any address
 	Trust    forwarded.Trust  // who is believed about the client's address
 	Keys     *secret.Keyring  // seals sessions where the configuration has no keys
 	Now      func() time.Time // nil: the machine's clock
@@ -100,7 +100,7 @@ func New(config Config, deps Deps) (*Console, error) {
 func newIssuer(o OIDC, deps Deps, now func() time.Time) *issuer.Issuer {
 	client := deps.Outbound
 	if client == nil {
-		client = outbound.New(outbound.Config{})
+		client = outbound.New(outbound.Config{AllowPrivate: true}) // only those who run the console choose the issuer
 	}
 	return issuer.New(issuer.Config{
 		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(), Scopes: o.Scopes,

@@ -147,7 +147,6 @@ func (p *platform) startConsole(
 	calls := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.gateway.ServeHTTP(w, r) })
 	p.console, err = console.New(s.Web, console.Deps{
 		Log: log.With("service", "console"), Gateway: calls, Trust: deps.Forwarded, Keys: deps.Keys,
-		Outbound: deps.Outbound,
 	})
 	if err != nil {
 		return err
@@ -178,7 +177,7 @@ func (s *settings) deps(keys *secret.Keyring, address string, log *slog.Logger) 
 		AuditTenant: s.Tenant, Alone: true,
 	}
 	// The applications service makes the verifier trust the platform itself, for all services.
-	d.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(d.Outbound, log)
+	d.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(log)
 	return d, err
 }
 

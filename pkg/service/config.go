@@ -233,9 +233,11 @@ func CheckPublicURL(text string) error {
 	return nil
 }
 
-// Verifier makes a verifier that trusts the configured OIDC issuers. It requests their keys with client.
-func (c AuthConfig) Verifier(client *http.Client, log *slog.Logger) (*auth.Verifier, error) {
+// Verifier makes a verifier that trusts the configured OIDC issuers. They may have private addresses: only those who
+// run the platform choose them.
+func (c AuthConfig) Verifier(log *slog.Logger) (*auth.Verifier, error) {
 	var issuers []auth.Issuer
+	client := outbound.New(outbound.Config{AllowPrivate: true})
 	for _, text := range c.OIDC {
 		issuer, err := parseIssuer(text, client)
 		if err != nil {

@@ -165,7 +165,7 @@ func (c Config) deps(log *slog.Logger, registry *prometheus.Registry) (Deps, err
 	if deps.Forwarded.Proxies, err = forwarded.ParseProxies(c.TrustedProxies); err != nil {
 		return Deps{}, err
 	}
-	if deps.Verifier, err = c.Auth.Verifier(deps.Outbound, log); err != nil {
+	if deps.Verifier, err = c.Auth.Verifier(log); err != nil {
 		return Deps{}, err
 	}
 	if c.Auth.JWKS != "" && !c.Auth.Own {

@@ -19,7 +19,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/health"
 	"github.com/idplatform/idplatform/pkg/memory"
-	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
@@ -111,7 +110,6 @@ func (s settings) console(log *slog.Logger) (http.Handler, error) {
 	}
 	c, err := console.New(s.Config, console.Deps{
 		Log: log, Gateway: console.Remote(gateway, log), Trust: trust,
-		Outbound: outbound.New(outbound.Config{AllowPrivate: s.Outbound.AllowPrivate}),
 	})
 	if err != nil {
 		return nil, err

@@ -18,13 +18,8 @@ type settings struct {
 	GatewaySecret  secret.String       `mapstructure:"gateway_secret" doc:"The same as the gateway's: proves to it whose the client's address is"`
 	TrustedProxies []string            `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of load balancers whose X-Forwarded-* headers are trusted, where the console has a host of its own"`
 	DrainTimeout   time.Duration       `mapstructure:"drain_timeout" doc:"At stop: how long running requests may take"`
-	Outbound       outSettings         `mapstructure:"outbound"`
 	Log            telemetry.LogConfig `mapstructure:"log"`
 	console.Config `mapstructure:",squash"`
-}
-
-type outSettings struct {
-	AllowPrivate bool `mapstructure:"allow_private" doc:"Allow requests to private and loopback addresses: where the issuer is there"`
 }
 
 func defaults() settings {
