@@ -79,6 +79,9 @@ func answer(b *bus.Bus, grants *grant.Grants, x *index.Index, now clock.Clock) e
 		questions.MayUse.Answer(b, func(ctx context.Context, q questions.Use) (questions.MayUseAnswer, error) {
 			return mayUse(ctx, x, q, now.Now())
 		}),
+		questions.HeldScopes.Answer(b, func(ctx context.Context, q questions.ScopesQuestion) (questions.Scopes, error) {
+			return heldScopes(ctx, x, q, now.Now())
+		}),
 	)
 }
 
@@ -96,6 +99,34 @@ func mayUse(ctx context.Context, x *index.Index, q questions.Use, now clock.Time
 		answer.RuleID = decision.Rule.ID
 	}
 	return answer, err
+}
+
+// heldScopes returns the scopes with whose api resources a user may do anything.
+func heldScopes(ctx context.Context, x *index.Index, q questions.ScopesQuestion, now clock.Time) (questions.Scopes,
+	error) {
+	held := questions.Scopes{Scopes: []string{}}
+	if len(q.Scopes) > questions.MaxScopes {
+		return held, apperr.Invalid("scopes", "must be at most %d", questions.MaxScopes)
+	}
+	if err := x.Ready(); err != nil {
+		return held, apperr.Away("the index of permissions", err)
+	}
+	work := engine.NewWork(nil)
+	defer work.Done()
+	state := x.State(ctx)
+	for _, scope := range q.Scopes {
+		actions, err := state.Actions(ctx, &engine.Question{
+			Identity: engine.Identity{Type: engine.User, ID: q.UserID}, ApplicationID: q.AppID, ObjectType: engine.API,
+			ObjectCode: scope, Now: now.Millis(), Work: work,
+		})
+		if err != nil {
+			return held, err
+		}
+		if len(actions) > 0 {
+			held.Scopes = append(held.Scopes, scope)
+		}
+	}
+	return held, nil
 }
 
 // grantsOfNode counts the rules of a node; for a root also those of its tree.

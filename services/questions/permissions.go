@@ -1,6 +1,9 @@
 package questions
 
-import "github.com/idplatform/idplatform/pkg/bus"
+import (
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+)
 
 // GrantedNode is a tree node. The root of a tree stands for the whole tree.
 type GrantedNode struct {
@@ -36,3 +39,24 @@ type MayUseAnswer struct {
 
 // MayUse asks whether a user may use an application. Without an answer, the user may not enter for now.
 var MayUse = bus.Question[Use, MayUseAnswer]{Service: "permissions", Name: "may-use"}
+
+// ScopesQuestion names scopes of the platform's API that a user may have in an application, at most MaxScopes.
+type ScopesQuestion struct {
+	UserID string   `json:"user_id"`
+	AppID  string   `json:"app_id"`
+	Scopes []string `json:"scopes"`
+}
+
+// MaxScopes is more than there are scopes.
+const MaxScopes = 100
+
+// Scopes are scopes of the platform's API.
+type Scopes struct {
+	Scopes []string `json:"scopes"`
+}
+
+// HeldScopes asks which of the scopes a user has: those with whose api resource (its code is the scope's) the user may
+// do anything. Without an answer, the user gets no token for the platform's API.
+var HeldScopes = bus.Question[ScopesQuestion, Scopes]{
+	Service: "permissions", Name: "held-scopes", Refusals: []apperr.Kind{apperr.InvalidParameters},
+}

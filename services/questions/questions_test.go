@@ -135,6 +135,9 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 	}, record))
 	add(of(questions.MayUse, questions.Use{UserID: "1048577", AppID: "2001"},
 		questions.MayUseAnswer{Allowed: true, RuleID: "9", Reason: "granted"}))
+	add(of(questions.HeldScopes,
+		questions.ScopesQuestion{UserID: "1048577", AppID: "2001", Scopes: []string{"users:read", "users:write"}},
+		questions.Scopes{Scopes: []string{"users:read"}}))
 	add(of(questions.ClientOf, questions.ClientName{ClientID: "c1"}, questions.Client{
 		AppID: "2001", ClientID: "c1", Name: "Shop", Category: "1", Enabled: true, SSO: true, MFA: true,
 		SubAccounts: true, LoginURL: "https://shop.example.com", LogoutURL: "https://shop.example.com/bye",
