@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +37,7 @@ func login(a *App) *cobra.Command {
 type signingIn struct {
 	context config.Context
 	oidc    config.OIDC
-	device  bool
+	way     session.Way
 }
 
 func (l *signingIn) flags(command *cobra.Command) {
@@ -50,7 +51,9 @@ func (l *signingIn) flags(command *cobra.Command) {
 	flags.StringVar(&l.oidc.Issuer, "issuer", "",
 		"sign in as a person at this OpenID issuer, which the platform trusts")
 	flags.StringSliceVar(&l.oidc.Scopes, "scope", []string{"openid", "offline_access"}, "with --issuer: scopes")
-	flags.BoolVar(&l.device, "device", false, "with --issuer: sign in on another device, with a code")
+	flags.BoolVar(&l.way.Device, "device", false, "with --issuer: sign in on another device, with a code")
+	flags.StringVar(&l.way.Resource, "resource", "",
+		"with --issuer: the API that the tokens are for (RFC 8707); the platform's own sign-in gets URL without it")
 	flags.StringVar(&l.context.DataDir, "data-dir", "", "the data folder of the one program")
 	flags.BoolVar(&l.context.Protected, "protected", false, "changes want --yes and the context's name")
 }
@@ -66,7 +69,10 @@ func (l *signingIn) run(ctx context.Context, s *session.Session, args []string) 
 		if c.URL == "" || o.ClientID == "" {
 			return failure.Usagef("--issuer needs the platform's URL and --client-id")
 		}
-		if err := s.SignIn(ctx, o, l.device); err != nil {
+		if url := strings.TrimSuffix(c.URL, "/"); l.way.Resource == "" && strings.HasPrefix(o.Issuer, url+"/sign-in/") {
+			l.way.Resource = url
+		}
+		if err := s.SignIn(ctx, o, l.way); err != nil {
 			return err
 		}
 	} else if err := complete(s, c); err != nil {

@@ -26,6 +26,7 @@ import (
 type openIDIssuer struct {
 	url       string
 	challenge string // of the last sign-in
+	resource  string // likewise
 	refuses   bool
 	lifetime  int
 	gave      int // tokens
@@ -53,14 +54,14 @@ func (i *openIDIssuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 	case "/authorize":
 		query := r.URL.Query()
-		i.challenge = query.Get("code_challenge")
+		i.challenge, i.resource = query.Get("code_challenge"), query.Get("resource")
 		answer := url.Values{"state": {query.Get("state")}, "code": {"c1"}}
 		if i.refuses {
 			answer = url.Values{"state": {query.Get("state")}, "error": {"access_denied"}}
 		}
 		http.Redirect(w, r, query.Get("redirect_uri")+"?"+answer.Encode(), http.StatusFound)
 	case "/device":
-		i.challenge = r.FormValue("code_challenge")
+		i.challenge, i.resource = r.FormValue("code_challenge"), r.FormValue("resource")
 		_, _ = io.WriteString(w, `{"device_code":"d1","user_code":"ABCD-EFGH","expires_in":600,"interval":1,
 			"verification_uri":"https://sso.example/device"}`)
 	case "/token":
@@ -155,6 +156,35 @@ func TestPersonIsRenewed(t *testing.T) {
 	got := p.run("api", "get-user", "7")
 	assert.Equal(t, 4, got.code)
 	assert.Contains(t, got.err, "idp login again")
+}
+
+// A token is for the API that it names, as the platform's own sign-in demands.
+func TestPersonSignsInForAnAPI(t *testing.T) {
+	t.Parallel()
+	issuer := newIssuer(t)
+	p := newPlay(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/sign-in/acme/") {
+			http.StripPrefix("/sign-in/acme", issuer).ServeHTTP(w, r)
+			return
+		}
+		signing(w, r)
+	})
+	p.env = nil
+	for _, args := range [][]string{nil, {"--device"}} {
+		code, notes := p.signIn(issuer, args...)
+		require.Equal(t, 0, code, notes)
+		assert.Empty(t, issuer.resource, "another issuer may refuse what it does not know")
+		code, notes = p.signIn(issuer, append(args, "--resource", "https://api.example")...)
+		require.Equal(t, 0, code, notes)
+		assert.Equal(t, "https://api.example", issuer.resource)
+	}
+	issuer.url = p.server.URL + "/sign-in/acme"
+	for _, args := range [][]string{nil, {"--device"}} {
+		code, notes := p.signIn(issuer, args...)
+		require.Equal(t, 0, code, notes)
+		assert.Equal(t, p.server.URL, issuer.resource)
+		issuer.resource = ""
+	}
 }
 
 // TestManyRenew starts commands at the same time when the token has ended: one of them renews it, for all.

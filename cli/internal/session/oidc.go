@@ -64,8 +64,23 @@ func (s *Session) issuerClient() *http.Client {
 	return &http.Client{Transport: s.logged(http.DefaultTransport), Timeout: 30 * time.Second}
 }
 
-// SignIn lets a person sign in at an OpenID issuer: in a browser on this machine, or with a code on any device.
-func (s *Session) SignIn(ctx context.Context, o *config.OIDC, device bool) error {
+// Way is how a person signs in: in a browser on this machine, or with a code on any device.
+type Way struct {
+	Device   bool
+	Resource string // the API that the tokens are for (RFC 8707); "" leaves it to the issuer
+}
+
+// options are the parameters of a request that begins a sign-in.
+func (w Way) options(verifier string) []oauth2.AuthCodeOption {
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier)}
+	if w.Resource != "" {
+		options = append(options, oauth2.SetAuthURLParam("resource", w.Resource))
+	}
+	return options
+}
+
+// SignIn lets a person sign in at an OpenID issuer.
+func (s *Session) SignIn(ctx context.Context, o *config.OIDC, way Way) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, signInLimit, errors.New("nobody has signed in"))
 	defer cancel()
 	issuer, err := s.issuer(ctx, o)
@@ -74,10 +89,10 @@ func (s *Session) SignIn(ctx context.Context, o *config.OIDC, device bool) error
 	}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, s.issuerClient())
 	var token *oauth2.Token
-	if device {
-		token, err = s.withDevice(ctx, issuer)
+	if way.Device {
+		token, err = s.withDevice(ctx, issuer, way)
 	} else {
-		token, err = s.withBrowser(ctx, issuer)
+		token, err = s.withBrowser(ctx, issuer, way)
 	}
 	if err != nil {
 		return failure.NotSignedInf("signing in: %w", withoutBody(err))
@@ -92,12 +107,12 @@ func keep(o *config.OIDC, token *oauth2.Token) {
 	o.RefreshToken = cmp.Or(token.RefreshToken, o.RefreshToken)
 }
 
-func (s *Session) withDevice(ctx context.Context, issuer *oauth2.Config) (*oauth2.Token, error) {
+func (s *Session) withDevice(ctx context.Context, issuer *oauth2.Config, way Way) (*oauth2.Token, error) {
 	if issuer.Endpoint.DeviceAuthURL == "" {
 		return nil, errors.New("the issuer has no device flow")
 	}
 	verifier := oauth2.GenerateVerifier()
-	device, err := issuer.DeviceAuth(ctx, oauth2.S256ChallengeOption(verifier))
+	device, err := issuer.DeviceAuth(ctx, way.options(verifier)...)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +124,7 @@ func (s *Session) withDevice(ctx context.Context, issuer *oauth2.Config) (*oauth
 type callback struct{ code, fault string }
 
 // withBrowser waits for the browser on a port of this machine (RFC 8252), with PKCE (RFC 7636).
-func (s *Session) withBrowser(ctx context.Context, issuer *oauth2.Config) (*oauth2.Token, error) {
+func (s *Session) withBrowser(ctx context.Context, issuer *oauth2.Config, way Way) (*oauth2.Token, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -121,7 +136,7 @@ func (s *Session) withBrowser(ctx context.Context, issuer *oauth2.Config) (*oaut
 	defer server.Close()
 
 	s.Notef("Open this page in a browser on this machine:\n\n  %s\n",
-		issuer.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier)))
+		issuer.AuthCodeURL(state, way.options(verifier)...))
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
