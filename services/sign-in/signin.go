@@ -101,8 +101,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	})
 	a.provider = oidc.New(oidc.Deps{
 		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, MayUse: a.engine.MayUse,
-		Groups:  a.engine.Groups,
-		Consent: a.consents.Covering, Seed: seed,
+		Groups: a.engine.Groups, Holds: a.engine.Holds, Consent: a.consents.Covering, Seed: seed,
 		PublicURL: d.PublicURL, AccessTTL: c.AccessTTL, HTTP: d.Outbound, Log: d.Log,
 	})
 	if err := a.addOthers(clients); err != nil {

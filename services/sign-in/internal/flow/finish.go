@@ -162,6 +162,14 @@ func (e *Engine) Groups(ctx context.Context, userID string) ([]string, error) {
 	return answer.Groups, err
 }
 
+// Holds returns those scopes of the platform's API that a user has in an application (questions.HeldScopes). The error
+// is apperr.Unavailable.
+func (e *Engine) Holds(ctx context.Context, userID, appID string, scopes []string) ([]string, error) {
+	answer, err := questions.HeldScopes.Ask(ctx, e.Bus,
+		questions.ScopesQuestion{UserID: userID, AppID: appID, Scopes: scopes})
+	return answer.Scopes, err
+}
+
 // MayUse returns nil if a user may use an application. The error is apperr.Forbidden, or Unavailable.
 func (e *Engine) MayUse(ctx context.Context, userID, appID string) error {
 	may, err := questions.MayUse.Ask(ctx, e.Bus, questions.Use{UserID: userID, AppID: appID})
