@@ -149,7 +149,13 @@ export default function Events() {
               </span>
             ) : undefined
           }
-          foot={rows.length > 0 && (tail.dropped.value ? t('kept', {n: most}) : t('tail'))}
+          foot={
+            rows.length > 0 && (
+              <>
+                {tail.dropped.value ? t('kept', {n: most}) : t('tail')} <a href={href('audit')}>{t('toAudit')}</a>
+              </>
+            )
+          }
           skeleton={late}
           blank={
             state.is === 'live' &&
