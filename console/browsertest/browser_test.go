@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a step may take on a busy machine.
-const patience = 25 * time.Second
+const patience = 2 * time.Minute
 
 var errNoChromium = errors.New("there is no Chromium: apt-get install chromium, or IDP_TEST_BROWSER")
 
