@@ -81,7 +81,7 @@ export function LiveTable<T>(p: LiveTableProps<T>) {
     void setQuery({open: cursor.value});
   });
 
-  const room = width.value < 480 ? 1 : width.value < 860 ? 2 : 3;
+  const room = width.value < 540 ? 1 : width.value < 860 ? 2 : 3;
   const columns = p.columns.filter((c) => (c.priority ?? 1) <= room);
   const [first, last] = range.value;
   const shown = rows.slice(first, last),

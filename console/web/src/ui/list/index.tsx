@@ -34,7 +34,7 @@ export function List<T>(p: ListProps<T>) {
   const filtered = query.q !== '' || Object.values(query.filters).some(Boolean);
   const open = param(openParam);
   const view = useWindow(box, items.length, list.loadMore);
-  const room = view.width.value < 480 ? 1 : view.width.value < 860 ? 2 : 3; // columns of a higher priority number go
+  const room = view.width.value < 540 ? 1 : view.width.value < 860 ? 2 : 3; // columns of a higher priority number go
   const selected = selection.everything.value ? rowsById(p, items) : selection.rows.value;
   const fitting = columns.shown.filter((c) => (c.priority ?? 1) <= room);
 
