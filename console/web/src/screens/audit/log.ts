@@ -11,6 +11,7 @@ export type Filters = Pick<
 >;
 
 const pageSize = 100;
+const most = 2000; // rows of the stream: a screen may stay open for days
 
 /** A Log has the newest entries first. It follows the log unless the filters end in the past. */
 export class Log {
@@ -22,6 +23,8 @@ export class Log {
   readonly error = signal<ApiError | undefined>(undefined);
   readonly state = signal<StreamState>({is: 'connecting'});
   private next: string | undefined;
+  private paged = 0; // rows of pages: somebody may be reading them
+  private until: string | undefined; // the time of the oldest row, once older ones have made room
   private loading = false;
   private ended = new AbortController();
   private follower: Follower | undefined;
@@ -35,10 +38,12 @@ export class Log {
     if (this.loading || this.done.value) return;
     this.loading = this.busy.value = true;
     try {
-      const first = !this.next;
-      const items = await this.page();
-      if (first) this.follow(items);
-      this.put(items, false);
+      const first = !this.next && !this.until;
+      for (let fresh = false; !fresh && !this.done.value; ) {
+        const items = await this.page();
+        if (first) this.follow(items);
+        fresh = this.put(items, false) || first; // a page from until on may have what is there already
+      }
       this.error.value = undefined;
     } catch (e) {
       if (!this.ended.signal.aborted && !aborted(e)) this.error.value = asProblem(e);
@@ -53,15 +58,16 @@ export class Log {
         signal: this.ended.signal,
         query: {
           ...this.filters,
+          ...(this.until ? {time_to: this.until} : {}),
           page_sort: 'time[desc]',
           page_size: pageSize,
           page_token: this.next,
-          count: this.next ? 'false' : undefined,
+          count: this.next || this.until ? 'false' : undefined,
         },
       }),
     );
     this.ended.signal.throwIfAborted();
-    if (!this.next) {
+    if (!this.next && !this.until) {
       this.total.value = page.total;
       this.more.value = page.total_relation === 'gte';
     }
@@ -107,12 +113,27 @@ export class Log {
     const before = this.rows.value.length;
     this.put(fresh, true);
     if (this.total.value !== undefined) this.total.value += this.rows.value.length - before;
+    this.makeRoom();
   }
 
-  private put(items: AuditEntry[], above: boolean) {
+  /** makeRoom drops the oldest rows. Whoever scrolls to the end gets them again, from the time of the last one on. */
+  private makeRoom() {
+    const room = most + this.paged;
+    const last = this.rows.value[room - 1];
+    if (this.loading || !last || this.rows.value.length === room) return;
+    this.rows.value = this.rows.value.slice(0, room);
+    this.until = new Date(Date.parse(last.time) + 1).toISOString(); // time_to is not included
+    this.next = undefined;
+    this.done.value = false;
+  }
+
+  /** put adds entries that are not there, and reports whether there were any. */
+  private put(items: AuditEntry[], above: boolean): boolean {
     const known = new Set(this.rows.value.map((e) => e.id));
     const fresh = items.filter((e) => !known.has(e.id));
+    if (!above) this.paged += fresh.length;
     if (fresh.length) this.rows.value = above ? [...fresh, ...this.rows.value] : [...this.rows.value, ...fresh];
+    return fresh.length > 0;
   }
 
   again() {
