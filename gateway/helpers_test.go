@@ -2,12 +2,15 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -84,6 +87,44 @@ func listen(t testing.TB, g http.Handler) *httptest.Server {
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
 	return server
+}
+
+// pipes is a listener whose connections belong to a synctest bubble.
+type pipes struct {
+	connections chan net.Conn
+	closed      chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.connections:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (p pipes) Close() error   { close(p.closed); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func newPipes() pipes { return pipes{make(chan net.Conn), make(chan struct{})} }
+
+// piped serves g in a synctest bubble. opened is how many connections the client has made.
+func piped(t testing.TB, g http.Handler) (client *http.Client, opened *atomic.Int32) {
+	t.Helper()
+	listener, server := newPipes(), &http.Server{Handler: g}
+	go func() { _ = server.Serve(listener) }() // it ends with Close
+	opened = new(atomic.Int32)
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		opened.Add(1)
+		listener.connections <- far
+		return near, nil
+	}}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		_ = server.Close()
+	})
+	return &http.Client{Transport: transport}, opened
 }
 
 // get calls a handler without a connection.

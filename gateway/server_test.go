@@ -157,23 +157,6 @@ func TestMalformedRequestsAreAnsweredWithProblems(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// pipes is a listener whose connections belong to a synctest bubble.
-type pipes struct {
-	connections chan net.Conn
-	closed      chan struct{}
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.connections:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-func (p pipes) Close() error   { close(p.closed); return nil }
-func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
-
 // A client that sends half a body and waits does not hold a service longer than a request may take.
 func TestASlowClientIsCutOff(t *testing.T) {
 	t.Parallel()
@@ -183,7 +166,7 @@ func TestASlowClientIsCutOff(t *testing.T) {
 			_, err := io.ReadAll(r.Body)
 			read <- err
 		})}, nil)
-		listener := pipes{make(chan net.Conn), make(chan struct{})}
+		listener := newPipes()
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- g.Serve(ctx, listener) }()
