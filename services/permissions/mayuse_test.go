@@ -36,7 +36,7 @@ func TestAnswerMayUse(t *testing.T) {
 	require.Equal(t, "denied", may("acme", "20").Reason)
 }
 
-// A user has a scope if there is an api resource with its code, and the user may do anything with it.
+// A user has a scope if there is an api resource with its code, and rules allow the user one of its actions.
 func TestAnswerHeldScopes(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -101,7 +101,7 @@ func mayUse(ctx context.Context, x *index.Index, q questions.Use, now clock.Time
 	return answer, err
 }
 
-// heldScopes returns the scopes with whose api resources a user may do anything.
+// heldScopes returns the scopes whose api resources have an action that rules allow a user.
 func heldScopes(ctx context.Context, x *index.Index, q questions.ScopesQuestion, now clock.Time) (questions.Scopes,
 	error) {
 	held := questions.Scopes{Scopes: []string{}}

@@ -61,7 +61,8 @@ func TestNobodyGivesAScopeThatHeLacks(t *testing.T) {
 	t.Run("one of many", func(t *testing.T) {
 		t.Parallel()
 		many := []object{
-			{"application_id": "8", "type": "res", "code": "users:*"}, {"application_id": "9", "type": "res", "code": "x*"},
+			{"application_id": "8", "type": "res", "code": "users:*"},
+			{"application_id": "9", "type": "res", "code": "x*"},
 			{"application_id": "9", "type": "res_set", "code": "held"},
 		}
 		for i := range many {

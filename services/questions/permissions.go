@@ -55,8 +55,8 @@ type Scopes struct {
 	Scopes []string `json:"scopes"`
 }
 
-// HeldScopes asks which of the scopes a user has: those with whose api resource (its code is the scope's) the user may
-// do anything. Without an answer, the user gets no token for the platform's API.
+// HeldScopes asks which of the scopes a user has: those whose resource, of type api and with the scope as its code, has
+// an action that rules allow the user. Without an answer, the user gets no token for the platform's API.
 var HeldScopes = bus.Question[ScopesQuestion, Scopes]{
 	Service: "permissions", Name: "held-scopes", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }

@@ -53,7 +53,7 @@ func (l *signingIn) flags(command *cobra.Command) {
 	flags.StringSliceVar(&l.oidc.Scopes, "scope", []string{"openid", "offline_access"}, "with --issuer: scopes")
 	flags.BoolVar(&l.way.Device, "device", false, "with --issuer: sign in on another device, with a code")
 	flags.StringVar(&l.way.Resource, "resource", "",
-		"with --issuer: the API that the tokens are for (RFC 8707); the platform's own sign-in gets URL without it")
+		"with --issuer: the API that the tokens are for (RFC 8707); URL, where the issuer is the platform's own")
 	flags.StringVar(&l.context.DataDir, "data-dir", "", "the data folder of the one program")
 	flags.BoolVar(&l.context.Protected, "protected", false, "changes want --yes and the context's name")
 }

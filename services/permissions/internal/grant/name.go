@@ -42,7 +42,7 @@ const maxGlobal = 2000
 // find finds what names name: records of the application itself, and global ones. A code names the application's own
 // record, otherwise the only global one with this code. The result has nil for a name that no record has. It reads at
 // most three times. apperr.InvalidParameters if more than maxGlobal records must be read.
-func find[T any, P owned[T]](ctx context.Context, tx *docstore.Tx, in *docstore.Collection[T], names []name) ([]*T,
+func find[T any, P owned[T]](ctx context.Context, tx *docstore.Tx, c *docstore.Collection[T], names []name) ([]*T,
 	error) {
 	var ids []string
 	var places []docstore.Value
@@ -53,7 +53,7 @@ func find[T any, P owned[T]](ctx context.Context, tx *docstore.Tx, in *docstore.
 			places = append(places, docstore.Text(n.place()))
 		}
 	}
-	named, err := in.LoadMany(ctx, tx, ids)
+	named, err := c.LoadMany(ctx, tx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func find[T any, P owned[T]](ctx context.Context, tx *docstore.Tx, in *docstore.
 		n, _ := P(v).owned()
 		byID[n.id] = v
 	}
-	own, err := ofApplications[T, P](ctx, tx, in, places)
+	own, err := ofApplications[T, P](ctx, tx, c, places)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func find[T any, P owned[T]](ctx context.Context, tx *docstore.Tx, in *docstore.
 			}
 		}
 	}
-	only, err := onlyGlobal[T, P](ctx, tx, in, missing)
+	only, err := onlyGlobal[T, P](ctx, tx, c, missing)
 	for i, n := range names {
 		if found[i] == nil && n.id == "" {
 			found[i] = only[n.in("")]
@@ -89,12 +89,12 @@ func find[T any, P owned[T]](ctx context.Context, tx *docstore.Tx, in *docstore.
 }
 
 // ofApplications reads records by their places.
-func ofApplications[T any, P owned[T]](ctx context.Context, tx *docstore.Tx, in *docstore.Collection[T],
+func ofApplications[T any, P owned[T]](ctx context.Context, tx *docstore.Tx, c *docstore.Collection[T],
 	places []docstore.Value) (map[name]*T, error) {
 	if len(places) == 0 {
 		return nil, nil
 	}
-	list, err := in.LoadWhere(ctx, tx, docstore.In(byPlace, places...), "", len(places))
+	list, err := c.LoadWhere(ctx, tx, docstore.In(byPlace, places...), "", len(places))
 	own := make(map[name]*T, len(list))
 	for _, v := range list {
 		n, _ := P(v).owned()
@@ -104,13 +104,13 @@ func ofApplications[T any, P owned[T]](ctx context.Context, tx *docstore.Tx, in 
 }
 
 // onlyGlobal reads global records with codes. The result has those whose code, and a resource's type, no other has.
-func onlyGlobal[T any, P owned[T]](ctx context.Context, tx *docstore.Tx, in *docstore.Collection[T],
+func onlyGlobal[T any, P owned[T]](ctx context.Context, tx *docstore.Tx, c *docstore.Collection[T],
 	codes []docstore.Value) (map[name]*T, error) {
 	if len(codes) == 0 {
 		return nil, nil
 	}
 	where := docstore.And(docstore.Eq(byGlobal, docstore.Text(On)), docstore.In(byCode, codes...))
-	global, err := in.LoadWhere(ctx, tx, where, "", maxGlobal+1)
+	global, err := c.LoadWhere(ctx, tx, where, "", maxGlobal+1)
 	if err != nil {
 		return nil, err
 	}
