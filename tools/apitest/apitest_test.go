@@ -27,10 +27,10 @@ import (
 type platform struct{ url, token string }
 
 // standalone is the platform's program: it is built, unless IDP_TEST_PROGRAMS is the folder in which "make services"
-// has just done so. IDP_TEST_PROGRAMS_SUM is read so that go test does not take a result of another program.
+// has just done so.
 func standalone(t *testing.T) string {
 	t.Helper()
-	if made := os.Getenv("IDP_TEST_PROGRAMS"); made != "" && os.Getenv("IDP_TEST_PROGRAMS_SUM") != "" {
+	if made := os.Getenv("IDP_TEST_PROGRAMS"); made != "" {
 		return filepath.Join(made, "idp-standalone")
 	}
 	program := filepath.Join(t.TempDir(), "idp-standalone")

@@ -257,6 +257,19 @@ func TestServices(t *testing.T) {
 	}
 }
 
+// TestMakefile: no target takes the result of an earlier run. go test does so when only files outside the test's module
+// have changed, and many tests read such files.
+func TestMakefile(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	runs := regexp.MustCompile(`(?m)^[^#\n]*(?:go test |--packages=).*`).FindAllString(string(text), -1)
+	require.NotEmpty(t, runs)
+	for _, run := range runs {
+		assert.Regexp(t, ` -(count=1|c|fuzz|bench)\b`, run)
+	}
+}
+
 // TestReadmes: the README of each service begins with its tour, ends with its settings and its events, and leaves the
 // figures to FIGURES.md.
 func TestReadmes(t *testing.T) {

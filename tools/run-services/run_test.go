@@ -37,10 +37,9 @@ func TestMain(m *testing.M) {
 	os.Exit(leaks.Check(code))
 }
 
-// build builds all programs, as "make services" does. IDP_TEST_PROGRAMS is the folder in which it has just done so, and
-// IDP_TEST_PROGRAMS_SUM is their checksum: it is read so that go test does not take a result of other programs.
+// build builds all programs, unless IDP_TEST_PROGRAMS is the folder in which "make services" has just done so.
 var build = sync.OnceValue(func() error {
-	if os.Getenv("IDP_TEST_PROGRAMS") != "" && os.Getenv("IDP_TEST_PROGRAMS_SUM") != "" {
+	if os.Getenv("IDP_TEST_PROGRAMS") != "" {
 		return nil
 	}
 	args := []string{"build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", programsDir,
