@@ -64,7 +64,14 @@ func run(ctx context.Context, program, address string, readmes []string) error {
 	if err != nil {
 		return err
 	}
-	env := append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8")
+	dir, err := os.MkdirTemp("", "idp-tour-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	// The command line has a configuration and a cache of its own, not the user's.
+	env := append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8",
+		"XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
 	tenant := "acme"
 	if address != "" {
 		if err := running(ctx, address); err != nil {
@@ -74,18 +81,14 @@ func run(ctx context.Context, program, address string, readmes []string) error {
 		fmt.Printf("using the platform at %s\n\n", address)
 		env = append(env, "IDP="+address)
 	} else {
-		dir, err := os.MkdirTemp("", "idp-tour-*")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		platform, err := launch.Start(ctx, program, dir)
+		data := filepath.Join(dir, "data")
+		platform, err := launch.Start(ctx, program, data)
 		if err != nil {
 			return err
 		}
 		defer platform.Stop()
-		fmt.Printf("started a platform at %s, with the data folder %s\n\n", platform.Address, dir)
-		env = append(env, "IDP="+platform.Address, "IDP_DATA_DIR="+dir)
+		fmt.Printf("started a platform at %s, with the data folder %s\n\n", platform.Address, data)
+		env = append(env, "IDP="+platform.Address, "IDP_DATA_DIR="+data)
 	}
 	for i, name := range readmes {
 		fmt.Printf("== %s\n\n", name)
