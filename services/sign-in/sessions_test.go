@@ -306,8 +306,7 @@ func TestOwnPage(t *testing.T) {
 	}
 	b.post(base+"/sessions", url.Values{"session": {theirs}}).shows(200, "Sign in")
 	require.Len(t, w.sessions(), 2, "the sign-in is too long ago")
-	b.signIn("ann", password).shows(200, "Where you are signed in")
-	b.post(base+"/sessions", url.Values{"session": {theirs}}).shows(200, "That browser is signed out")
+	b.signIn("ann", password).shows(200, "That browser is signed out")
 	other.get(w.authorize("portal")).shows(200, "to continue to Portal")
 
 	other = w.signedIn()
@@ -325,6 +324,35 @@ func TestOwnPage(t *testing.T) {
 	b.post(base+"/sessions", url.Values{"session": {w.sessions()[0].(object)["id"].(string)}}).shows(200, "Sign in")
 	require.Empty(t, w.sessions())
 	b.post(base+"/consents", url.Values{"consent": {"1"}}).shows(200, "Sign in")
+	b.signIn("ann", "battery staple").shows(200, "Nothing has changed, because your session had ended")
+}
+
+// What has to wait for a new sign-in is done after it, but not for another person, who may know the flow's address.
+func TestAChangeWaitsForASignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.users["bob"] = ann(w.Clock.Now())
+	w.users["bob"].record["id"], w.users["bob"].record["username"] = "21", "bob"
+	c := w.clients["portal"]
+	c.SignIn.Consent = true
+	w.clients["portal"] = c
+	consents := func() []any { return w.admin().Get("/v1/consents").Object()["items"].([]any) }
+	b := w.browser()
+	agreeAndWait := func() string {
+		b.get(w.authorize("portal")).signIn("ann", password).press("agree").answered(callback)
+		w.Clock.Advance(6 * time.Minute)
+		return consents()[0].(object)["id"].(string)
+	}
+	id := agreeAndWait()
+	b.post(base+"/consents", url.Values{"consent": {id}}).shows(200, "Sign in")
+	require.Len(t, consents(), 1)
+	b.signIn("ann", password).shows(200, "The application will ask again")
+	require.Empty(t, consents())
+
+	b = w.browser()
+	id = agreeAndWait()
+	b.post(base+"/consents", url.Values{"consent": {id}}).signIn("bob", password).shows(200, "Nothing has changed")
+	require.Len(t, consents(), 1)
 }
 
 // Another person's sign-in with the browser ends the session of the first.

@@ -94,7 +94,8 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	a.sessions = session.New(session.Deps{Store: d.Store, Idle: c.SessionIdle, Max: c.SessionMax, Ended: a.ended})
 	clients, signing := client.New(d.Bus, d.Clock), keys.New(d.Store)
 	settled := &settings.Service{Store: d.Store}
-	protocols := map[string]protocol.Protocol{flow.OwnPage: flow.Own{}}
+	own := flow.Own{Sessions: a.sessions, Consents: a.consents}
+	protocols := map[string]protocol.Protocol{flow.OwnPage: own}
 	a.engine = flow.New(flow.Deps{
 		Store: d.Store, Bus: d.Bus, Keys: d.Keys, Clients: clients, Sessions: a.sessions, Consents: a.consents,
 		Settings: settled, Protocols: protocols,
@@ -110,7 +111,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	protocols[protocol.OIDC], protocols[protocol.SAML], protocols[protocol.CAS] = a.provider, a.saml, a.cas
 	server := d.Server("sign-in")
 	httpapi.Register(server, httpapi.Deps{
-		Engine: a.engine, Sessions: a.sessions, Consents: a.consents, Settings: settled, OIDC: a.provider,
+		Engine: a.engine, Own: own, Sessions: a.sessions, Consents: a.consents, Settings: settled, OIDC: a.provider,
 		Keys: signing, SAML: a.saml, CAS: a.cas, Log: d.Log, PublicURL: d.PublicURL,
 	})
 	return service.App{

@@ -221,7 +221,7 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 	if user, err = person.Parse(in.User); err != nil { // the session goes on with the new password
 		return "", err
 	}
-	view, err := e.begin(ctx, fresh(ownRequest()), user, in, v)
+	view, err := e.begin(ctx, fresh(OwnRequest(false)), user, in, v)
 	if err != nil {
 		return "", err
 	}

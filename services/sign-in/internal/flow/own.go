@@ -2,31 +2,91 @@ package flow
 
 import (
 	"context"
+	"encoding/json"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 )
 
 // OwnPage is the protocol of the person's own page, which is no application's.
 const OwnPage = "own"
 
-func ownRequest() protocol.Request { return protocol.Request{Protocol: OwnPage} }
-
 // OwnRequest is the request of the person's own page. fresh demands a new sign-in.
 func OwnRequest(fresh bool) protocol.Request {
-	r := ownRequest()
-	r.Fresh = fresh
-	return r
+	return protocol.Request{Protocol: OwnPage, Fresh: fresh}
 }
 
-// Own leads to the person's own page.
-type Own struct{}
+// Change is what a person changes on its own page. It is stored with the flow of a sign-in that must come first, so its
+// JSON form is kept compatible.
+type Change struct {
+	UserID  string `json:"user_id"` // whose session asks for it; empty if it has ended
+	Action  Action `json:"action"`
+	ID      string `json:"id"`
+	Address string `json:"address"` // of the browser
+	Browser string `json:"browser"` // its User-Agent
+}
 
-// Grant implements protocol.Protocol.
-func (Own) Grant(_ context.Context, issuer string, _ protocol.Request, _ protocol.Person) (protocol.Answer, error) {
-	return protocol.Answer{URL: issuer}, nil
+// Action is a kind of change.
+type Action string
+
+// The actions that may have to wait for a sign-in. A new password wants the old one instead.
+const (
+	EndSession      Action = "end_session"
+	WithdrawConsent Action = "withdraw_consent"
+)
+
+// Request asks the person to sign in anew before the change.
+func (c Change) Request() (protocol.Request, error) {
+	r := OwnRequest(true)
+	var err error
+	r.Message, err = json.Marshal(c)
+	return r, err
+}
+
+// Own leads to the person's own page, after the change that was asked for there.
+type Own struct {
+	Sessions *session.Sessions
+	Consents *consent.Consents
+}
+
+// Grant implements protocol.Protocol. A change that another person asked for is not made.
+func (o Own) Grant(ctx context.Context, issuer string, r protocol.Request, p protocol.Person) (protocol.Answer, error) {
+	var c *Change
+	if len(r.Message) > 0 {
+		if err := json.Unmarshal(r.Message, &c); err != nil {
+			return protocol.Answer{}, err
+		}
+	}
+	switch {
+	case c == nil:
+		return protocol.Answer{URL: issuer}, nil
+	case c.UserID != p.UserID:
+		return protocol.Answer{URL: issuer + "?done=not_changed"}, nil
+	}
+	done, err := o.Make(ctx, *c)
+	return protocol.Answer{URL: issuer + "?done=" + done}, err
 }
 
 // Refuse implements protocol.Protocol.
 func (Own) Refuse(_ context.Context, issuer string, _ protocol.Request, _ protocol.Refusal) (protocol.Answer, error) {
 	return protocol.Answer{URL: issuer}, nil
+}
+
+// Make makes a change and returns the notice that the page shows. What has gone meanwhile, or is another person's,
+// needs none.
+func (o Own) Make(ctx context.Context, c Change) (done string, err error) {
+	switch c.Action {
+	case EndSession:
+		done = "session_ended"
+		var s *session.Session
+		if s, err = o.Sessions.Find(ctx, c.ID); err == nil && s.UserID == c.UserID {
+			_, err = o.Sessions.End(ctx, c.ID, session.LoggedOut)
+		}
+	case WithdrawConsent:
+		done = "withdrawn"
+		_, err = o.Consents.Withdraw(ctx, c.ID, c.UserID, consent.From{Address: c.Address, Browser: c.Browser})
+	}
+	return done, apperr.Ignore(err, apperr.NotFound)
 }

@@ -20,6 +20,7 @@ import (
 // Deps are what the operations call. All are required.
 type Deps struct {
 	Engine    *flow.Engine
+	Own       flow.Own
 	Sessions  *session.Sessions
 	Consents  *consent.Consents
 	Settings  *settings.Service

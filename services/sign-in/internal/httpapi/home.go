@@ -10,7 +10,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/rest"
-	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/page"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
@@ -54,26 +53,15 @@ type passwordInput struct {
 
 // The notices of the page, as its query names them; true for good news.
 var homeNotices = map[string]bool{
-	"password_changed": true, "withdrawn": true, "session_ended": true, "wrong_password": false, "differs": false,
-	"refused_new": false, "too_many": false, "away": false,
+	"password_changed": true, "withdrawn": true, "session_ended": true, "not_changed": false, "wrong_password": false,
+	"differs": false, "refused_new": false, "too_many": false, "away": false,
 }
 
 const (
 	maxRows = 50 // sessions and consents on the page
-	// recently is how long a sign-in proves that the person itself changes something. A new password wants the old one,
-	// and a browser may always sign itself out.
+	// recently is how long a sign-in proves that the person itself changes something. A new password wants the old one.
 	recently = 5 * time.Minute
 )
-
-// errOld asks for a new sign-in.
-var errOld = errors.New("the sign-in is too long ago")
-
-func (a *api) recent(s *session.Session) error {
-	if a.Engine.Store.Now().Sub(s.TimeSignedIn) > recently {
-		return errOld
-	}
-	return nil
-}
 
 func (a *api) registerHome(s *rest.Server) {
 	rest.Handle(s, rest.Op{
@@ -90,69 +78,70 @@ func (a *api) registerHome(s *rest.Server) {
 	}
 	rest.Handle(s, post("end-own-session", "/sessions", "End one of one's own sessions", SessionForm{"1048577"}),
 		func(ctx context.Context, in *endSessionInput) (rest.Page, error) {
-			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (string, error) {
-				return a.endOwn(ctx, v, s, in.Form.Get("session"))
+			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
+				return a.change(ctx, v, s, flow.EndSession, in.Form.Get("session"))
 			})
 		})
 	rest.Handle(s, post("withdraw-own-consent", "/consents", "Withdraw one of one's own consents",
 		ConsentForm{"1048577"}),
 		func(ctx context.Context, in *withdrawInput) (rest.Page, error) {
-			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (string, error) {
-				if err := a.recent(s); err != nil {
-					return "", err
-				}
-				_, err := a.Consents.Withdraw(ctx, in.Form.Get("consent"), s.UserID,
-					consent.From{Address: v.Address, Browser: v.UserAgent()})
-				return "withdrawn", apperr.Ignore(err, apperr.NotFound)
+			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
+				return a.change(ctx, v, s, flow.WithdrawConsent, in.Form.Get("consent"))
 			})
 		})
 	rest.Handle(s, post("change-own-password", "/password", "Change one's own password",
 		PasswordForm{LoginName: "ann", Old: "…", Password: "…", Repeated: "…"}),
 		func(ctx context.Context, in *passwordInput) (rest.Page, error) {
-			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (string, error) {
-				return a.changeOwn(ctx, v, s, in.Form)
+			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
+				done, err := a.changeOwn(ctx, v, s, in.Form)
+				return a.done(v, done), err
 			})
 		})
 }
 
-// own does what a form of the person's own page says.
-func (a *api) own(ctx context.Context, in *Visitor, do func(context.Context, *visit, *session.Session) (string, error),
+// own does what a form of the person's own page says. If the session has ended meanwhile, the person signs in and reads
+// that nothing has changed.
+func (a *api) own(ctx context.Context, in *Visitor,
+	do func(context.Context, *visit, *session.Session) (rest.Page, error),
 ) (rest.Page, error) {
 	ctx, v, err := a.enter(ctx, in)
 	if err != nil {
 		return rest.Page{}, err
 	}
 	s, err := a.Sessions.Of(ctx, v.Cookie)
-	if err != nil || s == nil {
-		return a.redirect(v, v.base), err
-	}
-	done, err := do(flow.As(ctx, v.Issuer, s.UserID), v, s)
-	if errors.Is(err, errOld) {
-		return a.arrive(ctx, v, flow.OwnRequest(true))
-	}
 	if err != nil {
 		return rest.Page{}, err
 	}
-	return a.redirect(v, v.base+"?done="+done), nil
+	if s == nil {
+		return a.signInFirst(ctx, v, flow.Change{})
+	}
+	return do(flow.As(ctx, v.Issuer, s.UserID), v, s)
 }
 
-func (a *api) endOwn(ctx context.Context, v *visit, s *session.Session, id string) (string, error) {
-	if id != s.ID {
-		if err := a.recent(s); err != nil {
-			return "", err
-		}
+func (a *api) done(v *visit, done string) rest.Page { return a.redirect(v, v.base+"?done="+done) }
+
+func (a *api) signInFirst(ctx context.Context, v *visit, c flow.Change) (rest.Page, error) {
+	r, err := c.Request()
+	if err != nil {
+		return rest.Page{}, err
 	}
-	which, err := a.Sessions.Find(ctx, id)
-	if err != nil || which.UserID != s.UserID {
-		return "session_ended", apperr.Ignore(err, apperr.NotFound) // somebody else's is as good as none
+	return a.arrive(ctx, v, r)
+}
+
+// change makes a change, after a new sign-in if the last one is too long ago. A browser may always sign itself out.
+func (a *api) change(
+	ctx context.Context, v *visit, s *session.Session, what flow.Action, id string,
+) (rest.Page, error) {
+	c := flow.Change{UserID: s.UserID, Action: what, ID: id, Address: v.Address, Browser: v.UserAgent()}
+	itself := what == flow.EndSession && id == s.ID
+	if !itself && a.Engine.Store.Now().Sub(s.TimeSignedIn) > recently {
+		return a.signInFirst(ctx, v, c)
 	}
-	if _, err := a.Sessions.End(ctx, id, session.LoggedOut); apperr.Ignore(err, apperr.NotFound) != nil {
-		return "", err
-	}
-	if id == s.ID {
+	done, err := a.Own.Make(ctx, c)
+	if err == nil && itself {
 		a.signedOut(v)
 	}
-	return "session_ended", nil
+	return a.done(v, done), err
 }
 
 func (a *api) changeOwn(ctx context.Context, v *visit, s *session.Session, form rest.Values[PasswordForm],

@@ -84,6 +84,7 @@ var english = map[string]string{
 	"wrong_password":   "The present password is not right.",
 	"password_changed": "The password is changed. All other browsers are signed out.",
 	"withdrawn":        "The application will ask again.", "session_ended": "That browser is signed out.",
+	"not_changed": "Nothing has changed, because your session had ended. Please do it again.",
 }
 
 var chinese = map[string]string{
@@ -158,4 +159,5 @@ var chinese = map[string]string{
 	"wrong_password":   "当前密码不正确。",
 	"password_changed": "密码已修改，其他浏览器均已退出登录。",
 	"withdrawn":        "该应用将再次询问。", "session_ended": "该浏览器已退出登录。",
+	"not_changed": "由于会话已结束，未做任何更改。请重新操作。",
 }
