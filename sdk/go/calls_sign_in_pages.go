@@ -10,7 +10,8 @@ import (
 
 // ShowOwnPage: show the person's own page.
 //
-// The person's sessions and consents, and the change of the password; the sign-in page, if nobody is signed in.
+// The applications that the person may use, sessions, consents, and the change of the password; the sign-in page, if
+// nobody is signed in.
 //
 // (GET /sign-in/{tenant})
 func (c *Client) ShowOwnPage(ctx context.Context, tenant string, options ...Option) (*Download, error) {

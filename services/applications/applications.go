@@ -92,6 +92,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 				questions.ApplicationsOfConnection.Answer(b, apps.OfConnection),
 				questions.NextApplicationsTenant.Answer(b, apps.NextTenant),
 				questions.ApplicationRecords.Answer(b, apps.Records),
+				questions.LaunchableApplications.Answer(b, apps.Launchable),
 				questions.ClientOf.Answer(b, apps.ForSignIn),
 				questions.SigningKeyOf.Answer(b, apps.SigningKey),
 				questions.AccountsOfUser.Answer(b, accounts.EnabledOf))

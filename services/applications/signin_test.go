@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -117,6 +118,46 @@ func TestSignInProp(t *testing.T) {
 }
 
 // The sign-in service gets the settings of each enabled protocol, and finds applications by what protocols name.
+// People can open an application from a list if its sign-in begins at its login URL, or at the platform.
+func TestAnswerLaunchable(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	makeApp := func(name string, members object) string {
+		app := object{"name": name, "login_url": "https://app.example.com/" + name}
+		maps.Copy(app, members)
+		return c.Post("/v1/applications", app).Object()["id"].(string)
+	}
+	saml := object{
+		"login_url": "", "protocol_type": "saml", "sign_in_prop": object{"idp_initiated": "1"},
+		"protocol_prop": object{"acs_url": "https://app.example.com/acs", "sp_entity": "https://app.example.com"},
+	}
+	web, page := makeApp("web", nil), makeApp("page", object{"category": "2"})
+	makeApp("backend", object{"category": "4"})
+	makeApp("nowhere", object{"login_url": ""})
+	off := makeApp("off", nil)
+	c.Post("/v1/applications/"+off+"/disable", nil).OK(nil)
+	here := makeApp("here", saml)
+	var found []questions.Launchable
+	q := questions.RecordsPage{Limit: 2}
+	for more := true; more; more = q.After != "" {
+		answer, err := questions.LaunchableApplications.Ask(request.System(t.Context(), "acme"), s.Deps.Bus, q)
+		require.NoError(t, err)
+		found, q.After = append(found, answer.Applications...), answer.Next
+	}
+	require.Equal(t, []questions.Launchable{
+		{ID: web, Name: "web", LoginURL: "https://app.example.com/web"},
+		{ID: page, Name: "page", LoginURL: "https://app.example.com/page"},
+		{ID: here, Name: "here"},
+	}, found)
+	for tenant, limit := range map[string]int{"globex": 200, "acme": 201} {
+		answer, err := questions.LaunchableApplications.Ask(request.System(t.Context(), tenant), s.Deps.Bus,
+			questions.RecordsPage{Limit: limit})
+		require.Empty(t, answer.Applications)
+		require.Equal(t, tenant == "acme", apperr.KindOf(err) == apperr.InvalidParameters)
+	}
+}
+
 func TestAnswerClientOfEachProtocol(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

@@ -36,6 +36,31 @@ func TestAnswerMayUse(t *testing.T) {
 	require.Equal(t, "denied", may("acme", "20").Reason)
 }
 
+// Of many applications at once, the answer is that of each.
+func TestAnswerUsable(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	ready(t, s)
+	c := in(s, "acme")
+	usable := func(tenant, user string) []string {
+		t.Helper()
+		answer, err := questions.Usable.Ask(request.System(t.Context(), tenant), s.Deps.Bus,
+			questions.UsableQuestion{UserID: user, AppIDs: []string{"8", "404404", "9"}})
+		require.NoError(t, err)
+		return answer.IDs
+	}
+	require.Equal(t, []string{}, usable("acme", "20"))
+	give(t, c, "everyone/*", object{"type": "app"})
+	require.Equal(t, []string{"9"}, usable("acme", "20"))
+	require.Empty(t, usable("acme", "404404"), "an unknown user")
+	require.Empty(t, usable("globex", "20"), "another tenant's rule")
+	give(t, c, "user/20", object{"type": "app", "affect": "deny"})
+	require.Empty(t, usable("acme", "20"))
+	_, err := questions.Usable.Ask(request.System(t.Context(), "acme"), s.Deps.Bus,
+		questions.UsableQuestion{UserID: "20", AppIDs: make([]string, questions.MaxUsable+1)})
+	require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
+}
+
 // A user has a scope if there is an api resource with its code, and rules allow the user one of its actions.
 func TestAnswerHeldScopes(t *testing.T) {
 	t.Parallel()

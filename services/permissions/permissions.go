@@ -79,26 +79,60 @@ func answer(b *bus.Bus, grants *grant.Grants, x *index.Index, now clock.Clock) e
 		questions.MayUse.Answer(b, func(ctx context.Context, q questions.Use) (questions.MayUseAnswer, error) {
 			return mayUse(ctx, x, q, now.Now())
 		}),
+		questions.Usable.Answer(b, func(ctx context.Context, q questions.UsableQuestion) (questions.ApplicationIDs,
+			error) {
+			return usable(ctx, x, q, now.Now())
+		}),
 		questions.HeldScopes.Answer(b, func(ctx context.Context, q questions.ScopesQuestion) (questions.Scopes, error) {
 			return heldScopes(ctx, x, q, now.Now())
 		}),
 	)
 }
 
-// mayUse decides whether a user may use an application, by rules of the type app.
+// toUse asks whether a user may use an application, by rules of the type app.
+func toUse(userID, appID string, now clock.Time, work *engine.Work) *engine.Question {
+	return &engine.Question{
+		Identity: engine.Identity{Type: engine.User, ID: userID}, ApplicationID: appID, ObjectType: engine.App,
+		Now: now.Millis(), Work: work,
+	}
+}
+
+// mayUse decides whether a user may use an application.
 func mayUse(ctx context.Context, x *index.Index, q questions.Use, now clock.Time) (questions.MayUseAnswer, error) {
 	if err := x.Ready(); err != nil {
 		return questions.MayUseAnswer{}, apperr.Away("the index of permissions", err)
 	}
-	decision, err := x.State(ctx).Check(ctx, &engine.Question{
-		Identity: engine.Identity{Type: engine.User, ID: q.UserID}, ApplicationID: q.AppID, ObjectType: engine.App,
-		Now: now.Millis(),
-	})
+	decision, err := x.State(ctx).Check(ctx, toUse(q.UserID, q.AppID, now, nil))
 	answer := questions.MayUseAnswer{Allowed: decision.Allowed, Reason: string(decision.Reason)}
 	if decision.Rule != nil {
 		answer.RuleID = decision.Rule.ID
 	}
 	return answer, err
+}
+
+// usable returns the applications that a user may use.
+func usable(ctx context.Context, x *index.Index, q questions.UsableQuestion, now clock.Time) (questions.ApplicationIDs,
+	error) {
+	may := questions.ApplicationIDs{IDs: []string{}}
+	if len(q.AppIDs) > questions.MaxUsable {
+		return may, apperr.Invalid("app_ids", "must be at most %d", questions.MaxUsable)
+	}
+	if err := x.Ready(); err != nil {
+		return may, apperr.Away("the index of permissions", err)
+	}
+	work := engine.NewWork(nil)
+	defer work.Done()
+	state := x.State(ctx)
+	for _, id := range q.AppIDs {
+		decision, err := state.Check(ctx, toUse(q.UserID, id, now, work))
+		if err != nil {
+			return may, err
+		}
+		if decision.Allowed {
+			may.IDs = append(may.IDs, id)
+		}
+	}
+	return may, nil
 }
 
 // heldScopes returns the scopes whose api resources have an action that rules allow a user.

@@ -36,6 +36,26 @@ var ApplicationRecords = bus.Question[RecordsPage, Applications]{
 	Service: "applications", Name: "records", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }
 
+// Launchable is an application that people can open from a list: by its LoginURL, or, if that is empty, by a sign-in
+// that begins at the platform (SAML).
+type Launchable struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	LoginURL string `json:"login_url,omitempty"`
+}
+
+// Launchables are those of a page of applications, so there may be none; Next is empty on the last page.
+type Launchables struct {
+	Applications []Launchable `json:"applications"`
+	Next         string       `json:"next"`
+}
+
+// LaunchableApplications asks for the enabled applications that people can open from a list, of a page of at most 200
+// applications. Without an answer, the asking service uses an answer of the last ten minutes, if it has one.
+var LaunchableApplications = bus.Question[RecordsPage, Launchables]{
+	Service: "applications", Name: "launchable", Refusals: []apperr.Kind{apperr.InvalidParameters},
+}
+
 // ClientName names an application by its client id, its id, the entity id of its SAML service provider, or a URL of a
 // CAS service; the others are empty.
 type ClientName struct {

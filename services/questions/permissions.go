@@ -40,6 +40,26 @@ type MayUseAnswer struct {
 // MayUse asks whether a user may use an application. Without an answer, the user may not enter for now.
 var MayUse = bus.Question[Use, MayUseAnswer]{Service: "permissions", Name: "may-use"}
 
+// UsableQuestion names applications that a user may want to use, at most MaxUsable.
+type UsableQuestion struct {
+	UserID string   `json:"user_id"`
+	AppIDs []string `json:"app_ids"`
+}
+
+// MaxUsable is how many applications one question names.
+const MaxUsable = 2000
+
+// ApplicationIDs name applications.
+type ApplicationIDs struct {
+	IDs []string `json:"ids"`
+}
+
+// Usable asks which of the applications a user may use, by the decision of MayUse. Without an answer, the user is not
+// shown any.
+var Usable = bus.Question[UsableQuestion, ApplicationIDs]{
+	Service: "permissions", Name: "usable", Refusals: []apperr.Kind{apperr.InvalidParameters},
+}
+
 // ScopesQuestion names scopes of the platform's API that a user may have in an application, at most MaxScopes.
 type ScopesQuestion struct {
 	UserID string   `json:"user_id"`

@@ -92,6 +92,10 @@ func TestGoldenQuestions(t *testing.T) {
 	add(of(questions.NextApplicationsTenant, questions.TenantName{}, questions.TenantName{Tenant: "acme"}))
 	add(of(questions.ApplicationRecords, questions.RecordsPage{Limit: 500},
 		questions.Applications{Applications: []questions.Application{{ID: "2001", Name: "Shop", Sequence: 10}}}))
+	add(of(questions.LaunchableApplications, questions.RecordsPage{After: "…", Limit: 200},
+		questions.Launchables{Applications: []questions.Launchable{
+			{ID: "2001", Name: "Shop", LoginURL: "https://shop.example.com"}, {ID: "2002", Name: "Wiki"},
+		}, Next: "…"}))
 	add(of(questions.ApplicationsOfConnection, questions.ConnectionID{ID: "1048577"}, questions.Count{Count: 3}))
 	add(of(questions.IsSubscriber, questions.Subscriber{ID: "1048577", Password: "whsec_bm90IGEgc2VjcmV0"},
 		questions.Admission{Admitted: true}))
@@ -135,6 +139,8 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 	}, record))
 	add(of(questions.MayUse, questions.Use{UserID: "1048577", AppID: "2001"},
 		questions.MayUseAnswer{Allowed: true, RuleID: "9", Reason: "granted"}))
+	add(of(questions.Usable, questions.UsableQuestion{UserID: "1048577", AppIDs: []string{"2001", "2002"}},
+		questions.ApplicationIDs{IDs: []string{"2001"}}))
 	add(of(questions.HeldScopes,
 		questions.ScopesQuestion{UserID: "1048577", AppID: "2001", Scopes: []string{"users:read", "users:write"}},
 		questions.Scopes{Scopes: []string{"users:read"}}))

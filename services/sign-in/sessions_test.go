@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -325,6 +326,41 @@ func TestOwnPage(t *testing.T) {
 	require.Empty(t, w.sessions())
 	b.post(base+"/consents", url.Values{"consent": {"1"}}).shows(200, "Sign in")
 	b.signIn("ann", "battery staple").shows(200, "Nothing has changed, because your session had ended")
+}
+
+// The own page has links to the applications that the person may use.
+func TestOwnApplications(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.launchable = []questions.Launchable{
+		{ID: "9", Name: "wiki", LoginURL: "https://wiki.test:8443/in?a=1&b=2"}, {ID: "7", Name: "Shop & <b>more</b>"},
+		{ID: "8", Name: "Payroll", LoginURL: "https://payroll.test/"},
+	}
+	w.refused["8"] = "not_granted"
+	b := w.browser().get(base).signIn("ann", password).shows(200, "My applications")
+	link := regexp.MustCompile(`(?s)<li><a href="([^"]*)">.*?<strong>([^<]*)</strong>`)
+	links := link.FindAllStringSubmatch(b.body, -1)
+	require.Len(t, links, 2, "by name")
+	require.Equal(t, []string{"/sign-in/acme/saml/start/7", "Shop &amp; &lt;b&gt;more&lt;/b&gt;"}, links[0][1:])
+	require.Equal(t, []string{"https://wiki.test:8443/in?a=1&amp;b=2", "wiki"}, links[1][1:])
+	b.shows(200, "<small>wiki.test:8443</small>")
+
+	w.change(func() { w.away["permissions"] = true })
+	b.get(base).shows(200, "They cannot be shown right now").shows(200, "This browser")
+	w.change(func() { w.away = map[string]bool{"applications": true} })
+	b.get(base).shows(200, "Shop") // by the answer of the last ten minutes
+	w.Clock.Advance(11 * time.Minute)
+	b.get(base).shows(200, "They cannot be shown right now")
+	w.change(func() {
+		w.away["applications"] = false
+		for i := range 300 {
+			w.launchable = append(w.launchable, questions.Launchable{ID: strconv.Itoa(100 + i), Name: "zz"})
+		}
+	})
+	b.get(base).shows(200, "These are the first 200.")
+	w.change(func() { w.launchable = nil })
+	w.Clock.Advance(11 * time.Minute)
+	require.NotContains(t, b.get(base).body, "My applications")
 }
 
 // What has to wait for a new sign-in is done after it, but not for another person, who may know the flow's address.

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -42,17 +43,19 @@ type world struct {
 	*testkit.Service
 	t testing.TB
 
-	mu        sync.Mutex
-	users     map[string]*user // by login name
-	clients   map[string]questions.Client
-	template  questions.LoginTemplate
-	refused   map[string]string                 // reason by application
-	accounts  map[string][]questions.SubAccount // by application
-	away      map[string]bool                   // services that do not answer
-	verified  int
-	browsers  []questions.Browser // of the logins so far
-	verifying func()              // called before each password is looked at; nil for nothing
-	recipient *secret.Recipient
+	mu       sync.Mutex
+	users    map[string]*user // by login name
+	clients  map[string]questions.Client
+	template questions.LoginTemplate
+	refused  map[string]string                 // reason by application
+	accounts map[string][]questions.SubAccount // by application
+	away     map[string]bool                   // services that do not answer
+	// launchable are the applications on people's own page.
+	launchable []questions.Launchable
+	verified   int
+	browsers   []questions.Browser // of the logins so far
+	verifying  func()              // called before each password is looked at; nil for nothing
+	recipient  *secret.Recipient
 }
 
 type user struct {
@@ -131,6 +134,26 @@ func (w *world) answer() {
 				return questions.Applications{}, nil
 			}
 			return questions.Applications{Applications: []questions.Application{{ID: "9", Name: "Portal"}}}, nil
+		}))
+	w.must(questions.LaunchableApplications.Answer(b,
+		func(context.Context, questions.RecordsPage) (questions.Launchables, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.away["applications"] {
+				return questions.Launchables{}, apperr.Away("the applications service", nil)
+			}
+			return questions.Launchables{Applications: append([]questions.Launchable{}, w.launchable...)}, nil
+		}))
+	w.must(questions.Usable.Answer(b,
+		func(_ context.Context, q questions.UsableQuestion) (questions.ApplicationIDs, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.away["permissions"] {
+				return questions.ApplicationIDs{}, apperr.Away("the permissions service", nil)
+			}
+			return questions.ApplicationIDs{IDs: slices.DeleteFunc(q.AppIDs, func(id string) bool {
+				return w.refused[id] != ""
+			})}, nil
 		}))
 	w.must(questions.LoginTemplateOf.Answer(b,
 		func(context.Context, questions.TemplateCode) (questions.LoginTemplate, error) {

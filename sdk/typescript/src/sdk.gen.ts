@@ -331,7 +331,7 @@ export const scimReplaceUser = <ThrowOnError extends boolean = false>(options: O
 /**
  * Show the person's own page
  *
- * The person's sessions and consents, and the change of the password; the sign-in page, if nobody is signed in.
+ * The applications that the person may use, sessions, consents, and the change of the password; the sign-in page, if nobody is signed in.
  */
 export const showOwnPage = <ThrowOnError extends boolean = false>(options: Options<ShowOwnPageData, ThrowOnError>) => (options.client ?? client).get<ShowOwnPageResponses, ShowOwnPageErrors, ThrowOnError>({ url: '/sign-in/{tenant}', ...options });
 

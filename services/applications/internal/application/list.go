@@ -8,6 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/domain"
 	"github.com/idplatform/idplatform/pkg/textindex"
+	"github.com/idplatform/idplatform/services/applications/internal/protocol"
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -82,8 +83,12 @@ func (s *Applications) ByDomain(ctx context.Context, host, domainSN string) (Doc
 	return applications.First(ctx, s.Store, docstore.And(all...))
 }
 
-// maxRecords is how many applications one answer to another service has.
-const maxRecords = 500
+const (
+	// maxRecords is how many applications one answer to another service has.
+	maxRecords = 500
+	// maxLaunchable is fewer, because an answer must fit into a message of 1 MiB with the longest URLs.
+	maxLaunchable = 200
+)
 
 // NextTenant returns the tenant that follows another among the tenants with applications; "" after the last. It answers
 // a question of the permissions service, as Records does.
@@ -110,6 +115,39 @@ func (s *Applications) Records(ctx context.Context, q questions.RecordsPage) (qu
 		answer.Applications = append(answer.Applications, questions.Application{
 			ID: a.ID, Name: a.Name, Sequence: docstore.FirstSequence(page.Docs[i].Revision()),
 		})
+	}
+	return answer, nil
+}
+
+// Launchable returns those of a page of the tenant's applications that people can open from a list. It answers a
+// question of the sign-in service. apperr.InvalidParameters.
+func (s *Applications) Launchable(ctx context.Context, q questions.RecordsPage) (questions.Launchables, error) {
+	if q.Limit < 1 || q.Limit > maxLaunchable {
+		return questions.Launchables{}, apperr.Invalid("limit", "must lie in 1…%d", maxLaunchable)
+	}
+	var kinds []docstore.Value
+	for _, typ := range []string{SelfBuilt, FromTemplate} {
+		for _, category := range []string{StandardWeb, SinglePage, ClientProgram} {
+			kinds = append(kinds, docstore.Text(kind(typ, category, toggle.On)))
+		}
+	}
+	page, err := applications.Page(ctx, s.Store, docstore.Query{
+		Filter: docstore.In(byKind, kinds...), Limit: q.Limit, After: q.After,
+	})
+	if err != nil {
+		return questions.Launchables{}, err
+	}
+	answer := questions.Launchables{Applications: []questions.Launchable{}, Next: page.Next}
+	for i := range page.Docs {
+		a, err := page.Docs[i].Value()
+		if err != nil {
+			return questions.Launchables{}, err
+		}
+		here := a.ProtocolType == protocol.SAML && a.SignInProp.IdPInitiated == toggle.On
+		if a.LoginURL != "" || here {
+			answer.Applications = append(answer.Applications,
+				questions.Launchable{ID: a.ID, Name: a.Name, LoginURL: a.LoginURL})
+		}
 	}
 	return answer, nil
 }

@@ -24,6 +24,10 @@ const (
 	good = 10 * time.Minute
 	// maxAnswers bounds the answers that a replica keeps of each kind. The least used are dropped first.
 	maxAnswers = 10_000
+	// maxLists bounds the lists of applications that a replica keeps, one of a tenant.
+	maxLists = 100
+	// maxPages bounds the applications that are looked at for a list.
+	maxPages, perPage = 10, 200
 	// maxName bounds the names that are looked up, in bytes: those of applications are shorter.
 	maxName = 2048
 )
@@ -38,6 +42,7 @@ type Clients struct {
 	changes   map[string]int64 // how many events each tenant had
 	clients   *cache.Cache[string, answer[questions.Client]]
 	templates *cache.Cache[string, answer[questions.LoginTemplate]]
+	lists     *cache.Cache[string, answer[[]questions.Launchable]]
 }
 
 // answer is what an owner has answered, and when it was asked.
@@ -56,6 +61,7 @@ func New(b *bus.Bus, clk clock.Clock) *Clients {
 		bus: b, clock: clk, changes: map[string]int64{},
 		clients:   cache.New[string, answer[questions.Client]](maxAnswers),
 		templates: cache.New[string, answer[questions.LoginTemplate]](maxAnswers),
+		lists:     cache.New[string, answer[[]questions.Launchable]](maxLists),
 	}
 }
 
@@ -104,6 +110,27 @@ func (c *Clients) Of(ctx context.Context, name questions.ClientName) (questions.
 	}
 	return ask(ctx, c, c.clients, key, func() (questions.Client, error) {
 		return questions.ClientOf.Ask(ctx, c.bus, name)
+	})
+}
+
+// Launchable returns the tenant's applications that people can open from a list, of the first 2,000. Callers must not
+// change it. The error is apperr.Unavailable if the applications service does not answer and has not within ten
+// minutes.
+func (c *Clients) Launchable(ctx context.Context) ([]questions.Launchable, error) {
+	return ask(ctx, c, c.lists, "", func() ([]questions.Launchable, error) {
+		var all []questions.Launchable
+		q := questions.RecordsPage{Limit: perPage}
+		for range maxPages {
+			page, err := questions.LaunchableApplications.Ask(ctx, c.bus, q)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, page.Applications...)
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+		return all, nil
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 type Clients interface {
 	Of(ctx context.Context, name questions.ClientName) (questions.Client, error)
 	Template(ctx context.Context, code string) (questions.LoginTemplate, error)
+	Launchable(ctx context.Context) ([]questions.Launchable, error)
 }
 
 // Deps are what an Engine needs. All are required.

@@ -179,6 +179,34 @@ func (e *Engine) MayUse(ctx context.Context, userID, appID string) error {
 	return err
 }
 
+// Usable returns the applications that a user may open from a list, of those of client.Clients.Launchable. The error is
+// apperr.Unavailable.
+func (e *Engine) Usable(ctx context.Context, userID string) ([]questions.Launchable, error) {
+	all, err := e.Clients.Launchable(ctx)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	ids := make([]string, len(all))
+	for i, a := range all {
+		ids[i] = a.ID
+	}
+	may, err := questions.Usable.Ask(ctx, e.Bus, questions.UsableQuestion{UserID: userID, AppIDs: ids})
+	if err != nil {
+		return nil, err
+	}
+	allowed := make(map[string]bool, len(may.IDs))
+	for _, id := range may.IDs {
+		allowed[id] = true
+	}
+	var usable []questions.Launchable
+	for _, a := range all {
+		if allowed[a.ID] {
+			usable = append(usable, a)
+		}
+	}
+	return usable, nil
+}
+
 // tellFailed tells of a wrong password. Whose it was nobody knows: what was typed is told to nobody, because people
 // type passwords into the wrong field.
 func tellFailed(f *Flow, v Visitor) func(context.Context, *docstore.Tx, *docstore.Doc[Flow]) error {

@@ -1,15 +1,20 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/monogram"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/page"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
@@ -59,6 +64,7 @@ var homeNotices = map[string]bool{
 
 const (
 	maxRows = 50 // sessions and consents on the page
+	maxApps = 200
 	// recently is how long a sign-in proves that the person itself changes something. A new password wants the old one.
 	recently = 5 * time.Minute
 )
@@ -68,8 +74,8 @@ func (a *api) registerHome(s *rest.Server) {
 		ID: "show-own-page", Method: http.MethodGet, Path: below, Failed: a.failed,
 		Summary:      "Show the person's own page",
 		ContentTypes: htmlOnly, Response: examplePage,
-		Doc: "The person's sessions and consents, and the change of the password; the sign-in page, if nobody is " +
-			"signed in.",
+		Doc: "The applications that the person may use, sessions, consents, and the change of the password; the " +
+			"sign-in page, if nobody is signed in.",
 	}, a.showHome)
 	post := func(id, path, summary string, form any) rest.Op {
 		return rest.Op{ID: id, Method: http.MethodPost, Path: below + path, Record: rest.NoRecord, Failed: a.failed,
@@ -218,6 +224,9 @@ func (a *api) showHome(ctx context.Context, in *homeInput) (rest.Page, error) {
 			c.Notice, c.Good = done, good
 		}
 	}
+	if err := a.addHomeApps(ctx, v, s, &c); err != nil {
+		return rest.Page{}, err
+	}
 	if c.Sessions, err = a.homeSessions(ctx, s); err != nil {
 		return rest.Page{}, err
 	}
@@ -225,6 +234,30 @@ func (a *api) showHome(ctx context.Context, in *homeInput) (rest.Page, error) {
 		return rest.Page{}, err
 	}
 	return a.html(ctx, v, http.StatusOK, c)
+}
+
+// addHomeApps adds the applications that the person may open, by name. The page does without them if a service is away.
+func (a *api) addHomeApps(ctx context.Context, v *visit, s *session.Session, c *page.Home) error {
+	apps, err := a.Engine.Usable(ctx, s.UserID)
+	if err != nil {
+		c.AppsAway = true
+		return apperr.Ignore(err, apperr.Unavailable)
+	}
+	slices.SortFunc(apps, func(a, b questions.Launchable) int {
+		return cmp.Or(strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), strings.Compare(a.ID, b.ID))
+	})
+	c.MoreApps = len(apps) > maxApps
+	for _, app := range apps[:min(len(apps), maxApps)] {
+		shown := page.HomeApp{Name: app.Name, URL: app.LoginURL, Icon: template.URL(monogram.DataURI(app.Name))}
+		if u, err := url.Parse(app.LoginURL); err == nil {
+			shown.Host = u.Host
+		}
+		if shown.URL == "" {
+			shown.URL = v.base + "/saml/start/" + url.PathEscape(app.ID)
+		}
+		c.Apps = append(c.Apps, shown)
+	}
+	return nil
 }
 
 func (a *api) homeSessions(ctx context.Context, s *session.Session) ([]page.HomeSession, error) {

@@ -142,11 +142,21 @@ type Home struct {
 	Name, LoginName string
 	Notice          string
 	Good            bool // the notice tells of a success
+	Apps            []HomeApp
+	AppsAway        bool // a service that knows them does not answer
+	MoreApps        bool // than Apps
 	Sessions        []HomeSession
 	Consents        []HomeConsent
 }
 
 func (Home) about() (string, string) { return "home.html", "home" }
+
+// HomeApp is an application that the person may open.
+type HomeApp struct {
+	Name, URL string
+	Host      string       // of the URL; empty if the sign-in begins here
+	Icon      template.URL // a monogram
+}
 
 // HomeSession is a session of the person.
 type HomeSession struct {

@@ -78,7 +78,9 @@ var english = map[string]string{
 	"device_done": "The device is connected", "device_refused": "The device is not connected",
 	"device_back": "You can close this page and go back to the device.",
 
-	"home": "My account", "my_sessions": "Where you are signed in", "this_browser": "This browser",
+	"my_apps": "My applications", "more_apps": "These are the first %d.",
+	"apps_away": "They cannot be shown right now. Try again in a moment.",
+	"home":      "My account", "my_sessions": "Where you are signed in", "this_browser": "This browser",
 	"a_browser": "A browser", "since": "since %s", "my_consents": "What applications may know", "withdraw": "Take back",
 	"change_password": "Change password", "old_password": "Present password",
 	"wrong_password":   "The present password is not right.",
@@ -153,7 +155,9 @@ var chinese = map[string]string{
 	"device_done": "设备已连接", "device_refused": "设备未连接",
 	"device_back": "您可以关闭此页面并返回设备。",
 
-	"home": "我的账号", "my_sessions": "登录位置", "this_browser": "当前浏览器",
+	"my_apps": "我的应用", "more_apps": "仅显示前 %d 个。",
+	"apps_away": "暂时无法显示，请稍后重试。",
+	"home":      "我的账号", "my_sessions": "登录位置", "this_browser": "当前浏览器",
 	"a_browser": "某个浏览器", "since": "始于 %s", "my_consents": "应用可以获取的信息", "withdraw": "撤回",
 	"change_password": "修改密码", "old_password": "当前密码",
 	"wrong_password":   "当前密码不正确。",
