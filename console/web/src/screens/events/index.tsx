@@ -79,6 +79,7 @@ export default function Events() {
     state = tail.state.value,
     paused = tail.paused.value;
   const late = useLate(rows.length === 0 && (state.is === 'connecting' || state.is === 'waiting'));
+  const quiet = useLate(rows.length === 0 && state.is === 'live', 500); // those of the last minutes may be on their way
   const found = rows.find((r) => r.id === open);
   if (found && !isGap(found)) opened.value = found;
   const event = opened.value?.id === open ? opened.value : undefined;
@@ -158,7 +159,7 @@ export default function Events() {
           }
           skeleton={late}
           blank={
-            state.is === 'live' &&
+            quiet &&
             (filtered ? (
               <Blank
                 icon="pulse"
