@@ -10,6 +10,7 @@ import {clock} from '../../ui/origin';
 import {t} from './text';
 
 export const linesPerPage = 200;
+const most = 2000; // lines that are kept of a log that is followed
 
 export interface LogSource {
   /** A page of lines, newest first. */
@@ -42,7 +43,7 @@ export function LogView({load, live, showRun}: LogSource) {
       if (!aborted(e) && !signal.aborted) state.value = {...state.value, busy: false, error: asProblem(e)};
     }
   };
-  // The newest lines, back to those that are known.
+  // The newest lines, back to those that are known. A log that has grown too long begins anew with them.
   const newest = () =>
     run(async (signal) => {
       const first = lines.value.length === 0;
@@ -51,11 +52,13 @@ export function LogView({load, live, showRun}: LogSource) {
         const page = await load(token, signal);
         if (signal.aborted) return;
         const items = page.items ?? [],
-          known = new Set(lines.value.map((l) => l.id));
+          known = new Set(lines.value.map((l) => l.id)),
+          anew = first || (!token && atEnd.value && lines.value.length > most);
+        if (anew) lines.value = [];
         merge(items);
         token = page.next_page_token;
-        if (first) earlier.value = token;
-        if (first || items.some((l) => known.has(l.id))) return;
+        if (anew) earlier.value = token;
+        if (anew || items.some((l) => known.has(l.id))) return;
       } while (token);
     });
   useEffect(() => {
@@ -65,12 +68,12 @@ export function LogView({load, live, showRun}: LogSource) {
     abort.current = new AbortController();
     return () => abort.current.abort();
   }, []);
-  usePoll(live ? 2000 : 0, () => void newest());
   const n = lines.value.length;
+  const {loaded, busy, error} = state.value;
+  usePoll(live && (atEnd.value || n < most) ? 2000 : 0, () => void newest());
   useEffect(() => {
     if (atEnd.value && box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [n]);
-  const {loaded, busy, error} = state.value;
+  }, [n, loaded]);
   return (
     <div class="stack log-view">
       {error && <Failed error={error} again={() => void newest()} />}
