@@ -3793,7 +3793,7 @@ export const exportUsers = <ThrowOnError extends boolean = false>(options?: Opti
 /**
  * Import users
  *
- * A stream of any length: a JSON object per line, or CSV with a header of member names. Members are those of a new user, and `password_hash` (argon2, bcrypt, PBKDF2 or scrypt); with `password` or `password_hash` the scope `users:secrets` is needed. Read-only members are ignored. A record that fails does not affect the others; the answer has a line for each record, in order. Sent again with the same `Idempotency-Key` within 24 h, an interrupted import continues where it stopped.
+ * A stream of any length: a JSON object per line, or CSV with a header of member names. Members are those of a new user, and `password_hash` (argon2, bcrypt, PBKDF2 or scrypt); with `password` or `password_hash` the scope `users:secrets` is needed. A former password is not refused, so that an import can be repeated. Read-only members are ignored. A record that fails does not affect the others; the answer has a line for each record, in order. Sent again with the same `Idempotency-Key` within 24 h, an interrupted import continues where it stopped.
  */
 export const importUsers = <ThrowOnError extends boolean = false>(options: Options<ImportUsersData, ThrowOnError>) => (options.client ?? client).post<ImportUsersResponses, ImportUsersErrors, ThrowOnError>({
     bodySerializer: null,
