@@ -1,6 +1,7 @@
 package oidc_test
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -197,6 +198,50 @@ func TestBackchannelTriesAgain(t *testing.T) {
 		return w.run(work) == 0
 	})
 	require.Empty(t, l.heard, "it is given up")
+}
+
+// inEachTenant are the applications of a world, as those of each tenant.
+type inEachTenant struct{ *world }
+
+func (e inEachTenant) Of(ctx context.Context, name questions.ClientName) (questions.Client, error) {
+	return e.world.Of(request.System(ctx, tenant), name)
+}
+
+// A tenant whose application does not answer has a quarter of the places, so the others hear at once.
+func TestASlowTenantDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	release, asked := make(chan struct{}), atomic.Int64{}
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked.Add(1)
+		<-release
+	}))
+	t.Cleanup(slow.Close)
+	l := newListener(t)
+	w.change("shop", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = slow.URL })
+	w.change("spa", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = l.URL })
+	sender := backchannel.New(backchannel.Deps{Store: w.store, Keys: keys.New(w.store), Clients: inEachTenant{w},
+		HTTP: loopback(t), Log: slog.New(slog.DiscardHandler), Algorithm: oidc.Algorithm})
+	t.Cleanup(sender.Close)
+	work := sender.Work()
+	tell := func(tenant, appID string) {
+		ctx := request.System(t.Context(), tenant)
+		require.NoError(t, docstore.Do(ctx, w.store, func(tx *docstore.Tx) error {
+			return oidc.TellLogout(ctx, tx, backchannel.Ended{Issuer: issuer, SessionID: "s", AppIDs: []string{appID}})
+		}))
+	}
+	for range 40 {
+		tell("acme", "2001")
+	}
+	tell("globex", "2002")
+	require.Equal(t, 9, w.run(work))
+	l.hears(t)
+	require.LessOrEqual(t, asked.Load(), int64(8))
+	close(release)
+	wait.Until(t, func() bool {
+		w.run(work)
+		return asked.Load() == 40
+	})
 }
 
 // A notice is not lost when its replica dies, and goes nowhere that it must not.

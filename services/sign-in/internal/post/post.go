@@ -1,6 +1,6 @@
 // Package post tells applications something from server to server, by forms. What is to be told is stored in the
 // transaction in which it happens, so that none is lost, and sent until the application answers: five times within an
-// hour.
+// hour. A tenant whose applications are slow to answer does not delay the others.
 package post
 
 import (
@@ -8,8 +8,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +32,8 @@ const (
 	patience = 5 * time.Second // with an application that does not answer
 	atEnd    = 2 * time.Second // for requests that are on their way at the end
 	atOnce   = 32              // notices on their way from one replica
+	share    = 8               // of these those of one tenant
+	maxDue   = 10_000          // notices that are looked at: a tenant with more that are due delays others
 	maxBody  = 4 << 10         // bytes of an answer that are read, so that the connection can be used again
 )
 
@@ -77,13 +81,18 @@ type Sender[T any, N notice[T]] struct {
 	Config[T]
 	room    chan struct{}
 	sending sync.WaitGroup
+	mu      sync.Mutex
+	busy    map[string]int  // notices on their way, by tenant
+	ended   chan struct{}   // receives when one of them has ended
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 }
 
 // NewSender makes a sender.
 func NewSender[T any, N notice[T]](c Config[T]) *Sender[T, N] {
-	s := &Sender[T, N]{Config: c, room: make(chan struct{}, atOnce)}
+	s := &Sender[T, N]{
+		Config: c, room: make(chan struct{}, atOnce), busy: map[string]int{}, ended: make(chan struct{}, 1),
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -98,11 +107,59 @@ func (s *Sender[T, N]) Close() {
 
 // Work sends the notices that are due.
 func (s *Sender[T, N]) Work() service.DueWork {
-	return service.DueWork{Name: s.Name, Every: time.Second, Due: s.Notices.Due, Page: atOnce, Do: s.begin}
+	return service.DueWork{Name: s.Name, Every: time.Second, Due: s.due, Page: atOnce, Do: s.begin}
 }
 
-// begin takes a notice, so that no other replica sends it, and sends it beside the others: an application that is slow
-// to answer keeps nobody waiting.
+// due lists the notices that are due, at most limit, and of each tenant as many as it has places left. If there are
+// only others, it waits a moment for a place.
+func (s *Sender[T, N]) due(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	for {
+		all, err := s.Notices.Due(ctx, store, maxDue)
+		if err != nil || len(all) == 0 {
+			return nil, err
+		}
+		if next := s.next(all, limit); len(next) > 0 {
+			return next, nil
+		}
+		select {
+		case <-s.ended:
+		case <-late.C:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// next takes one notice of each tenant that has places left, then another of each, and so on.
+func (s *Sender[T, N]) next(all []docstore.Ref, limit int) []docstore.Ref {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rounds := make([][]docstore.Ref, share)
+	taken := maps.Clone(s.busy)
+	for _, ref := range all {
+		if n := taken[ref.Tenant]; n < share {
+			round := n - s.busy[ref.Tenant]
+			rounds[round] = append(rounds[round], ref)
+			taken[ref.Tenant]++
+		}
+	}
+	next := slices.Concat(rounds...)
+	return next[:min(len(next), limit)]
+}
+
+// count changes the number of a tenant's notices that are on their way.
+func (s *Sender[T, N]) count(tenant string, by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[tenant] += by; s.busy[tenant] == 0 {
+		delete(s.busy, tenant)
+	}
+}
+
+// begin takes a notice, so that no other replica sends it, and sends it beside the others.
 func (s *Sender[T, N]) begin(ctx context.Context, id string) error {
 	n, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (N, error) {
 		n, err := s.Notices.Load(ctx, tx, id)
@@ -127,9 +184,16 @@ func (s *Sender[T, N]) begin(ctx context.Context, id string) error {
 	case <-ctx.Done():
 		return nil // it is due again later
 	}
+	tenant := n.stored().TenantID
+	s.count(tenant, 1)
 	s.sending.Go(func() {
-		defer func() { <-s.room }()
-		s.send(request.System(s.ctx, n.stored().TenantID), n)
+		s.send(request.System(s.ctx, tenant), n)
+		s.count(tenant, -1)
+		<-s.room
+		select {
+		case s.ended <- struct{}{}:
+		default:
+		}
 	})
 	return nil
 }
