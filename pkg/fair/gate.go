@@ -2,7 +2,8 @@
 // does not delay those that have little.
 //
 // Gate is for work in memory of which only a part may run at a time. Rota is for the work of many tenants that waits
-// in a store. Pace leaves a part of a processor's time to other work.
+// in a store, Turns for such work that is due at a time, and Calls are those that a replica makes for it. Pace leaves a
+// part of a processor's time to other work.
 package fair
 
 import (

@@ -13,10 +13,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/pkg/textindex"
-	"github.com/idplatform/idplatform/services/automation/internal/due"
 )
 
 // Deps are what Jobs need.
@@ -34,11 +34,11 @@ type Deps struct {
 // Jobs are the use cases, and the work in the background.
 type Jobs struct {
 	Deps
-	calls     *due.Calls
+	calls     *fair.Calls
 	waitAfter time.Duration
 	reports   reports
-	dueJobs   due.Turns[Job]
-	dueRuns   due.Turns[run]
+	dueJobs   fair.Turns[Job]
+	dueRuns   fair.Turns[run]
 
 	watchCopy     watchCopy
 	fires, starts *rate.Limiter
@@ -51,12 +51,12 @@ const perSecond = 200
 
 // New makes the use cases.
 func New(d Deps) *Jobs {
-	calls := due.NewCalls(slots, inProgress)
+	calls := fair.NewCalls(slots, inProgress)
 	s := &Jobs{
 		Deps: d, calls: calls, waitAfter: waitAfter,
 		reports: reports{waiting: map[string]*batch{}},
-		dueJobs: due.Turns[Job]{Of: &jobs.Collection, By: byNextFire, Group: FiresAtOnce, Others: 64},
-		dueRuns: due.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16, Calls: calls},
+		dueJobs: fair.Turns[Job]{Of: &jobs.Collection, By: byNextFire, Group: FiresAtOnce, Others: 64},
+		dueRuns: fair.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16, Calls: calls},
 		fires:   rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
 	}
 	s.attempts = telemetry.Register(d.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{

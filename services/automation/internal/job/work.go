@@ -11,8 +11,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/services/automation/internal/due"
 )
 
 const (
@@ -28,8 +28,8 @@ const (
 )
 
 var (
-	slots      = due.Room{Most: 128, OfTenant: 32}   // runs that a replica works on at a time
-	inProgress = due.Room{Most: 2048, OfTenant: 128} // with those that only wait for an answer
+	slots      = fair.Room{Most: 128, OfTenant: 32}   // runs that a replica works on at a time
+	inProgress = fair.Room{Most: 2048, OfTenant: 128} // with those that only wait for an answer
 )
 
 // Work works on due runs until none is due and none is in progress. Several replicas may do so at the same time.

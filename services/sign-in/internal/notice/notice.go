@@ -30,9 +30,7 @@ func (n *notice) appID() string {
 	return n.CAS.AppID
 }
 
-var notices = docstore.Define(docstore.Schema[notice]{
-	Name: "notices", Noun: "notice of a logout", Due: (*notice).Due,
-})
+var notices = post.Define[notice]("notices")
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{notices.Def()} }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -33,7 +33,7 @@ const (
 	atEnd    = 2 * time.Second // for requests that are on their way at the end
 	atOnce   = 32              // notices on their way from one replica
 	share    = 8               // of these those of one tenant
-	maxDue   = 10_000          // notices that are looked at: a tenant with more that are due delays others
+	others   = 16              // tenants that are looked at beside those whose notices have been due for longest
 	maxBody  = 4 << 10         // bytes of an answer that are read, so that the connection can be used again
 )
 
@@ -49,15 +49,25 @@ func New(now clock.Time) Stored {
 	return Stored{Meta: docstore.Meta{ID: secret.Token(16)}, Next: now}
 }
 
-// Due is when a notice is sent; for docstore.Schema.
-func (s *Stored) Due() clock.Time { return s.Next }
-
 func (s *Stored) stored() *Stored { return s }
 
 // notice is a pointer to a stored notice.
 type notice[T any] interface {
 	*T
 	stored() *Stored
+}
+
+const byNext = "next"
+
+// Define defines a collection of notices.
+func Define[T any, N notice[T]](name string) *docstore.Collection[T] {
+	next := func(n *T) clock.Time { return N(n).stored().Next }
+	return docstore.Define(docstore.Schema[T]{
+		Name: name, Noun: "notice of a logout", Due: next,
+		Indexes: []docstore.Index[T]{
+			docstore.ByNumber(byNext, func(n *T) docstore.Value { return docstore.Moment(next(n)) }),
+		},
+	})
 }
 
 // ErrNobody says that nobody has to hear of it, or not any more.
@@ -79,20 +89,18 @@ type Config[T any] struct {
 // Sender sends the notices of a kind, for one replica.
 type Sender[T any, N notice[T]] struct {
 	Config[T]
-	room    chan struct{}
+	turns   fair.Turns[T]
+	calls   *fair.Calls
 	sending sync.WaitGroup
-	mu      sync.Mutex
-	busy    map[string]int  // notices on their way, by tenant
-	ended   chan struct{}   // receives when one of them has ended
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 }
 
 // NewSender makes a sender.
 func NewSender[T any, N notice[T]](c Config[T]) *Sender[T, N] {
-	s := &Sender[T, N]{
-		Config: c, room: make(chan struct{}, atOnce), busy: map[string]int{}, ended: make(chan struct{}, 1),
-	}
+	places := fair.Room{Most: atOnce, OfTenant: share}
+	s := &Sender[T, N]{Config: c, calls: fair.NewCalls(places, places)}
+	s.turns = fair.Turns[T]{Of: c.Notices, By: byNext, Group: 1, Others: others, Calls: s.calls}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -110,21 +118,20 @@ func (s *Sender[T, N]) Work() service.DueWork {
 	return service.DueWork{Name: s.Name, Every: time.Second, Due: s.due, Page: atOnce, Do: s.begin}
 }
 
-// due lists the notices that are due, at most limit, and of each tenant as many as it has places left. If there are
-// only others, it waits a moment for a place.
+// due lists notices that are due, as many as there are places for. If there are only others, it waits a moment for one.
 func (s *Sender[T, N]) due(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
 	late := time.NewTimer(time.Second)
 	defer late.Stop()
 	for {
-		all, err := s.Notices.Due(ctx, store, maxDue)
-		if err != nil || len(all) == 0 {
+		groups, err := s.turns.List(ctx, store, limit)
+		if err != nil || len(groups) == 0 {
 			return nil, err
 		}
-		if next := s.next(all, limit); len(next) > 0 {
+		if next := s.withPlace(slices.Concat(groups...)); len(next) > 0 {
 			return next, nil
 		}
 		select {
-		case <-s.ended:
+		case <-s.calls.Ended:
 		case <-late.C:
 			return nil, nil
 		case <-ctx.Done():
@@ -133,30 +140,16 @@ func (s *Sender[T, N]) due(ctx context.Context, store *docstore.Store, limit int
 	}
 }
 
-// next takes one notice of each tenant that has places left, then another of each, and so on.
-func (s *Sender[T, N]) next(all []docstore.Ref, limit int) []docstore.Ref {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rounds := make([][]docstore.Ref, share)
-	taken := maps.Clone(s.busy)
-	for _, ref := range all {
-		if n := taken[ref.Tenant]; n < share {
-			round := n - s.busy[ref.Tenant]
-			rounds[round] = append(rounds[round], ref)
+func (s *Sender[T, N]) withPlace(refs []docstore.Ref) (some []docstore.Ref) {
+	taken := map[string]int{}
+	for _, ref := range refs {
+		if s.calls.Count()+len(some) < atOnce && s.calls.CountOf(ref.Tenant)+taken[ref.Tenant] < share &&
+			!s.calls.Has(ref) {
+			some = append(some, ref)
 			taken[ref.Tenant]++
 		}
 	}
-	next := slices.Concat(rounds...)
-	return next[:min(len(next), limit)]
-}
-
-// count changes the number of a tenant's notices that are on their way.
-func (s *Sender[T, N]) count(tenant string, by int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.busy[tenant] += by; s.busy[tenant] == 0 {
-		delete(s.busy, tenant)
-	}
+	return some
 }
 
 // begin takes a notice, so that no other replica sends it, and sends it beside the others.
@@ -179,21 +172,15 @@ func (s *Sender[T, N]) begin(ctx context.Context, id string) error {
 	if err != nil || n == nil {
 		return err
 	}
-	select {
-	case s.room <- struct{}{}:
-	case <-ctx.Done():
+	sendCtx, cancel := context.WithCancel(request.System(s.ctx, n.stored().TenantID))
+	ref := docstore.Ref{Tenant: n.stored().TenantID, ID: id}
+	if !s.calls.Add(ref, cancel) {
+		cancel()
 		return nil // it is due again later
 	}
-	tenant := n.stored().TenantID
-	s.count(tenant, 1)
 	s.sending.Go(func() {
-		s.send(request.System(s.ctx, tenant), n)
-		s.count(tenant, -1)
-		<-s.room
-		select {
-		case s.ended <- struct{}{}:
-		default:
-		}
+		defer s.calls.End(ref)
+		s.send(sendCtx, n)
 	})
 	return nil
 }

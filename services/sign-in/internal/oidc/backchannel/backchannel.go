@@ -39,9 +39,7 @@ type notice struct {
 	UserID    string `json:"user_id"`
 }
 
-var notices = docstore.Define(docstore.Schema[notice]{
-	Name: "oidc_notices", Noun: "notice of a logout", Due: (*notice).Due,
-})
+var notices = post.Define[notice]("oidc_notices")
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{notices.Def()} }

@@ -1,4 +1,4 @@
-package due
+package fair
 
 import (
 	"context"
@@ -98,6 +98,13 @@ func (c *Calls) tell() {
 	case c.Ended <- struct{}{}:
 	default:
 	}
+}
+
+// Has reports whether a run is in progress.
+func (c *Calls) Has(ref docstore.Ref) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[ref] != nil
 }
 
 // Full reports whether no run of any tenant has room now.

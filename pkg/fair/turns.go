@@ -1,6 +1,4 @@
-// Package due is for work that replicas find in the store when it is due: Turns lists it, and Calls are those that a
-// replica makes. A tenant with much of it keeps no other waiting. Work without a time takes turns by pkg/fair.
-package due
+package fair
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package due_test
+package fair_test
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
-	"github.com/idplatform/idplatform/services/automation/internal/due"
 )
 
 type chore struct {
@@ -56,7 +56,7 @@ func TestTurns(t *testing.T) {
 	add("later", 3, clk.Now().Add(time.Millisecond))
 
 	const lists = 6
-	turns := due.Turns[chore]{Of: chores, By: "next", Group: 2, Others: 2}
+	turns := fair.Turns[chore]{Of: chores, By: "next", Group: 2, Others: 2}
 	seen := map[string]bool{}
 	for range lists {
 		groups, err := turns.List(t.Context(), store, 60)
@@ -83,7 +83,7 @@ func TestTurns(t *testing.T) {
 	require.False(t, seen["later"])
 }
 
-// Tenants that have runs in progress come after those that have none, however much of theirs is due.
+// Tenants that have runs in progress come after those that have none, however much of theirs is fair.
 func TestTurnsOfTenantsWithCalls(t *testing.T) {
 	t.Parallel()
 	clk := basic.NewClock()
@@ -101,13 +101,13 @@ func TestTurnsOfTenantsWithCalls(t *testing.T) {
 		}))
 		clk.Advance(time.Millisecond)
 	}
-	calls := due.NewCalls(due.Room{Most: 5, OfTenant: 3}, due.Room{Most: 5, OfTenant: 3})
+	calls := fair.NewCalls(fair.Room{Most: 5, OfTenant: 3}, fair.Room{Most: 5, OfTenant: 3})
 	for _, ref := range []docstore.Ref{
 		{Tenant: "big", ID: "a"}, {Tenant: "big", ID: "b"}, {Tenant: "big", ID: "c"}, {Tenant: "large", ID: "a"},
 	} {
 		require.True(t, calls.Add(ref, func() {}))
 	}
-	turns := due.Turns[chore]{Of: chores, By: "next", Group: 2, Others: 2, Calls: calls}
+	turns := fair.Turns[chore]{Of: chores, By: "next", Group: 2, Others: 2, Calls: calls}
 	groups, err := turns.List(t.Context(), store, 100)
 	require.NoError(t, err)
 	var order []string
@@ -119,7 +119,7 @@ func TestTurnsOfTenantsWithCalls(t *testing.T) {
 
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	calls := due.NewCalls(due.Room{Most: 3, OfTenant: 2}, due.Room{Most: 5, OfTenant: 3})
+	calls := fair.NewCalls(fair.Room{Most: 3, OfTenant: 2}, fair.Room{Most: 5, OfTenant: 3})
 	ref := func(tenant, id string) docstore.Ref { return docstore.Ref{Tenant: tenant, ID: id} }
 	contexts := map[docstore.Ref]context.Context{}
 	add := func(r docstore.Ref) bool {
@@ -159,7 +159,7 @@ func TestCalls(t *testing.T) {
 // A run that only waits keeps no other from beginning, until its tenant has too many of them.
 func TestWaitingCalls(t *testing.T) {
 	t.Parallel()
-	calls := due.NewCalls(due.Room{Most: 3, OfTenant: 2}, due.Room{Most: 5, OfTenant: 3})
+	calls := fair.NewCalls(fair.Room{Most: 3, OfTenant: 2}, fair.Room{Most: 5, OfTenant: 3})
 	n := 0
 	add := func(tenant string) bool {
 		n++
