@@ -162,7 +162,6 @@ type HomeApp struct {
 type HomeSession struct {
 	ID, Browser, Address, Since string
 	Here                        bool
-	Apps                        int
 }
 
 // HomeConsent is a consent of the person.
