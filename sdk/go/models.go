@@ -440,7 +440,7 @@ type Application struct {
 	// JWKSURI URL of these keys, instead of jwks
 	JWKSURI *string `json:"jwks_uri,omitempty"`
 
-	// LoginURL Where its sign-in begins; absolute, http or https
+	// LoginURL Where its sign-in begins, and where the own page of people leads; absolute, http or https
 	//
 	// Example: https://expenses.acme.test/login
 	LoginURL string `json:"login_url"`
@@ -569,7 +569,7 @@ type ApplicationInput struct {
 	// JWKSURI URL of these keys, instead of jwks
 	JWKSURI *string `json:"jwks_uri,omitempty"`
 
-	// LoginURL Where its sign-in begins; absolute, http or https
+	// LoginURL Where its sign-in begins, and where the own page of people leads; absolute, http or https
 	//
 	// Example: https://expenses.acme.test/login
 	LoginURL *string `json:"login_url,omitempty"`
@@ -686,7 +686,7 @@ type ApplicationPatch struct {
 	// JWKSURI URL of these keys, instead of jwks
 	JWKSURI nullable.Nullable[string] `json:"jwks_uri,omitempty"`
 
-	// LoginURL Where its sign-in begins; absolute, http or https
+	// LoginURL Where its sign-in begins, and where the own page of people leads; absolute, http or https
 	//
 	// Example: https://expenses.acme.test/login
 	LoginURL nullable.Nullable[string] `json:"login_url,omitempty"`
@@ -4902,7 +4902,7 @@ type NewApplication struct {
 	// JWKSURI URL of these keys, instead of jwks
 	JWKSURI *string `json:"jwks_uri,omitempty"`
 
-	// LoginURL Where its sign-in begins; absolute, http or https
+	// LoginURL Where its sign-in begins, and where the own page of people leads; absolute, http or https
 	//
 	// Example: https://expenses.acme.test/login
 	LoginURL string `json:"login_url"`

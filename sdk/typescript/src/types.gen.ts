@@ -502,7 +502,7 @@ export type Application = {
      */
     jwks_uri?: string;
     /**
-     * Where its sign-in begins; absolute, http or https
+     * Where its sign-in begins, and where the own page of people leads; absolute, http or https
      */
     login_url: string;
     /**
@@ -662,7 +662,7 @@ export type ApplicationInput = {
      */
     jwks_uri?: string;
     /**
-     * Where its sign-in begins; absolute, http or https
+     * Where its sign-in begins, and where the own page of people leads; absolute, http or https
      */
     login_url?: string;
     /**
@@ -902,7 +902,7 @@ export type ApplicationPatch = {
      */
     jwks_uri?: string | null;
     /**
-     * Where its sign-in begins; absolute, http or https
+     * Where its sign-in begins, and where the own page of people leads; absolute, http or https
      */
     login_url?: string | null;
     /**
@@ -6304,7 +6304,7 @@ export type NewApplication = {
      */
     jwks_uri?: string;
     /**
-     * Where its sign-in begins; absolute, http or https
+     * Where its sign-in begins, and where the own page of people leads; absolute, http or https
      */
     login_url: string;
     /**
@@ -11535,7 +11535,7 @@ export type ApplicationWritable = {
      */
     jwks_uri?: string;
     /**
-     * Where its sign-in begins; absolute, http or https
+     * Where its sign-in begins, and where the own page of people leads; absolute, http or https
      */
     login_url: string;
     /**
@@ -11644,7 +11644,7 @@ export type ApplicationInputWritable = {
      */
     jwks_uri?: string;
     /**
-     * Where its sign-in begins; absolute, http or https
+     * Where its sign-in begins, and where the own page of people leads; absolute, http or https
      */
     login_url?: string;
     /**
@@ -11848,7 +11848,7 @@ export type ApplicationPatchWritable = {
      */
     jwks_uri?: string | null;
     /**
-     * Where its sign-in begins; absolute, http or https
+     * Where its sign-in begins, and where the own page of people leads; absolute, http or https
      */
     login_url?: string | null;
     /**
@@ -14211,7 +14211,7 @@ export type NewApplicationWritable = {
      */
     jwks_uri?: string;
     /**
-     * Where its sign-in begins; absolute, http or https
+     * Where its sign-in begins, and where the own page of people leads; absolute, http or https
      */
     login_url: string;
     /**

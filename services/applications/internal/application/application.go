@@ -52,7 +52,7 @@ type Profile struct {
 	Category         string          `json:"category" enum:"1,2,3,4" doc:"1 standard web, 2 single-page, 3 client, 4 backend service" example:"1"`
 	Descr            string          `json:"descr" doc:"Up to 2000 characters" example:"Claims and receipts"`
 	Logo             string          `json:"logo" doc:"Path or URL of the logo" example:""`
-	LoginURL         string          `json:"login_url" doc:"Where its sign-in begins; absolute, http or https" example:"https://expenses.acme.test/login"`
+	LoginURL         string          `json:"login_url" doc:"Where its sign-in begins, and where the own page of people leads; absolute, http or https" example:"https://expenses.acme.test/login"`
 	RedirectURL      string          `json:"redirect_url" doc:"One or more URLs, joined by commas" example:"https://expenses.acme.test/callback"`
 	LogoutURL        string          `json:"logout_url" doc:"Where its sign-out is; absolute, http or https" example:""`
 	SubAccountPolicy string          `json:"sub_account_policy" enum:"1,0" doc:"1: single sign-on returns sub-account information" example:"0"`
