@@ -14,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // Store opens a store for the test.
@@ -46,6 +47,7 @@ func Engine(t testing.TB, p Place) docstore.Engine {
 		}
 		engine, err = mongostore.Open(ctx, mongostore.Options{
 			URI: os.Getenv("IDP_TEST_MONGO_URI"), Database: p.Database, Log: Log(t), Monitor: p.Monitor,
+			Select: wait.Long,
 		})
 	} else {
 		if p.File == "" {

@@ -72,7 +72,8 @@ func simulate(faults int, seed uint64, delay time.Duration, wire int32) (uri str
 	if err != nil {
 		return "", nil, err
 	}
-	return set.URI(), set.Close, nil
+	// On a busy machine a connection may take longer than the 3 s after which a service takes a server for dead.
+	return set.URI() + "&connectTimeoutMS=120000", set.Close, nil
 }
 
 func run(start func(context.Context) (string, func() error, error), name string, args []string) (code int) {
