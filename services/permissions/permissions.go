@@ -89,7 +89,7 @@ func answer(b *bus.Bus, grants *grant.Grants, x *index.Index, now clock.Clock) e
 	)
 }
 
-// toUse asks whether a user may use an application, by rules of the type app.
+// toUse is the question whether a user may use an application, by rules of the type app.
 func toUse(userID, appID string, now clock.Time, work *engine.Work) *engine.Question {
 	return &engine.Question{
 		Identity: engine.Identity{Type: engine.User, ID: userID}, ApplicationID: appID, ObjectType: engine.App,

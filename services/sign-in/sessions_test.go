@@ -347,6 +347,8 @@ func TestOwnApplications(t *testing.T) {
 
 	w.change(func() { w.away["permissions"] = true })
 	b.get(base).shows(200, "They cannot be shown right now").shows(200, "This browser")
+	w.change(func() { w.away = map[string]bool{"answer": true} })
+	b.get(base).shows(200, "They cannot be shown right now").shows(200, "This browser")
 	w.change(func() { w.away = map[string]bool{"applications": true} })
 	b.get(base).shows(200, "Shop") // by the answer of the last ten minutes
 	w.Clock.Advance(11 * time.Minute)

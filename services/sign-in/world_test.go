@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"html"
 	"net/http"
 	"net/http/cookiejar"
@@ -150,6 +151,9 @@ func (w *world) answer() {
 			defer w.mu.Unlock()
 			if w.away["permissions"] {
 				return questions.ApplicationIDs{}, apperr.Away("the permissions service", nil)
+			}
+			if w.away["answer"] {
+				return questions.ApplicationIDs{}, errors.New("the identity belongs to too many nodes and groups")
 			}
 			return questions.ApplicationIDs{IDs: slices.DeleteFunc(q.AppIDs, func(id string) bool {
 				return w.refused[id] != ""

@@ -224,9 +224,7 @@ func (a *api) showHome(ctx context.Context, in *homeInput) (rest.Page, error) {
 			c.Notice, c.Good = done, good
 		}
 	}
-	if err := a.addHomeApps(ctx, v, s, &c); err != nil {
-		return rest.Page{}, err
-	}
+	a.addHomeApps(ctx, v, s, &c)
 	if c.Sessions, err = a.homeSessions(ctx, s); err != nil {
 		return rest.Page{}, err
 	}
@@ -236,12 +234,14 @@ func (a *api) showHome(ctx context.Context, in *homeInput) (rest.Page, error) {
 	return a.html(ctx, v, http.StatusOK, c)
 }
 
-// addHomeApps adds the applications that the person may open, by name. The page does without them if a service is away.
-func (a *api) addHomeApps(ctx context.Context, v *visit, s *session.Session, c *page.Home) error {
+// addHomeApps adds the applications that the person may open, by name. The page does without them if they cannot be
+// found: a service is away, or the person belongs to too many groups.
+func (a *api) addHomeApps(ctx context.Context, v *visit, s *session.Session, c *page.Home) {
 	apps, err := a.Engine.Usable(ctx, s.UserID)
 	if err != nil {
 		c.AppsAway = true
-		return apperr.Ignore(err, apperr.Unavailable)
+		a.Log.WarnContext(ctx, "a person's applications cannot be found", "user_id", s.UserID, "error", err)
+		return
 	}
 	slices.SortFunc(apps, func(a, b questions.Launchable) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), strings.Compare(a.ID, b.ID))
@@ -257,7 +257,6 @@ func (a *api) addHomeApps(ctx context.Context, v *visit, s *session.Session, c *
 		}
 		c.Apps = append(c.Apps, shown)
 	}
-	return nil
 }
 
 func (a *api) homeSessions(ctx context.Context, s *session.Session) ([]page.HomeSession, error) {
