@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"math/bits"
 	"slices"
 	"strings"
@@ -88,6 +89,15 @@ func (s Scopes) Has(scope Scope) bool { return s&(bit(scope)|bit(PlatformAdmin))
 
 // Within reports whether granted covers every scope of s.
 func (s Scopes) Within(granted Scopes) bool { return granted.Has(PlatformAdmin) || s&^granted == 0 }
+
+// Lacking returns a scope of s that the caller of a request lacks: "" if it has all, and for work without a request.
+func (s Scopes) Lacking(ctx context.Context) Scope {
+	caller := PrincipalFrom(ctx)
+	if caller == nil || s.Within(caller.Scopes) {
+		return ""
+	}
+	return (s &^ caller.Scopes).List()[0]
+}
 
 // List returns the scopes by name, in a fixed order.
 func (s Scopes) List() []Scope {

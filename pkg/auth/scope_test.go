@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,20 @@ func TestScopes(t *testing.T) {
 	require.True(t, NewScopes(UsersRead).Within(s))
 	require.False(t, NewScopes(UsersRead, JobsRead).Within(s))
 	require.False(t, NewScopes(PlatformAdmin).Within(s))
+}
+
+func TestLacking(t *testing.T) {
+	t.Parallel()
+	as := func(scopes ...Scope) context.Context {
+		return WithPrincipal(t.Context(), &Principal{Scopes: NewScopes(scopes...)})
+	}
+	wanted := NewScopes(UsersRead, KVWrite)
+	require.Equal(t, UsersRead, wanted.Lacking(as()))
+	require.Equal(t, KVWrite, wanted.Lacking(as(UsersRead, KVRead)))
+	require.Empty(t, wanted.Lacking(as(UsersRead, KVWrite)))
+	require.Empty(t, wanted.Lacking(as(PlatformAdmin)))
+	require.Equal(t, PlatformAdmin, NewScopes(PlatformAdmin).Lacking(as(AllScopes.List()[:5]...)))
+	require.Empty(t, wanted.Lacking(t.Context()), "work of the platform itself")
 }
 
 func TestScopesSurviveTheirText(t *testing.T) {

@@ -19,7 +19,8 @@ type Resource struct {
 	Unique    []string       // members of Body that no two records share, such as username
 	Read      auth.Scope
 	Write     auth.Scope
-	Unrelated auth.Scope // a scope that gives no access to the service
+	Also      []auth.Scope // what creates and changes need beside Write
+	Unrelated auth.Scope   // a scope that gives no access to the service
 
 	Open []string // ids of the operations without a credential; all others must require one
 	// OwnTokens are ids of open operations that take bearer tokens of another kind than the platform's.
@@ -33,6 +34,11 @@ type Resource struct {
 	// records that Body creates, and no others.
 	Query string
 	Seeds int // the number of events that a new service publishes by itself, before the first request
+}
+
+// editor is a client that may read and change the records.
+func (r Resource) editor(s *Service, tenant string) *Client {
+	return s.As(tenant, append([]auth.Scope{r.Read, r.Write}, r.Also...)...)
 }
 
 // list is the path of a list with a query.

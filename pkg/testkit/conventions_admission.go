@@ -52,7 +52,7 @@ func admission(t *testing.T, s *Service, r Resource) {
 
 // tenants are separate: the same body is accepted in each, and one does not see the records of another.
 func tenants(t *testing.T, s *Service, r Resource) {
-	acme, globex := s.As("acme", r.Read, r.Write), s.As("globex", r.Read, r.Write)
+	acme, globex := r.editor(s, "acme"), r.editor(s, "globex")
 	record := acme.Post(r.Collection, r.Body(1)).Object()
 	id := record["id"].(string)
 	assert.Equal(t, "acme", record["tenant_id"])

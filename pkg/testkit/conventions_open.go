@@ -143,7 +143,7 @@ func secrets(t *testing.T, s *Service, r Resource) {
 	require.NoError(t, err)
 	var sent map[string]any
 	require.NoError(t, json.Unmarshal(encoded, &sent))
-	c := s.As("acme", r.Read, r.Write)
+	c := r.editor(s, "acme")
 	answer := c.Post(r.Collection, sent)
 	record := answer.Object()
 	path := r.Collection + "/" + record["id"].(string)

@@ -13,7 +13,7 @@ import (
 
 // paging: pages by number and by token, sorted and counted.
 func paging(t *testing.T, s *Service, r Resource) {
-	c := s.As("acme", r.Read, r.Write)
+	c := r.editor(s, "acme")
 	empty := c.Get(r.list("")).Object()
 	assert.Equal(t, map[string]any{"items": []any{}, "total": 0.0, "page_num": 1.0, "page_size": 20.0}, empty)
 	var ids []string

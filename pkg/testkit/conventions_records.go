@@ -21,7 +21,7 @@ func uniqueMembers(t *testing.T, s *Service, r Resource) {
 	for _, member := range r.Unique {
 		taken = append(taken, "body."+member)
 	}
-	c := s.As("acme", r.Read, r.Write)
+	c := r.editor(s, "acme")
 	first := c.Post(r.Collection, r.Body(1)).Object()
 	second := c.Post(r.Collection, r.Body(2)).Object()
 	refused := func(a *Answer) {
@@ -46,7 +46,7 @@ func uniqueMembers(t *testing.T, s *Service, r Resource) {
 
 // events: each change of a record has an event with the changed record. EventsUntil checks that sequences grow.
 func events(t *testing.T, s *Service, r Resource) {
-	c := s.As("acme", r.Read, r.Write)
+	c := r.editor(s, "acme")
 	record := c.Post(r.Collection, r.Body(1)).Object()
 	path := r.Collection + "/" + record["id"].(string)
 	changed := c.Patch(path, r.Change).Object()
@@ -79,7 +79,7 @@ func events(t *testing.T, s *Service, r Resource) {
 
 // conditionalRequests: ETag, If-Match, If-None-Match (RFC 9110 §13), and versions.
 func conditionalRequests(t *testing.T, s *Service, r Resource) {
-	c := s.As("acme", r.Read, r.Write)
+	c := r.editor(s, "acme")
 	answer := c.Post(r.Collection, r.Body(1))
 	record := answer.Object()
 	path := r.Collection + "/" + record["id"].(string)

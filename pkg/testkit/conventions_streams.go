@@ -105,7 +105,7 @@ func pausedImportEnds(t *testing.T, s *Service, o operation, _ Resource) {
 }
 
 func unreadExportEnds(t *testing.T, s *Service, o operation, r Resource) {
-	c := s.As("acme", slices.Concat(o.scopes(), []auth.Scope{r.Read, r.Write})...)
+	c := s.As("acme", slices.Concat(o.scopes(), r.Also, []auth.Scope{r.Read, r.Write})...)
 	c.Post(r.Collection, r.Body(1)).OK(nil)
 	wait.Until(t, func() bool { return len(c.Get(o.url()).Body) > 0 }, "there is nothing to export")
 	request := httptest.NewRequest(o.Method, o.url(), nil)

@@ -15,7 +15,7 @@ import (
 
 // dryRun: a dry run is answered like a real request and changes nothing.
 func dryRun(t *testing.T, s *Service, r Resource) {
-	c := s.As("acme", r.Read, r.Write)
+	c := r.editor(s, "acme")
 	answer := c.Post(r.Collection+"?dry_run=true", r.Body(1))
 	would := answer.Object()
 	assert.Equal(t, "true", answer.Header.Get("Dry-Run"))
@@ -43,7 +43,7 @@ func idempotency(t *testing.T, start func(testing.TB) *Service, r Resource) {
 
 // replays: the second request gets the first answer for 24 hours, unless it is another caller's or another request.
 func replays(t *testing.T, s *Service, r Resource) {
-	c := s.As("acme", r.Read, r.Write).With("Idempotency-Key", "key-1")
+	c := r.editor(s, "acme").With("Idempotency-Key", "key-1")
 	first := c.Post(r.Collection, r.Body(1)).OK(nil)
 	again := c.Post(r.Collection, r.Body(1)).OK(nil)
 	assert.JSONEq(t, string(first.Body), string(again.Body))
@@ -54,18 +54,18 @@ func replays(t *testing.T, s *Service, r Resource) {
 	c.Post(r.Collection, r.Body(2)).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
 	c.Post(r.Collection+"?other=query", r.Body(1)).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
 
-	globex := s.As("globex", r.Read, r.Write).With("Idempotency-Key", "key-1")
+	globex := r.editor(s, "globex").With("Idempotency-Key", "key-1")
 	assert.Empty(t, globex.Post(r.Collection, r.Body(1)).OK(nil).Header.Get("Idempotent-Replayed"),
 		"a key belongs to its caller")
 
 	s.Clock.Advance(25 * time.Hour)
-	fresh := s.As("acme", r.Read, r.Write).With("Idempotency-Key", "key-1")
+	fresh := r.editor(s, "acme").With("Idempotency-Key", "key-1")
 	fresh.Post(r.Collection, r.Body(1)).Problem(http.StatusConflict, "already_exists")
 }
 
 // refusedKeys: keys that are not 1…255 printable ASCII characters are refused. A refusal is replayed, too.
 func refusedKeys(t *testing.T, s *Service, r Resource) {
-	c := s.As("acme", r.Read, r.Write)
+	c := r.editor(s, "acme")
 	for _, key := range []string{"", strings.Repeat("k", 256), "clé", "tab\there"} {
 		client := &Client{c.t, c.handler, http.Header{"Authorization": c.header["Authorization"],
 			"Idempotency-Key": {key}}}
@@ -83,7 +83,7 @@ func refusedKeys(t *testing.T, s *Service, r Resource) {
 // concurrentRequests: of requests at the same time one makes the record; the others get its answer, or 409 while it
 // runs.
 func concurrentRequests(t *testing.T, s *Service, r Resource) {
-	c := s.As("acme", r.Read, r.Write)
+	c := r.editor(s, "acme")
 	answers := make([]*Answer, 16)
 	var all sync.WaitGroup
 	for i := range answers {

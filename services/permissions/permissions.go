@@ -86,6 +86,14 @@ func answer(b *bus.Bus, grants *grant.Grants, x *index.Index, now clock.Clock) e
 		questions.HeldScopes.Answer(b, func(ctx context.Context, q questions.ScopesQuestion) (questions.Scopes, error) {
 			return heldScopes(ctx, x, q, now.Now())
 		}),
+		questions.ScopesOfUser.Answer(b, func(ctx context.Context, q questions.HolderOfScopes) (questions.Scopes,
+			error) {
+			if err := x.Ready(); err != nil {
+				return questions.Scopes{}, apperr.Away("the index of permissions", err)
+			}
+			given, err := x.State(ctx).ScopesOfUser(ctx, q.UserID, now.Now().Millis())
+			return questions.ScopesIn(given), err
+		}),
 	)
 }
 

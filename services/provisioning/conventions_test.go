@@ -21,7 +21,8 @@ func TestConventions(t *testing.T) {
 		Change: object{"on_delete": "resign"},
 		Faulty: object{"name": " ", "gate": object{"percent": 101, "min": 0, "hours": 1}},
 		Faults: []string{"body.name", "body.gate.percent"}, Unique: []string{"client_id"},
-		Read: auth.ProvisioningRead, Write: auth.ProvisioningWrite, Unrelated: auth.KVRead,
+		Read: auth.ProvisioningRead, Write: auth.ProvisioningWrite, Also: []auth.Scope{auth.UsersWrite},
+		Unrelated: auth.KVRead,
 		Open: []string{
 			"scim-get-config", "scim-list-types", "scim-list-schemas", "scim-get-type", "scim-get-schema",
 		},

@@ -38,7 +38,8 @@ type client struct {
 }
 
 func (c *client) admin() *testkit.Client {
-	return c.service.As("acme", auth.ProvisioningRead, auth.ProvisioningWrite)
+	return c.service.As("acme", auth.ProvisioningRead, auth.ProvisioningWrite, auth.UsersWrite, auth.UsersSecrets,
+		auth.OrganizationWrite)
 }
 
 // connect starts the service with others in its world, and a connection.

@@ -42,6 +42,7 @@ type tenantWorld struct {
 	members map[string]questions.Membership // by node/user
 	done    map[string]string               // the record of a change, by its id; "" if it was given up
 	creds   map[string]string               // user by connection/id1
+	scopes  map[string][]string             // of the platform's API, by user
 	now     func() string
 }
 
@@ -60,7 +61,7 @@ func newWorld(t testing.TB, s *testkit.Service) *world {
 		questions.MakeTree.Answer(b, w.makeTree), questions.ChangeNode.Answer(b, w.changeNode),
 		questions.ChangeMembers.Answer(b, w.changeMembers), questions.SettleChange.Answer(b, w.settle),
 		questions.NodeRecords.Answer(b, w.nodeRecords), questions.MembershipRecords.Answer(b, w.memberRecords),
-		questions.ExistingConnections.Answer(b, loginConnections),
+		questions.ExistingConnections.Answer(b, loginConnections), questions.ScopesOfUser.Answer(b, w.scopesOfUser),
 	} {
 		require.NoError(t, err)
 	}
@@ -76,7 +77,7 @@ func (w *world) of(tenant string) *tenantWorld {
 		w.tenants[tenant] = &tenantWorld{users: map[string]object{}, seq: map[string]int64{},
 			trees: map[string]*questions.Tree{}, owners: map[string]*questions.ManagedBy{}, nodes: map[string]object{},
 			members: map[string]questions.Membership{}, done: map[string]string{}, creds: map[string]string{},
-			now: w.now}
+			scopes: map[string][]string{}, now: w.now}
 	}
 	return w.tenants[tenant]
 }
@@ -135,6 +136,19 @@ func newUser(t *tenantWorld, tenant, id string) object {
 	return object{"id": id, "tenant_id": tenant, "version": 1, "time_created": t.now(), "time_modified": t.now(),
 		"username": "", "display_name": "", "email": "", "mobile": "", "employee_number": "", "locale": "", "zoneinfo": "",
 		"status": "1", "email_verified": false, "sys_ext_props": object{}, "managed_by": nil}
+}
+
+// give lets rules give scopes of the platform's API to a user of acme.
+func (w *world) give(user string, scopes ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of("acme").scopes[user] = scopes
+}
+
+func (w *world) scopesOfUser(ctx context.Context, q questions.HolderOfScopes) (questions.Scopes, error) {
+	t, leave := w.enter(ctx)
+	defer leave()
+	return questions.Scopes{Scopes: t.scopes[q.UserID]}, w.trouble("scopes-of-user", false)
 }
 
 func (w *world) trouble(question string, late bool) error {
@@ -296,6 +310,20 @@ func (w *world) makeTree(ctx context.Context, q questions.NewTree) (questions.Tr
 	answer := *tree
 	answer.Made = made
 	return answer, nil
+}
+
+// addTree adds a core object as an administrator would.
+func (w *world) addTree(tenant, code string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of(tenant).trees[code] = &questions.Tree{ID: w.id(), Code: code, RootNodeID: w.id(), Sequence: 10}
+}
+
+// ownerOf is what a connection owns of a tree; nil if none does.
+func (w *world) ownerOf(tenant, code string) *questions.ManagedBy {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.of(tenant).owners[code]
 }
 
 func (t *tenantWorld) nodeState(id string) questions.NodeState {

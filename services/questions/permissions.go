@@ -1,7 +1,10 @@
 package questions
 
 import (
+	"strings"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 )
 
@@ -75,8 +78,33 @@ type Scopes struct {
 	Scopes []string `json:"scopes"`
 }
 
+// ScopesIn makes the answer with the scopes of a set.
+func ScopesIn(set auth.Scopes) Scopes {
+	names := Scopes{Scopes: []string{}}
+	for _, scope := range set.List() {
+		names.Scopes = append(names.Scopes, string(scope))
+	}
+	return names
+}
+
+// Set is the set of the scopes.
+func (s Scopes) Set() auth.Scopes {
+	set, _ := auth.ParseScopes(strings.Join(s.Scopes, " "))
+	return set
+}
+
 // HeldScopes asks which of the scopes a user has: those whose resource, of type api and with the scope as its code, has
 // an action that rules allow the user. Without an answer, the user gets no token for the platform's API.
 var HeldScopes = bus.Question[ScopesQuestion, Scopes]{
 	Service: "permissions", Name: "held-scopes", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }
+
+// HolderOfScopes names a user.
+type HolderOfScopes struct {
+	UserID string `json:"user_id"`
+}
+
+// ScopesOfUser asks which scopes of the platform's API rules give a user, in whichever application. Rules for everyone
+// do not count. Those that have not ended count, whatever their conditions say and others deny: whoever takes over the
+// user's account may have these scopes one day. Without an answer, nobody takes it over.
+var ScopesOfUser = bus.Question[HolderOfScopes, Scopes]{Service: "permissions", Name: "scopes-of-user"}

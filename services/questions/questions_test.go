@@ -144,6 +144,8 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 	add(of(questions.HeldScopes,
 		questions.ScopesQuestion{UserID: "1048577", AppID: "2001", Scopes: []string{"users:read", "users:write"}},
 		questions.Scopes{Scopes: []string{"users:read"}}))
+	add(of(questions.ScopesOfUser, questions.HolderOfScopes{UserID: "1048577"},
+		questions.Scopes{Scopes: []string{"users:write", "platform:admin"}}))
 	add(of(questions.ClientOf, questions.ClientName{ClientID: "c1"}, questions.Client{
 		AppID: "2001", ClientID: "c1", Name: "Shop", Category: "1", Enabled: true, SSO: true, MFA: true,
 		SubAccounts: true, LoginURL: "https://shop.example.com", LogoutURL: "https://shop.example.com/bye",

@@ -220,10 +220,12 @@ func (r *Rule) covers(q *Question, actions []string) bool {
 	if r.Type == App {
 		return true
 	}
-	if r.Type == Wildcard && r.Code != "" && !Match(r.Code, q.resource.Code) {
-		return false
-	}
-	return includes(r.Actions, q.Action) && (actions == nil || includes(actions, q.Action))
+	return r.matches(q.resource) && includes(r.Actions, q.Action) && (actions == nil || includes(actions, q.Action))
+}
+
+// matches reports whether a rule that was found by its target is about a resource.
+func (r *Rule) matches(resource *Resource) bool {
+	return r.Type != Wildcard || r.Code == "" || Match(r.Code, resource.Code)
 }
 
 // applies evaluates a rule's condition. If the condition cannot be decided, a rule that allows does not apply and a

@@ -74,6 +74,7 @@ type State struct {
 		bool]] // global resources of any application, by type and code → resources
 	owned    Map[string, Map[string, *Resource]]    // application → its resources
 	routes   Map[route, []*Resource]                // api resources by how their URIs begin
+	scopes   Map[string, *Resource]                 // those that give scopes of the platform's API: few
 	sets     Map[string, *Set]                      //
 	memberIn Map[string, *Member]                   // by the member's id
 	members  Map[string, Map[string, *Member]]      // set → id
@@ -134,6 +135,9 @@ func (c *Change) PutResource(r *Resource) {
 		nested(c.by, &c.global, code, r.ID, true)
 	}
 	nested(c.by, &c.owned, r.ApplicationID, r.ID, r)
+	if scopeOf(r) != 0 {
+		c.scopes.put(c.by, r.ID, r)
+	}
 	if r.Type == API {
 		r.path, _ = patternOfURI(r.URI)
 	}
@@ -159,6 +163,7 @@ func (c *Change) dropResource(old *Resource) {
 	code.application = ""
 	without(c.by, &c.global, code, old.ID)
 	without(c.by, &c.owned, old.ApplicationID, old.ID)
+	c.scopes.drop(c.by, old.ID)
 	if at, ok := routeOf(old); ok {
 		removed(c.by, &c.routes, at, func(r *Resource) bool { return r.ID == old.ID })
 	}

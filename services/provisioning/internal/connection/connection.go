@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
@@ -51,6 +52,7 @@ type Connection struct {
 	TimeLastRequest clock.Time `json:"time_last_request" readOnly:"true" nullable:"true" doc:"null: never"`
 	RootNodeID      string     `json:"root_node_id" readOnly:"true" doc:"The root of the tree" example:"1048578"`
 	ProviderCode    string     `json:"provider_code" readOnly:"true" doc:"The provider of login_link"`
+	TreeMade        bool       `json:"tree_made" readOnly:"true" doc:"The tree was made with the connection: who changes the connection needs no organization:write"`
 }
 
 // Profile holds the members that create and update may set.
@@ -65,6 +67,7 @@ type Profile struct {
 	LoginLink      *LoginLink `json:"login_link" doc:"How users of the connection sign in: their stored credential is made with them"`
 	Extensions     []string   `json:"extensions" doc:"URNs of extensions whose attributes are kept as sent"`
 	Gate           Gate       `json:"gate" doc:"From how many removals on they are held"`
+	Scopes         []string   `json:"scopes" doc:"Scopes of this API that users may have whom the client adopts; all of them must be the caller's" example:"[]"`
 }
 
 // LoginLink says at which connection of the identity-sources service users sign in, and by which of their members.
@@ -167,6 +170,9 @@ func (p *Profile) normalize() {
 	if p.Extensions == nil {
 		p.Extensions = []string{}
 	}
+	if p.Scopes == nil {
+		p.Scopes = []string{}
+	}
 	if p.Gate == (Gate{}) {
 		p.Gate = Gate{Percent: 10, Min: 10, Hours: 24}
 	}
@@ -198,6 +204,11 @@ func (p *Profile) check(faults *apperr.Faults) {
 	for i, urn := range p.Extensions {
 		ok := len(urn) <= maxURN && strings.HasPrefix(strings.ToLower(urn), "urn:") && len(urn) > len("urn:")
 		faults.Check(ok, apperr.Item("extensions", i), "must be a URN of at most %d bytes", maxURN)
+	}
+	for i, scope := range p.Scopes {
+		at := apperr.Item("scopes", i)
+		faults.Check(auth.NewScopes(auth.Scope(scope)) != 0, at, "must be a scope of this API")
+		faults.Check(!slices.Contains(p.Scopes[:i], scope), at, "is given twice")
 	}
 	g := p.Gate
 	faults.Check(g.Percent >= 0 && g.Percent <= 100, "gate.percent", "must lie in 0…100")

@@ -72,13 +72,17 @@ func DueCopies(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Re
 }
 
 // Create adds a connection, and makes its tree unless there is one. The error is apperr.InvalidParameters,
-// AlreadyExists (client_id, object_code), ManagedElsewhere (the tree is another's), or Unavailable.
+// Forbidden (see mayLet), AlreadyExists (client_id, object_code), or Unavailable.
 func (s *Connections) Create(ctx context.Context, p Profile) (Doc, error) {
 	c := Connection{Profile: p, Status: "1", State: Active}
 	var faults apperr.Faults
 	c.normalize()
 	c.check(&faults)
 	if err := faults.Err(); err != nil {
+		return Doc{}, err
+	}
+	c.TreeMade = c.ObjectCode != "" // until it turns out that there is one
+	if err := c.mayLet(ctx); err != nil {
 		return Doc{}, err
 	}
 	var err error
@@ -98,7 +102,7 @@ func (s *Connections) Create(ctx context.Context, p Profile) (Doc, error) {
 		if err != nil {
 			return Doc{}, err
 		}
-		c.RootNodeID, c.Copying = tree.RootNodeID, !tree.Made
+		c.RootNodeID, c.Copying, c.TreeMade = tree.RootNodeID, !tree.Made, tree.Made
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		made := c
@@ -127,7 +131,8 @@ func (s *Connections) providerOf(ctx context.Context, l *LoginLink) (string, err
 }
 
 // Update applies edit to the profile. The tree cannot change. Where what the connection owns changes, its users follow
-// in the background. The error is apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch or Unavailable.
+// in the background. The error is apperr.NotFound, InvalidParameters, Forbidden (see mayLet), AlreadyExists,
+// VersionMismatch or Unavailable.
 func (s *Connections) Update(ctx context.Context, id string, edit func(*Profile) error) (Doc, error) {
 	before, err := Find(ctx, s.Store, id)
 	if err != nil {
@@ -135,6 +140,9 @@ func (s *Connections) Update(ctx context.Context, id string, edit func(*Profile)
 	}
 	after, err := edited(*before, edit)
 	if err != nil {
+		return Doc{}, err
+	}
+	if err := after.mayLet(ctx); err != nil {
 		return Doc{}, err
 	}
 	provider := before.ProviderCode
@@ -173,6 +181,9 @@ func (s *Connections) store(
 		if err != nil {
 			return Doc{}, err
 		}
+		if err := now.mayLet(ctx); err != nil {
+			return Doc{}, err
+		}
 		if !sameLink(now.LoginLink, after.LoginLink) {
 			return Doc{}, docstore.Mismatch(c.Version)
 		}
@@ -192,6 +203,7 @@ func (s *Connections) store(
 func edited(c Connection, edit func(*Profile) error) (Connection, error) {
 	proposal := c
 	proposal.Owns, proposal.Extensions = slices.Clone(c.Owns), slices.Clone(c.Extensions)
+	proposal.Scopes = slices.Clone(c.Scopes)
 	if err := edit(&proposal.Profile); err != nil {
 		return c, err
 	}
@@ -205,10 +217,18 @@ func edited(c Connection, edit func(*Profile) error) (Connection, error) {
 
 func sameLink(a, b *LoginLink) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
-// SetStatus enables (1) or disables (0) a connection. The error is apperr.NotFound or VersionMismatch.
-func (s *Connections) SetStatus(ctx context.Context, id, status string) (Doc, error) {
+// Enable enables a connection. The error is apperr.NotFound, Forbidden (see mayLet) or VersionMismatch.
+func (s *Connections) Enable(ctx context.Context, id string) (Doc, error) {
 	return connections.Edit(ctx, s.Store, id, func(_ *docstore.Tx, c *Connection) error {
-		c.Status = status
+		c.Status = "1"
+		return c.mayLet(ctx)
+	})
+}
+
+// Disable disables a connection. The error is apperr.NotFound or VersionMismatch.
+func (s *Connections) Disable(ctx context.Context, id string) (Doc, error) {
+	return connections.Edit(ctx, s.Store, id, func(_ *docstore.Tx, c *Connection) error {
+		c.Status = "0"
 		return nil
 	})
 }
@@ -225,11 +245,11 @@ func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, 
 	})
 }
 
-// Expect returns apperr.NotFound, or VersionMismatch if the request's If-Match asks for another version.
-func Expect(ctx context.Context, s *docstore.Store, id string) error {
-	return docstore.Do(docstore.OutsideTheAnswer(ctx), s, func(tx *docstore.Tx) error {
-		_, err := connections.Load(ctx, tx, id)
-		return err
+// Expect returns a connection. The error is apperr.NotFound, or VersionMismatch if the request's If-Match asks for
+// another version.
+func Expect(ctx context.Context, s *docstore.Store, id string) (*Connection, error) {
+	return docstore.Write(docstore.OutsideTheAnswer(ctx), s, func(tx *docstore.Tx) (*Connection, error) {
+		return connections.Load(ctx, tx, id)
 	})
 }
 

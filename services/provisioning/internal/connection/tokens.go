@@ -52,7 +52,8 @@ type NewScimToken struct {
 	Secret string `json:"token" format:"password" doc:"The bearer token; shown once" example:"scim_…"`
 }
 
-// AddToken makes a token. The error is apperr.NotFound, InvalidParameters, or InvalidState if there are MaxTokens.
+// AddToken makes a token. The error is apperr.NotFound, InvalidParameters, Forbidden (see mayLet), or InvalidState if
+// there are MaxTokens.
 func (s *Connections) AddToken(ctx context.Context, connectionID, name string, expires clock.Time) (NewScimToken,
 	error) {
 	var faults apperr.Faults
@@ -71,6 +72,9 @@ func (s *Connections) AddToken(ctx context.Context, connectionID, name string, e
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (NewScimToken, error) {
 		c, err := connections.Load(ctx, tx, connectionID)
 		if err != nil {
+			return NewScimToken{}, err
+		}
+		if err := c.mayLet(ctx); err != nil {
 			return NewScimToken{}, err
 		}
 		has, err := tokens.LoadWhere(ctx, tx, docstore.Eq(byConnection, docstore.Text(connectionID)), "", 10*MaxTokens)

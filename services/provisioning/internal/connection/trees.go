@@ -2,9 +2,11 @@ package connection
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/questions"
@@ -24,8 +26,19 @@ var claims = docstore.Define(docstore.Schema[claim]{
 
 const claimTakes = 10 * time.Second
 
-// claimTree makes the tree of a new connection, or takes one that nobody owns.
+// claimTree makes the tree of a new connection, or takes one that nobody owns, if the caller may change it. The error
+// is apperr.AlreadyExists, Forbidden or Unavailable.
 func (s *Connections) claimTree(ctx context.Context, c *Connection) (questions.Tree, error) {
+	lacks := auth.NewScopes(auth.OrganizationWrite).Lacking(ctx)
+	if lacks != "" { // look first: nobody is locked out of a tree that the caller may not take, even for a moment
+		tree, err := s.askTree(docstore.WithDryRun(ctx), c)
+		if err == nil && !tree.Made {
+			err = errLacks(lacks)
+		}
+		if err != nil {
+			return tree, err
+		}
+	}
 	aside := docstore.OutsideTheAnswer(ctx)
 	if err := docstore.Do(aside, s.Store, func(tx *docstore.Tx) error {
 		_, err := claims.Insert(ctx, tx, &claim{docstore.Meta{ID: c.ID}, c.ObjectCode, tx.Now.Add(claimTakes)})
@@ -33,6 +46,15 @@ func (s *Connections) claimTree(ctx context.Context, c *Connection) (questions.T
 	}); err != nil {
 		return questions.Tree{}, err
 	}
+	tree, err := s.askTree(ctx, c)
+	if err == nil && !tree.Made && lacks != "" { // another has just made it
+		err = errors.Join(errLacks(lacks), s.EndClaim(ctx, c.ID))
+	}
+	return tree, err
+}
+
+// askTree makes the tree of a new connection, or takes it.
+func (s *Connections) askTree(ctx context.Context, c *Connection) (questions.Tree, error) {
 	tree, err := questions.MakeTree.Ask(ctx, s.Bus, s.newTree(ctx, c.ID, c))
 	if k := apperr.KindOf(err); k == apperr.AlreadyExists || k == apperr.ManagedElsewhere {
 		return tree, apperr.Taken("object_code")

@@ -39,10 +39,14 @@ const (
 )
 
 // Approve carries out what is held, and lets later requests pass. A request whose resource has changed since is
-// skipped. What takes too long is carried out in the background.
+// skipped. What takes too long is carried out in the background. The error is apperr.NotFound, or Forbidden
+// (see MayAct).
 func (g *Gate) Approve(ctx context.Context, connectionID string) (GateOutcome, error) {
 	out := GateOutcome{Skipped: []SkippedRequest{}}
-	err := connection.Expect(ctx, g.Store, connectionID)
+	c, err := connection.Expect(ctx, g.Store, connectionID)
+	if err == nil {
+		err = c.MayAct(ctx)
+	}
 	if err != nil {
 		return out, err
 	}
@@ -80,7 +84,7 @@ func (g *Gate) Approve(ctx context.Context, connectionID string) (GateOutcome, e
 // Reject drops what is held, and lets later requests pass.
 func (g *Gate) Reject(ctx context.Context, connectionID string) (GateOutcome, error) {
 	out := GateOutcome{Skipped: []SkippedRequest{}}
-	err := connection.Expect(ctx, g.Store, connectionID)
+	_, err := connection.Expect(ctx, g.Store, connectionID)
 	if err != nil {
 		return out, err
 	}

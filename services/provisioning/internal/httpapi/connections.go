@@ -17,6 +17,13 @@ const (
 	oneConnection  = allConnections + "/{id}"
 )
 
+// mayLet tells which scopes the caller needs because the connection can do what they allow; see Connection.mayLet.
+const mayLet = "The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree " +
+	"that exists, `users:secrets` if it adopts users or accepts passwords, and those of `scopes`."
+
+// letsActOnUsers are needed to let a client make, change and remove users.
+var letsActOnUsers = []auth.Scope{auth.UsersWrite}
+
 func (a *api) registerConnections(s *rest.Server) {
 	rest.Named[connection.Connection](s, "ScimConnection")
 	rest.Named[connection.Gate](s, "ScimGate")
@@ -30,20 +37,22 @@ func (a *api) registerConnections(s *rest.Server) {
 	taken := []apperr.Kind{apperr.AlreadyExists}
 	connections.Create(rest.Op{
 		Doc: "The tree `object_code` is made with it unless it exists; without one the connection has no groups. A " +
-			"`client_id` and a tree belong to one connection.",
-		Errors: taken, Request: map[string]any{"name": "Okta", "object_code": "okta", "adopt": "username"},
+			"`client_id` and a tree belong to one connection. " + mayLet,
+		AlsoScopes: letsActOnUsers, Errors: taken,
+		Request: map[string]any{"name": "Okta", "object_code": "okta", "adopt": "username"},
 	}, a.Connections.Create)
 	connections.List(rest.Op{}, a.Connections.List)
 	connections.Get(rest.Op{}, a.Connections.Get)
 	connections.Update(rest.Op{
 		Doc: "JSON merge patch (RFC 7396). `object_code` cannot change. Users follow a change of `owns` in the " +
-			"background.",
-		Errors: taken, Request: map[string]any{"on_delete": "resign"},
+			"background. " + mayLet,
+		AlsoScopes: letsActOnUsers, Errors: taken, Request: map[string]any{"on_delete": "resign"},
 	}, a.Connections.Update)
 	connections.Delete(rest.Op{
 		Doc: "Its tokens end. Its users and its tree stay as they are, and belong to nobody any more.",
 	}, a.Connections.Delete)
-	connections.Switch(rest.Op{}, a.Connections.SetStatus)
+	connections.Do("enable", rest.Op{Doc: mayLet, AlsoScopes: letsActOnUsers}, a.Connections.Enable)
+	connections.Do("disable", rest.Op{}, a.Connections.Disable)
 	a.registerTokens(s)
 	rest.Handle(s, rest.Op{
 		ID: "list-scim-requests", Method: http.MethodGet, Path: oneConnection + "/log", Scope: auth.ProvisioningRead,
@@ -66,7 +75,7 @@ func (a *api) registerTokens(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-scim-token", Method: http.MethodPost, Path: all, Scope: auth.ProvisioningWrite,
 		Fresh: rest.FreshAlways, Summary: "Make a token", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc:     "It is shown once. A connection has at most five that are alive.",
+		AlsoScopes: letsActOnUsers, Doc: "It is shown once. A connection has at most five that are alive. " + mayLet,
 		Request: map[string]any{"name": "Okta"},
 	}, func(ctx context.Context, in *newTokenInput) (connection.NewScimToken, error) {
 		var faults apperr.Faults

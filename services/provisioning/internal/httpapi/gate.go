@@ -21,9 +21,11 @@ func (a *api) registerGate(s *rest.Server) {
 	})
 	rest.Handle(s, rest.Op{
 		ID: "approve-held-requests", Method: http.MethodPost, Path: oneConnection + "/approve",
-		Scope: auth.ProvisioningWrite, Summary: "Carry out held requests", Timeout: time.Minute,
+		Scope: auth.ProvisioningWrite, AlsoScopes: letsActOnUsers, Summary: "Carry out held requests",
+		Timeout: time.Minute,
 		Doc: "All of them. One whose resource has changed since is skipped. What takes longer than 20 seconds is " +
-			"carried out in the background.",
+			"carried out in the background. If the connection takes a tree that existed before it, the caller also " +
+			"needs `organization:write`.",
 		Response: gate.GateOutcome{Requests: 12, Done: 11, Skipped: []gate.SkippedRequest{{
 			ID: "1048590", Path: "/scim/v2/Users/1048577", Reason: "the resource has changed since",
 		}}},

@@ -102,6 +102,16 @@ func (s *Users) adoptable(ctx context.Context, c *connection.Connection, w wish)
 	return &u, nil
 }
 
+// mayAdopt returns taken, the error of a POST that adopts nobody, if a user has scopes of the platform's API beyond
+// those of a connection: whoever adopts a user can sign in as that user.
+func (s *Users) mayAdopt(ctx context.Context, c *connection.Connection, userID string, taken error) error {
+	has, err := questions.ScopesOfUser.Ask(ctx, s.Bus, questions.HolderOfScopes{UserID: userID})
+	if err == nil && !has.Set().Within(c.Given()) {
+		err = taken
+	}
+	return err
+}
+
 // refresh takes over the present record of a user, of which the copy is out of date.
 func (s *Users) refresh(ctx context.Context, u *directory.User) error {
 	state, err := questions.FindUser.Ask(ctx, s.Bus, questions.UserName{ID: u.ID})

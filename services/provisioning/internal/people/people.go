@@ -176,6 +176,9 @@ func (s *Users) make(ctx context.Context, call Call, gone *directory.User, w wis
 	if found == nil {
 		return nil, err
 	}
+	if ours := s.mayAdopt(ctx, c, found.ID, err); ours != nil {
+		return nil, ours
+	}
 	j.change.Action, j.change.UserID, j.change.Version = questions.UpdateUser, found.ID, found.Version
 	j.link.Event = "adopted"
 	return s.carry(ctx, j)
