@@ -41,15 +41,40 @@ func UserByExternal(ctx context.Context, r docstore.Reader, connectionID, extern
 	return oneUser(ctx, r, docstore.Eq(byExternal, docstore.Text(within(connectionID, externalID))))
 }
 
-// UserByName returns the link with a userName, also one that is gone. The error is apperr.NotFound.
-func UserByName(ctx context.Context, r docstore.Reader, connectionID, userName string) (*User, error) {
+// UsersByName returns the links with a userName: the one that clients see first, then those that are gone, at most
+// maxNamesakes.
+func UsersByName(ctx context.Context, r docstore.Reader, connectionID, userName string) ([]*User, error) {
 	a, _ := schema.User.Core.Attribute("userName")
-	text := docstore.Text(within(connectionID, filter.Key(a, userName)))
-	u, err := oneUser(ctx, r, docstore.Eq(byUserName, text))
-	if apperr.IsNotFound(err) {
-		return oneUser(ctx, r, docstore.Eq(byGone, text))
+	return byName(ctx, r, users, byUserName, within(connectionID, filter.Key(a, userName)))
+}
+
+// maxNamesakes is how many links of one name are looked at.
+const maxNamesakes = 100
+
+// byName returns the links with a name, those that clients see first.
+func byName[T any](
+	ctx context.Context, r docstore.Reader, c *docstore.Collection[T], live, name string,
+) ([]*T, error) {
+	var found []*T
+	for _, index := range []string{live, byGone} {
+		if len(found) == maxNamesakes {
+			break
+		}
+		page, err := c.Page(ctx, r, docstore.Query{
+			Filter: docstore.Eq(index, docstore.Text(name)), Limit: maxNamesakes - len(found),
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Docs {
+			one, err := page.Docs[i].Value()
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, one)
+		}
 	}
-	return u, err
+	return found, nil
 }
 
 func oneUser(ctx context.Context, r docstore.Reader, f docstore.Filter) (*User, error) {

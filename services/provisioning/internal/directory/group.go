@@ -138,16 +138,11 @@ func GroupByExternal(ctx context.Context, r docstore.Reader, connectionID, exter
 	return oneGroup(ctx, r, docstore.Eq(byExternal, docstore.Text(within(connectionID, externalID))))
 }
 
-// GroupByName returns a group with a displayName: one that clients see, else one that is gone. The error is
-// apperr.NotFound.
-func GroupByName(ctx context.Context, r docstore.Reader, connectionID, displayName string) (*Group, error) {
+// GroupsByName returns the groups with a displayName: those that clients see first, then those that are gone, at most
+// maxNamesakes.
+func GroupsByName(ctx context.Context, r docstore.Reader, connectionID, displayName string) ([]*Group, error) {
 	a, _ := schema.Group.Core.Attribute("displayName")
-	text := docstore.Text(within(connectionID, filter.Key(a, displayName)))
-	g, err := oneGroup(ctx, r, docstore.Eq(byDisplay, text))
-	if apperr.IsNotFound(err) {
-		return oneGroup(ctx, r, docstore.Eq(byGone, text))
-	}
-	return g, err
+	return byName(ctx, r, groups, byDisplay, within(connectionID, filter.Key(a, displayName)))
 }
 
 func oneGroup(ctx context.Context, r docstore.Reader, f docstore.Filter) (*Group, error) {

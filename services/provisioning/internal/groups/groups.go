@@ -190,27 +190,29 @@ func (s *Groups) Create(ctx context.Context, call people.Call, sent resource.Obj
 	return s.carry(ctx, j)
 }
 
-// known returns the group that a POST means, which is gone; nil if there is none. The error is apperr.AlreadyExists if
+// known returns the group that a POST means, which is gone; nil if there is none. Its externalId says which group it is;
+// the displayName does so only where the request or the group has no externalId. The error is apperr.AlreadyExists if
 // clients see it.
 func (s *Groups) known(ctx context.Context, c *connection.Connection, w wish) (*directory.Group, error) {
 	var g *directory.Group
-	var err error
 	if w.externalID != "" {
+		var err error
 		g, err = directory.GroupByExternal(ctx, s.Store, c.ID, w.externalID)
-		if apperr.IsNotFound(err) {
-			if g, err = directory.GroupByName(ctx, s.Store, c.ID, w.name); err == nil && !g.Gone && g.ExternalID != "" {
-				return nil, nil //nolint:nilnil // another group of the same name
-			}
+		if err != nil && !apperr.IsNotFound(err) {
+			return nil, err
 		}
-	} else {
-		g, err = directory.GroupByName(ctx, s.Store, c.ID, w.name)
 	}
-	switch {
-	case apperr.IsNotFound(err):
-		return nil, nil //nolint:nilnil // there is none
-	case err != nil:
-		return nil, err
-	case !g.Gone:
+	if g == nil {
+		named, err := directory.GroupsByName(ctx, s.Store, c.ID, w.name)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(named, func(g *directory.Group) bool { return w.externalID == "" || g.ExternalID == "" })
+		if i >= 0 {
+			g = named[i]
+		}
+	}
+	if g != nil && !g.Gone {
 		return nil, scim.With(scim.Uniqueness, apperr.Taken("displayName"))
 	}
 	return g, nil

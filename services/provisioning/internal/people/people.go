@@ -117,40 +117,21 @@ func (s *Users) Create(ctx context.Context, call Call, sent resource.Object) (*d
 	if err != nil {
 		return nil, err
 	}
-	known, err := s.known(ctx, call.Connection, w)
+	known, namesake, err := s.known(ctx, call.Connection, w)
 	if err != nil {
 		return nil, err
 	}
 	if known != nil && !known.Deleted {
 		return s.revive(ctx, call, known, w)
 	}
-	return s.make(ctx, call, known, w)
+	u, err := s.make(ctx, call, known, w)
+	if apperr.KindOf(err) == apperr.AlreadyExists && namesake != nil {
+		err = errNamesake(namesake)
+	}
+	return u, err
 }
 
-// known returns the link that a POST means, by externalId, else by userName; nil if there is none. The error is
-// apperr.AlreadyExists if it is one of an active user.
-func (s *Users) known(ctx context.Context, c *connection.Connection, w wish) (*directory.User, error) {
-	var u *directory.User
-	var err error
-	if w.externalID != "" {
-		u, err = directory.UserByExternal(ctx, s.Store, c.ID, w.externalID)
-	}
-	if w.externalID == "" || apperr.IsNotFound(err) {
-		u, err = directory.UserByName(ctx, s.Store, c.ID, w.profile.Username)
-	}
-	if apperr.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	if err != nil {
-		return nil, err
-	}
-	if u.Live() && u.Record.Status == mapping.Active {
-		return nil, scim.With(scim.Uniqueness, apperr.Taken("userName"))
-	}
-	return u, nil
-}
-
-// make makes a user. gone is the link to a deleted one with the same externalId, which it replaces.
+// make makes a user. gone is the link to a deleted one that the request means, which it replaces.
 func (s *Users) make(ctx context.Context, call Call, gone *directory.User, w wish) (*directory.User, error) {
 	c := call.Connection
 	status := mapping.Active
