@@ -93,10 +93,18 @@ func (s Scopes) Within(granted Scopes) bool { return granted.Has(PlatformAdmin) 
 // Lacking returns a scope of s that the caller of a request lacks: "" if it has all, and for work without a request.
 func (s Scopes) Lacking(ctx context.Context) Scope {
 	caller := PrincipalFrom(ctx)
-	if caller == nil || s.Within(caller.Scopes) {
+	if caller == nil {
 		return ""
 	}
-	return (s &^ caller.Scopes).List()[0]
+	return s.Beyond(caller.Scopes)
+}
+
+// Beyond returns a scope of s that held does not cover; "" if it covers all.
+func (s Scopes) Beyond(held Scopes) Scope {
+	if s.Within(held) {
+		return ""
+	}
+	return (s &^ held).List()[0]
 }
 
 // List returns the scopes by name, in a fixed order.

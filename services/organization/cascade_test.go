@@ -39,6 +39,7 @@ func guide(t testing.TB, n int) *guided {
 	t.Helper()
 	g := &guided{t: t, heard: make(chan bus.Event, 10_000), people: &people{users: map[string]object{}}}
 	g.Service = testkit.Start(t, g.spec())
+	(&rules{}).answer(t, g.Deps.Bus)
 	g.Client = in(g.Service, "acme")
 	for i := 1; i <= n; i++ {
 		g.put(fmt.Sprint(i), object{})

@@ -64,6 +64,7 @@ func TestReplicaKilledInAChange(t *testing.T) {
 	}
 	database := basic.NewDatabase()
 	s := testkit.Start(t, organization.Spec(), testkit.Options{Database: database})
+	(&rules{}).answer(t, s.Deps.Bus)
 	c := in(s, "acme")
 	addObject(t, c, "company")
 

@@ -103,6 +103,7 @@ func TestCrash(t *testing.T) {
 			said = append(said, child.kill(t)...)
 
 			s := testkit.Start(t, organization.Spec(), testkit.Options{File: file})
+			(&rules{}).answer(t, s.Deps.Bus)
 			nodes := verify(t, s)
 			moving, moved := "left", "left" // where the branch is at first
 			added := map[string]bool{}
@@ -164,6 +165,7 @@ func TestCrashingProcess(t *testing.T) {
 		t.Skip("runs as a child of TestCrash")
 	}
 	s := testkit.Start(t, organization.Spec(), testkit.Options{File: file})
+	(&rules{}).answer(t, s.Deps.Bus)
 	c := in(s, "acme")
 	p := &people{users: map[string]object{}}
 	p.answer(t, s.Deps.Bus)

@@ -187,6 +187,7 @@ func (p *population) open(name string, fill func()) {
 	p.mebibytes = float64(info.Size()) / (1 << 20)
 
 	s := testkit.Start(b, organization.Spec(), testkit.Options{File: p.path, Log: slog.New(slog.DiscardHandler)})
+	(&rules{}).answer(b, s.Deps.Bus)
 	everyone(b, s.Deps.Bus)
 	p.client = in(s, "acme")
 	p.use(s.Deps.Store, s.Deps.Bus)

@@ -18,6 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 	"github.com/idplatform/idplatform/services/organization"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 func TestMain(m *testing.M) {
@@ -27,7 +28,38 @@ func TestMain(m *testing.M) {
 	basic.Main(m)
 }
 
-func start(t testing.TB) *testkit.Service { return testkit.Start(t, organization.Spec()) }
+func start(t testing.TB) *testkit.Service {
+	s := testkit.Start(t, organization.Spec())
+	(&rules{}).answer(t, s.Deps.Bus)
+	return s
+}
+
+// rules stand for the permissions service. The zero value has none that give scopes.
+type rules struct {
+	mu      sync.Mutex
+	given   map[string][]string // by node; scopes
+	unknown map[string]bool     // nodes of which it has not heard
+	asked   [][]string
+	fail    error
+}
+
+func (r *rules) answer(t testing.TB, b *bus.Bus) {
+	t.Helper()
+	require.NoError(t, questions.ScopesOfNodes.Answer(b, func(_ context.Context, q questions.NodeIDs) (
+		answer questions.ScopesOfMembers, _ error,
+	) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.asked = append(r.asked, q.IDs)
+		for _, id := range q.IDs {
+			if r.unknown[id] {
+				answer.Unknown = append(answer.Unknown, id)
+			}
+			answer.Scopes.Scopes = append(answer.Scopes.Scopes, r.given[id]...)
+		}
+		return answer, r.fail
+	}))
+}
 
 func TestConventions(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/service"
@@ -39,6 +40,12 @@ func (c Config) newApp(_ context.Context, d service.Deps) (service.App, error) {
 	grants := grant.New(grant.Deps{
 		Store: d.Store, Writing: x.Writing, BeforeCommit: index.Name, OnChange: x.Apply,
 		Conditions: func(ctx context.Context, texts ...string) int { return x.State(ctx).Conditions(texts...) },
+		Scopes: func(ctx context.Context, unitID string) (auth.Scopes, error) {
+			if err := x.Ready(); err != nil {
+				return 0, err
+			}
+			return x.State(ctx).ScopesOfUnit(ctx, unitID, d.Clock.Now().Millis())
+		},
 	})
 	server := d.Server("permissions")
 	httpapi.Register(server, grants, x, d.Clock)
@@ -93,6 +100,10 @@ func answer(b *bus.Bus, grants *grant.Grants, x *index.Index, now clock.Clock) e
 			}
 			given, err := x.State(ctx).ScopesOfUser(ctx, q.UserID, now.Now().Millis())
 			return questions.ScopesIn(given), err
+		}),
+		questions.ScopesOfNodes.Answer(b, func(ctx context.Context, q questions.NodeIDs) (questions.ScopesOfMembers,
+			error) {
+			return scopesOfNodes(ctx, x, q, now.Now())
 		}),
 	)
 }
@@ -169,6 +180,20 @@ func heldScopes(ctx context.Context, x *index.Index, q questions.ScopesQuestion,
 		}
 	}
 	return held, nil
+}
+
+// scopesOfNodes returns the scopes that rules give the members of nodes.
+func scopesOfNodes(ctx context.Context, x *index.Index, q questions.NodeIDs, now clock.Time) (
+	questions.ScopesOfMembers, error,
+) {
+	if len(q.IDs) > questions.MaxScopeNodes {
+		return questions.ScopesOfMembers{}, apperr.Invalid("node_ids", "must be at most %d", questions.MaxScopeNodes)
+	}
+	if err := x.Ready(); err != nil {
+		return questions.ScopesOfMembers{}, apperr.Away("the index of permissions", err)
+	}
+	given, unknown, err := x.State(ctx).ScopesOfNodes(ctx, q.IDs, now.Millis())
+	return questions.ScopesOfMembers{Scopes: questions.ScopesIn(given), Unknown: append([]string{}, unknown...)}, err
 }
 
 // grantsOfNode counts the rules of a node; for a root also those of its tree.

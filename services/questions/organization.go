@@ -17,6 +17,9 @@ type MembershipChange struct {
 	FromNodeID string `json:"from_node_id,omitempty"`
 	ToNodeID   string `json:"to_node_id"`
 	DryRun     bool   `json:"dry_run,omitempty"` // check and answer as usual, but change nothing
+	// The scopes that the change may give by rules for ToNodeID and what is above it, because its caller holds them.
+	// nil: the asking service is older, and does not say.
+	Held *Scopes `json:"held,omitempty"`
 }
 
 // Memberships are the membership records of a user in all trees.
@@ -29,7 +32,7 @@ type Memberships struct {
 var ChangeMembership = bus.Question[MembershipChange, Memberships]{
 	Service: "organization", Name: "change-membership",
 	Refusals: []apperr.Kind{
-		apperr.InvalidParameters, apperr.AlreadyExists, apperr.InvalidState, apperr.ManagedElsewhere,
+		apperr.InvalidParameters, apperr.AlreadyExists, apperr.InvalidState, apperr.ManagedElsewhere, apperr.Forbidden,
 	},
 }
 
@@ -41,6 +44,7 @@ type MembershipsChange struct {
 	FromNodeID string   `json:"from_node_id,omitempty"`
 	ToNodeID   string   `json:"to_node_id"`
 	DryRun     bool     `json:"dry_run,omitempty"`
+	Held       *Scopes  `json:"held,omitempty"` // as a MembershipChange's
 }
 
 // Changed is the answer to a change that was made.
@@ -50,7 +54,7 @@ type Changed struct{}
 var ChangeMemberships = bus.Question[MembershipsChange, Changed]{
 	Service: "organization", Name: "change-memberships",
 	Refusals: []apperr.Kind{
-		apperr.InvalidParameters, apperr.AlreadyExists, apperr.InvalidState, apperr.ManagedElsewhere,
+		apperr.InvalidParameters, apperr.AlreadyExists, apperr.InvalidState, apperr.ManagedElsewhere, apperr.Forbidden,
 	},
 }
 

@@ -1,6 +1,8 @@
 package questions
 
 import (
+	"context"
+	"slices"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -108,3 +110,58 @@ type HolderOfScopes struct {
 // do not count. Those that have not ended count, whatever their conditions say and others deny: whoever takes over the
 // user's account may have these scopes one day. Without an answer, nobody takes it over.
 var ScopesOfUser = bus.Question[HolderOfScopes, Scopes]{Service: "permissions", Name: "scopes-of-user"}
+
+// NodeIDs name tree nodes, at most MaxScopeNodes.
+type NodeIDs struct {
+	IDs []string `json:"node_ids"`
+}
+
+// MaxScopeNodes is how many nodes one question names.
+const MaxScopeNodes = 1000
+
+// ScopesOfMembers are scopes of the platform's API. Unknown are the nodes that the answering service has not heard of
+// yet, so that the answer lacks what is given to nodes above them.
+type ScopesOfMembers struct {
+	Scopes
+	Unknown []string `json:"unknown"`
+}
+
+// ScopesOfNodes asks which scopes of the platform's API rules give the members of nodes: rules for these nodes, for
+// those above and for their trees. Rules count as in ScopesOfUser. Without an answer, nobody becomes a member.
+var ScopesOfNodes = bus.Question[NodeIDs, ScopesOfMembers]{
+	Service: "permissions", Name: "scopes-of-nodes", Refusals: []apperr.Kind{apperr.InvalidParameters},
+}
+
+// maxNodeID is the length of an id that is asked about. A longer one is no node's.
+const maxNodeID = 64
+
+// ScopesGiven asks ScopesOfNodes about any number of nodes. Of those that the permissions service has not heard of, it
+// asks about the nodes that above returns: these and all above them.
+func ScopesGiven(
+	ctx context.Context, b *bus.Bus, ids []string,
+	above func(ctx context.Context, ids []string) ([]string, error),
+) (auth.Scopes, error) {
+	given, unknown, err := scopesGiven(ctx, b, ids)
+	if err != nil || len(unknown) == 0 {
+		return given, err
+	}
+	if ids, err = above(ctx, unknown); err != nil {
+		return 0, err
+	}
+	more, _, err := scopesGiven(ctx, b, ids)
+	return given | more, err
+}
+
+func scopesGiven(ctx context.Context, b *bus.Bus, ids []string) (given auth.Scopes, unknown []string, err error) {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" || len(id) > maxNodeID })
+	for some := range slices.Chunk(ids, MaxScopeNodes) {
+		answer, err := ScopesOfNodes.Ask(ctx, b, NodeIDs{IDs: some})
+		if err != nil {
+			return 0, nil, err
+		}
+		given |= answer.Set()
+		unknown = append(unknown, answer.Unknown...)
+	}
+	return given, unknown, nil
+}

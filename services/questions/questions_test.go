@@ -58,11 +58,13 @@ func TestGoldenQuestions(t *testing.T) {
 	add(of(questions.ChangeMembership,
 		questions.MembershipChange{
 			ID: "1", UserID: "2", ObjectCode: "company", FromNodeID: "3", ToNodeID: "4", DryRun: true,
+			Held: &questions.Scopes{Scopes: []string{"users:write"}},
 		},
 		questions.Memberships{Memberships: raw(`{"id":"5"}`)}))
 	add(of(questions.ChangeMemberships,
 		questions.MembershipsChange{
 			ID: "1", UserIDs: []string{"2", "5"}, ObjectCode: "company", FromNodeID: "3", ToNodeID: "4", DryRun: true,
+			Held: &questions.Scopes{Scopes: []string{}},
 		},
 		questions.Changed{}))
 	add(of(questions.SettleChange, questions.ChangeID{ID: "1"},
@@ -146,6 +148,8 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 		questions.Scopes{Scopes: []string{"users:read"}}))
 	add(of(questions.ScopesOfUser, questions.HolderOfScopes{UserID: "1048577"},
 		questions.Scopes{Scopes: []string{"users:write", "platform:admin"}}))
+	add(of(questions.ScopesOfNodes, questions.NodeIDs{IDs: []string{"3", "4"}}, questions.ScopesOfMembers{
+		Scopes: questions.Scopes{Scopes: []string{"users:write"}}, Unknown: []string{"4"}}))
 	add(of(questions.ClientOf, questions.ClientName{ClientID: "c1"}, questions.Client{
 		AppID: "2001", ClientID: "c1", Name: "Shop", Category: "1", Enabled: true, SSO: true, MFA: true,
 		SubAccounts: true, LoginURL: "https://shop.example.com", LogoutURL: "https://shop.example.com/bye",

@@ -14,6 +14,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
+// callersScopes are the scopes of the client that in returns: a move gives no others.
+var callersScopes = object{"scopes": []any{
+	"users:read", "users:write", "users:secrets", "users:verify", "organization:write",
+}}
+
 func TestChangeOrganization(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -47,7 +52,7 @@ func TestChangeOrganization(t *testing.T) {
 	require.Equal(t, memberships, c.With("X-Payload-Origin", "origin").Post(change, move).Object())
 	require.Equal(t, object{
 		"user_id": user["id"], "object_code": "company", "from_node_id": "31", "to_node_id": "32", "tenant": "acme",
-		"actor": "test#tester", "origin": "origin",
+		"actor": "test#tester", "origin": "origin", "held": callersScopes,
 	}, question())
 	unchanged(t, c, user)
 	require.Zero(t, openChanges(t, s, "acme"), "a change that nobody was asked for is not left open")
@@ -56,7 +61,7 @@ func TestChangeOrganization(t *testing.T) {
 		Object())
 	require.Equal(t, object{
 		"user_id": user["id"], "object_code": "company", "to_node_id": "32", "dry_run": true, "tenant": "acme",
-		"actor": "test#tester", "origin": "",
+		"actor": "test#tester", "origin": "", "held": callersScopes,
 	}, question())
 
 	// The other service is not asked about what this service refuses.
@@ -83,7 +88,7 @@ func TestChangeOrganization(t *testing.T) {
 
 	for kind, status := range map[apperr.Kind]int{
 		apperr.NotFound: http.StatusNotFound, apperr.InvalidState: http.StatusConflict,
-		apperr.AlreadyExists: http.StatusConflict,
+		apperr.AlreadyExists: http.StatusConflict, apperr.Forbidden: http.StatusForbidden,
 	} {
 		refusal = apperr.New(kind, "the node says no")
 		require.Equal(t, "the node says no", c.Post(change, move).Problem(status, string(kind)).Detail)
@@ -142,7 +147,8 @@ func TestChangeOrganizationOfUsers(t *testing.T) {
 	for range 2 {
 		require.Equal(t, object{"ids": ids}, keyed.Post(change, body()).Object())
 	}
-	want := object{"user_ids": ids, "object_code": "company", "from_node_id": "31", "to_node_id": "32"}
+	want := object{"user_ids": ids, "object_code": "company", "from_node_id": "31", "to_node_id": "32",
+		"held": callersScopes}
 	dry := maps.Clone(want)
 	dry["dry_run"] = true
 	require.Equal(t, []object{dry, want}, asked, "the second answer of a key is the first again")

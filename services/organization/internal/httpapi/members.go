@@ -16,14 +16,16 @@ func (a *api) registerMembers(s *rest.Server) {
 		ID: "add-tree-user", Method: http.MethodPost, Path: "/v1/tree-users", Scope: auth.OrganizationWrite,
 		Summary: "Add a member to a tree node",
 		Doc: "The user's first membership in a tree is the primary one, until another is made primary. " +
-			"The users service is asked whether the user exists.",
+			"The users service is asked whether the user exists. The caller needs the scopes of this API that rules " +
+			"give the node's members.",
 		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
 		Request: map[string]any{"node_id": "1048579", "user_id": "1048601", "title": "架构师"},
 	}, a.addMember)
 	rest.Handle(s, rest.Op{
 		ID: "add-tree-users", Method: http.MethodPost, Path: "/v1/batch/tree-users", Scope: auth.OrganizationWrite,
 		Summary: "Add members to tree nodes",
-		Doc:     "All or nothing, 1…1000: `user_ids` to one `node_id`, or `items`.",
+		Doc: "All or nothing, 1…1000: `user_ids` to one `node_id`, or `items`. The caller needs the scopes of this " +
+			"API that rules give the nodes' members.",
 		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
 		Request: map[string]any{"node_id": "1048579", "user_ids": []string{"1048601"}},
 	}, a.addMembers)

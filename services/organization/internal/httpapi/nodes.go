@@ -28,15 +28,17 @@ func (a *api) registerNodes(s *rest.Server) {
 		Summary: "Add a tree node",
 		Doc: "An empty `parent_id` is the root. A node's depth is at most 32. `code` is generated if it is missing. " +
 			"With `is_pointer` 1 the node stands for the node `pointer_id`, of any tree. With `is_dynamic` 1 its " +
-			"members are the users who meet `condition`, a CEL expression over `user`, the user record.",
-		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: exampleNewNode,
+			"members are the users who meet `condition`, a CEL expression over `user`, the user record. For both the " +
+			"caller needs the scopes of this API that rules give the members of nodes there.",
+		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
+		Request: exampleNewNode,
 	}, a.createNode)
 	rest.Handle(s, rest.Op{
 		ID: "create-tree-nodes", Method: http.MethodPost, Path: "/v1/batch/tree-nodes", Scope: auth.OrganizationWrite,
 		Summary: "Add tree nodes",
 		Doc: "All or nothing, 1…1000. A node's parent may be another node of the batch: then `parent_ref` is the " +
 			"parent's `ref`.",
-		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
 		Request: map[string]any{"object_code": "company",
 			"items": []any{map[string]any{"name": "R&D", "parent_id": "", "ref": "a"},
 				map[string]any{"name": "平台组", "parent_ref": "a"}}},
@@ -45,8 +47,9 @@ func (a *api) registerNodes(s *rest.Server) {
 		ID: "update-tree-node", Method: http.MethodPatch, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationWrite,
 		Summary: "Change or move a tree node",
 		Doc: "JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all " +
-			"nodes below it, at most 50,000.",
-		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState},
+			"nodes below it, at most 50,000. For a move, another condition or another pointer, the caller needs the " +
+			"scopes of this API that rules give the members there.",
+		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState, apperr.Unavailable},
 		Request: map[string]any{"parent_id": "1048580"},
 	}, rest.Update[tree.Node, TreeNodeInput](a.trees.Update))
 	rest.Handle(s, rest.Op{

@@ -22,7 +22,7 @@ type Draft struct {
 }
 
 // Add makes a user a member. The error is apperr.InvalidParameters (no such node or user), AlreadyExists, InvalidState
-// (a dynamic node, or MaxOfUser) or Unavailable.
+// (a dynamic node, or MaxOfUser), Unavailable, or Forbidden (tree.MayJoin).
 func (s *Members) Add(ctx context.Context, d Draft) (Shown, error) {
 	return add(ctx, s, []Draft{d}, whole, func(shown []Shown) Shown { return shown[0] })
 }
@@ -61,16 +61,19 @@ func add[R any](
 	if err := faults.Err(); err != nil {
 		return none, err
 	}
+	nodes := make([]string, len(drafts))
+	for i := range drafts {
+		nodes[i] = drafts[i].NodeID
+	}
+	if err := tree.MayJoin(ctx, s.Store, s.Bus, nodes...); err != nil {
+		return none, err
+	}
 	if err := s.checkUsers(ctx, drafts, at); err != nil {
 		return none, err
 	}
 	ids, err := s.Store.NewIDs(ctx, len(drafts))
 	if err != nil {
 		return none, err
-	}
-	nodes := make([]string, len(drafts))
-	for i := range drafts {
-		nodes[i] = drafts[i].NodeID
 	}
 	ctx = ofNodes(ctx, nodes...)
 	return again(func() (R, error) {

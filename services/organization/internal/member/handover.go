@@ -31,8 +31,11 @@ var changes = settling.Changes[change]{
 }
 
 // Apply makes a change, once. The error is apperr.InvalidParameters (no such tree, node or membership) or InvalidState
-// (a dynamic node, or a change that was given up).
+// (a dynamic node, or a change that was given up), or one of tree.MayJoin's.
 func (s *Members) Apply(ctx context.Context, c questions.MembershipChange) (questions.Memberships, error) {
+	if err := s.mayHandOver(ctx, c.Held, c.FromNodeID, c.ToNodeID); err != nil {
+		return questions.Memberships{}, err
+	}
 	if c.DryRun {
 		ctx = docstore.WithDryRun(ctx)
 	}
@@ -49,6 +52,14 @@ func (s *Members) Apply(ctx context.Context, c questions.MembershipChange) (ques
 			return memberships(ctx, tx, c.UserID)
 		})
 	})
+}
+
+// mayHandOver is tree.MayJoin for a change that may give the scopes held.
+func (s *Members) mayHandOver(ctx context.Context, held *questions.Scopes, from, to string) error {
+	if held == nil || from == to {
+		return nil
+	}
+	return tree.MayJoinWith(ctx, s.Store, s.Bus, held.Set(), to)
 }
 
 // once makes a change of memberships that was not made yet. The error is apperr.InvalidState for one that was given up.

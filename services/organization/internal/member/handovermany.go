@@ -13,6 +13,9 @@ import (
 // ApplyMany makes a change of several users, once: of all or of none. The error is one of Apply's, with the faults of a
 // user at ids[n].
 func (s *Members) ApplyMany(ctx context.Context, c questions.MembershipsChange) (questions.Changed, error) {
+	if err := s.mayHandOver(ctx, c.Held, c.FromNodeID, c.ToNodeID); err != nil {
+		return questions.Changed{}, err
+	}
 	if c.DryRun {
 		ctx = docstore.WithDryRun(ctx)
 	}

@@ -33,8 +33,8 @@ func New(d Deps) *Trees { return &Trees{d} }
 // MaxDynamic is how many dynamic nodes a tenant can have: when a user changes, all their conditions are evaluated.
 const MaxDynamic = 1000
 
-// Create adds a node below its parent, or below the root. The error is apperr.InvalidParameters, AlreadyExists (code)
-// or InvalidState (MaxDynamic).
+// Create adds a node below its parent, or below the root. The error is apperr.InvalidParameters, AlreadyExists (code),
+// InvalidState (MaxDynamic), or one of MayJoin's.
 func (s *Trees) Create(ctx context.Context, objectCode string, draft Draft) (Doc, error) {
 	return create(ctx, s, objectCode, []Draft{draft}, whole, func(docs []Doc) (Doc, error) { return docs[0], nil })
 }
@@ -79,6 +79,9 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 	if err := faults.Err(); err != nil {
 		return none, err
 	}
+	if err := s.mayCreate(ctx, objectCode, drafts); err != nil {
+		return none, err
+	}
 	costs := make([]int64, len(drafts)) // outside the transaction, because compiling takes too long
 	for i := range drafts {
 		costs[i] = Estimate(drafts[i].Condition)
@@ -120,6 +123,30 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 		}
 		return answer(docs)
 	})
+}
+
+// mayCreate is MayJoin for new nodes that have members from the beginning: dynamic ones and pointers.
+func (s *Trees) mayCreate(ctx context.Context, objectCode string, drafts []Draft) error {
+	if !slices.ContainsFunc(drafts, func(d Draft) bool { return d.IsDynamic == "1" || d.IsPointer == "1" }) {
+		return nil
+	}
+	var parents []string
+	for _, d := range drafts {
+		if d.Parent == "" {
+			parents = append(parents, d.ParentID)
+		}
+	}
+	if parents = unchecked(ctx, parents); slices.Contains(parents, "") {
+		o, err := ObjectByCode(ctx, s.Store, objectCode)
+		if apperr.IsNotFound(err) {
+			return nil // its own check says so
+		}
+		if err != nil {
+			return err
+		}
+		parents = append(parents, o.RootNodeID)
+	}
+	return MayJoin(ctx, s.Store, s.Bus, parents...)
 }
 
 // insert stores nodes that have their places, with their events, in an order in which parents come first.

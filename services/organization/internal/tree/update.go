@@ -14,7 +14,7 @@ import (
 
 // Update applies edit to the profile. If edit changes ParentID, the node moves with all nodes below it. The error is
 // apperr.NotFound, InvalidParameters, AlreadyExists (code), InUse (a target of pointers made a pointer), InvalidState
-// (a node with members made dynamic) or VersionMismatch.
+// (a node with members made dynamic), VersionMismatch, or one of MayJoin's.
 func (s *Trees) Update(ctx context.Context, id string, edit func(*Node) error) (Doc, error) {
 	write := func(ctx context.Context) (Doc, error) {
 		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
@@ -29,17 +29,59 @@ func (s *Trees) Update(ctx context.Context, id string, edit func(*Node) error) (
 			return s.update(ctx, tx, n, &proposal)
 		})
 	}
-	doc, err := write(ctx)
-	if move, ok := errors.AsType[*moveError](err); ok {
-		doc, err = write(inTurn(ctx, move.objectCode))
+	for tries := 1; ; tries++ {
+		doc, err := write(ctx)
+		lacks, ok := errors.AsType[*lacksError](err)
+		if !ok || tries == maxTries {
+			return doc, err
+		}
+		if lacks.turn != "" {
+			ctx = inTurn(ctx, lacks.turn)
+		}
+		if len(lacks.joins) > 0 {
+			if err := MayJoin(ctx, s.Store, s.Bus, lacks.joins...); err != nil {
+				return Doc{}, err
+			}
+			ctx = withJoined(ctx, lacks.joins)
+		}
 	}
-	return doc, err
 }
 
-// moveError reports that an update moves a node, and must be repeated in the tree's turn.
-type moveError struct{ objectCode string }
+// maxTries bounds how often an update is repeated because others change the node at the same time.
+const maxTries = 5
 
-func (e *moveError) Error() string { return "moves a node of " + e.objectCode }
+// lacksError reports that an update must be repeated with what it lacks.
+type lacksError struct {
+	turn  string   // it moves a node, and needs the turn of this tree
+	joins []string // people come to these nodes or below, and MayJoin must allow it
+}
+
+func (e *lacksError) Error() string { return "the update lacks a turn or a permission" }
+
+// ready returns a lacksError if the update of a node, which moves it below the node to, must be repeated.
+func ready(ctx context.Context, n, was *Node, to string) error {
+	lacks := lacksError{joins: unchecked(ctx, n.joins(was, to))}
+	if to != was.ParentID && len(docstore.Turns(ctx)) == 0 {
+		lacks.turn = n.ObjectCode
+	}
+	if lacks.turn != "" || len(lacks.joins) > 0 {
+		return &lacks
+	}
+	return nil
+}
+
+// joins are the nodes whose rules reach other people after a change of a node: its parent to, if that is another one,
+// and itself if it stands for another node or has another condition.
+func (n *Node) joins(was *Node, to string) (ids []string) {
+	if to != was.ParentID {
+		ids = append(ids, to)
+	}
+	points := n.IsPointer == "1" && (was.IsPointer != "1" || n.PointerID != was.PointerID)
+	if points || n.Dynamic() && (!was.Dynamic() || n.Condition != was.Condition) {
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
 
 func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) (Doc, error) {
 	var faults apperr.Faults
@@ -64,10 +106,10 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 	if moves || edited {
 		n.OperatorID = request.From(ctx).Actor
 	}
+	if err := ready(ctx, n, &was, to); err != nil {
+		return Doc{}, err
+	}
 	if moves {
-		if len(docstore.Turns(ctx)) == 0 {
-			return Doc{}, &moveError{n.ObjectCode}
-		}
 		if err := move(ctx, tx, n, to); err != nil {
 			return Doc{}, err
 		}

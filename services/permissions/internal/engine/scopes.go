@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/auth"
 )
@@ -25,6 +26,46 @@ func (s *State) ScopesOfUser(ctx context.Context, id string, now int64) (auth.Sc
 	r := &reach{}
 	r.add(step{Party: Party{Identity: who}, grants: s.unitOf.Get(who).grants, from: -1})
 	s.memberships(r, id)
+	return s.scopesOf(ctx, r, now)
+}
+
+// nodesAtOnce is how many nodes are looked at together: what reaches their members is far below MaxReach.
+const nodesAtOnce = 100
+
+// ScopesOfNodes are the scopes of the platform's API that rules give the members of nodes: rules for the nodes, for
+// those above and for their trees. unknown are the nodes that the state does not have, of which only their own rules
+// are looked at. An error is ErrSearch or the context's.
+func (s *State) ScopesOfNodes(ctx context.Context, ids []string, now int64) (given auth.Scopes, unknown []string,
+	err error) {
+	if s.scopes.Len() == 0 {
+		return 0, nil, nil
+	}
+	for some := range slices.Chunk(ids, nodesAtOnce) {
+		r := &reach{}
+		for _, id := range some {
+			if !s.climb(r, s.places.numbers.Get(id), -1) {
+				who := Identity{Node, id}
+				r.add(step{Party: Party{Identity: who}, grants: s.unitOf.Get(who).grants, from: -1})
+				unknown = append(unknown, id)
+			}
+		}
+		more, err := s.scopesOf(ctx, r, now)
+		if err != nil {
+			return 0, nil, err
+		}
+		given |= more
+	}
+	return given, unknown, nil
+}
+
+// ScopesOfUnit are the scopes of the platform's API that the rules of a unit itself give. An error is ErrSearch or the
+// context's.
+func (s *State) ScopesOfUnit(ctx context.Context, id string, now int64) (auth.Scopes, error) {
+	if s.scopes.Len() == 0 {
+		return 0, nil
+	}
+	r := &reach{}
+	r.add(step{grants: s.granted.Get(id), from: -1})
 	return s.scopesOf(ctx, r, now)
 }
 

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 )
@@ -42,6 +43,9 @@ type Deps struct {
 	OnChange func(ctx context.Context, changes []Change)
 	// Conditions returns how many different conditions the tenant's rules have, or would have with these texts.
 	Conditions func(ctx context.Context, texts ...string) int
+	// Scopes returns the scopes of the platform's API that a unit's rules give. The error is apperr.Unavailable as long
+	// as the index is being built.
+	Scopes func(ctx context.Context, unitID string) (auth.Scopes, error)
 }
 
 // Grants are the use cases.

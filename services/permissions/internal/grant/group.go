@@ -35,13 +35,17 @@ var groupMembers = docstore.Define(docstore.Schema[GroupMember]{
 type GroupMemberDoc = docstore.Doc[GroupMember]
 
 // AddGroupMembers adds users to a group, all or none, and returns the new members. A user who is a member already is
-// not an error. apperr.NotFound, InvalidParameters, InvalidState if the unit is not a group.
+// not an error. apperr.NotFound, InvalidParameters, InvalidState if the unit is not a group, Forbidden and Unavailable
+// (see mayGain).
 func (s *Grants) AddGroupMembers(ctx context.Context, unitID string, userIDs []string) (docstore.Batch, error) {
 	var faults apperr.Faults
 	for i, id := range userIDs {
 		checkID(&faults, apperr.Item("user_ids", i), id)
 	}
 	if err := faults.Err(); err != nil {
+		return docstore.Batch{}, err
+	}
+	if err := s.mayGain(ctx, unitID); err != nil {
 		return docstore.Batch{}, err
 	}
 	ids, err := s.Store.NewIDs(ctx, len(userIDs))

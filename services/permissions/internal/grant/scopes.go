@@ -10,8 +10,8 @@ import (
 )
 
 // An api resource whose code is a scope of the platform's API gives that scope: who has a rule on it can get tokens
-// with it. So only a caller who holds the scope may make such a resource, put it into a set, or write a rule that
-// allows it.
+// with it. So only a caller who holds the scope may make such a resource, put it into a set, write a rule that allows
+// it, add people to a group that has such a rule, or give the rules of a unit to another identity.
 
 // errGives is the error for a caller who lacks a scope.
 func errGives(scope string) error {
@@ -30,6 +30,18 @@ func lacking(ctx context.Context) (codes []docstore.Value) {
 		}
 	}
 	return codes
+}
+
+// mayGain checks that the caller holds all scopes that the rules of a unit give. apperr.Forbidden or Unavailable.
+func (s *Grants) mayGain(ctx context.Context, unitID string) error {
+	if len(lacking(ctx)) == 0 {
+		return nil
+	}
+	given, err := s.Scopes(ctx, unitID)
+	if scope := given.Lacking(ctx); err == nil && scope != "" {
+		err = errGives(string(scope))
+	}
+	return err
 }
 
 // mayGive checks a resource of a type with a code.

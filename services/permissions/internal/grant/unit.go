@@ -131,7 +131,7 @@ func (s *Grants) Units(ctx context.Context, f UnitFilter) (docstore.Page[Unit], 
 }
 
 // UpdateUnit lets edit change the identity and the description. The unit keeps its rules. apperr.NotFound,
-// InvalidParameters, AlreadyExists, VersionMismatch.
+// InvalidParameters, AlreadyExists, VersionMismatch, Forbidden and Unavailable (see mayGain).
 func (s *Grants) UpdateUnit(ctx context.Context, id string, edit func(*Unit) error) (UnitDoc, error) {
 	return write(ctx, s, func(b *batch) (UnitDoc, error) {
 		u, err := units.Load(ctx, b.Tx, id)
@@ -147,6 +147,11 @@ func (s *Grants) UpdateUnit(ctx context.Context, id string, edit func(*Unit) err
 		faults.Prose("description", proposal.Description, maxDescription)
 		if err := faults.Err(); err != nil {
 			return UnitDoc{}, err
+		}
+		if proposal.Type != u.Type || proposal.IdentityID != u.IdentityID {
+			if err := s.mayGain(ctx, id); err != nil {
+				return UnitDoc{}, err
+			}
 		}
 		u.Identity, u.Description = proposal.Identity, proposal.Description
 		return replace(ctx, b, units, unitKind, u)

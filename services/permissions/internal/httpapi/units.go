@@ -25,7 +25,8 @@ func (a *api) registerUnits(s *rest.Server) {
 	units.List(rest.Op{}, a.grants.Units)
 	units.Get(rest.Op{}, a.grants.Unit)
 	units.Update(rest.Op{
-		Doc:     "JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed.",
+		Doc: "JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed: for that " +
+			"the caller needs the scopes of this API that they give.",
 		Request: map[string]any{"description": "Books and payroll"}, Errors: taken,
 	}, a.grants.UpdateUnit)
 	units.Delete(rest.Op{
@@ -34,8 +35,9 @@ func (a *api) registerUnits(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "add-auth-unit-members", Method: http.MethodPost, Path: "/v1/auth-units/{id}/members",
 		Scope: auth.PermissionsWrite, Summary: "Add users to a group",
-		Doc:     "1…1000 users, all or none. The answer lists the new members.",
-		Errors:  []apperr.Kind{apperr.InvalidState},
+		Doc: "1…1000 users, all or none. The answer lists the new members. The caller needs the scopes of this API " +
+			"that rules give the group.",
+		Errors:  []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
 		Request: map[string]any{"user_ids": []string{"1048601"}},
 	}, a.addGroupMembers)
 	rest.Handle(s, rest.Op{

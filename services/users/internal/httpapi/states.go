@@ -55,7 +55,8 @@ func (a *api) registerStates(s *rest.Server) {
 		ID: "change-organization", Method: http.MethodPost, Path: "/v1/users/{id}/change-organization",
 		Scope: auth.UsersWrite, Summary: "Move a user to another tree node",
 		AlsoScopes: []auth.Scope{auth.OrganizationWrite},
-		Doc: "The organization service does it, all or nothing. Without `from_node_id` the user is added. After a " +
+		Doc: "The organization service does it, all or nothing. Without `from_node_id` the user is added. The caller " +
+			"needs the scopes of this API that rules give the members of the new node. After a " +
 			"502 `outcome_unknown` the move may have been made; if so, the event `user.organization_changed` follows " +
 			"as soon as that service answers.",
 		Errors:   []apperr.Kind{apperr.InvalidState, apperr.OutcomeUnknown},

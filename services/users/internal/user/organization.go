@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/settle"
@@ -15,14 +16,14 @@ import (
 // if a service dies. An intent is stored before the question, and is deleted with the event. The error is
 // apperr.NotFound, InvalidState (resigned), a refusal of the other service, Unavailable if nobody received the
 // question, or OutcomeUnknown if it was received but the outcome is unknown: then FinishOrganizationChange sends the
-// event later. ChangeOrganization sets the change's ID and DryRun.
+// event later. ChangeOrganization sets the change's ID, DryRun and Held.
 func (s *Users) ChangeOrganization(ctx context.Context, change questions.MembershipChange) (questions.Memberships,
 	error) {
 	var err error
 	if change.ID, err = s.Store.NewID(ctx); err != nil {
 		return questions.Memberships{}, err
 	}
-	change.DryRun = docstore.IsDryRun(ctx)
+	change.DryRun, change.Held = docstore.IsDryRun(ctx), held(ctx)
 	return handOver(ctx, s, intent{
 		Meta: docstore.Meta{ID: change.ID}, UserID: change.UserID,
 		ObjectCode: change.ObjectCode, FromNodeID: change.FromNodeID, ToNodeID: change.ToNodeID,
@@ -38,7 +39,7 @@ func (s *Users) ChangeOrganization(ctx context.Context, change questions.Members
 }
 
 // ChangeOrganizations is ChangeOrganization for several users: all or none. A user who is unknown, has resigned, is
-// given twice or is not in the old node is a fault at ids[n]. It sets the change's ID and DryRun.
+// given twice or is not in the old node is a fault at ids[n]. It sets the change's ID, DryRun and Held.
 func (s *Users) ChangeOrganizations(ctx context.Context, change questions.MembershipsChange) (Batch, error) {
 	var faults apperr.Faults
 	given := map[string]bool{}
@@ -53,7 +54,7 @@ func (s *Users) ChangeOrganizations(ctx context.Context, change questions.Member
 	if change.ID, err = s.Store.NewID(ctx); err != nil {
 		return Batch{}, err
 	}
-	change.DryRun = docstore.IsDryRun(ctx)
+	change.DryRun, change.Held = docstore.IsDryRun(ctx), held(ctx)
 	moved := Batch{change.UserIDs}
 	return handOver(ctx, s, intent{
 		Meta: docstore.Meta{ID: change.ID}, UserIDs: change.UserIDs,
@@ -64,6 +65,16 @@ func (s *Users) ChangeOrganizations(ctx context.Context, change questions.Member
 		_, err := questions.ChangeMemberships.Ask(ctx, s.Bus, change)
 		return moved, err
 	}, func(questions.Memberships) Batch { return moved })
+}
+
+// held are the scopes of the caller: the users do not get others by rules for their new node.
+func held(ctx context.Context) *questions.Scopes {
+	caller := auth.PrincipalFrom(ctx)
+	if caller == nil {
+		return nil
+	}
+	scopes := questions.ScopesIn(caller.Scopes)
+	return &scopes
 }
 
 // checkMovable reports a fault for each of the users who cannot be moved.
