@@ -158,12 +158,7 @@ func TestAdoptionWaitsForThePermissionsService(t *testing.T) {
 	t.Parallel()
 	c := connect(t, object{"adopt": "username"})
 	id := c.world.addUser("acme", "li.wei", "", false)
-	c.world.fail = func(question string) (error, bool) {
-		if question == "scopes-of-user" {
-			return apperr.New(apperr.Unavailable, "the index is not ready"), false
-		}
-		return nil, true
-	}
+	c.world.lacksPermissions(apperr.New(apperr.Unavailable, "the index is not ready"))
 	c.want(http.StatusServiceUnavailable, http.MethodPost, usersPath, person("li.wei", nil))
 	require.Nil(t, c.world.user("acme", id)["managed_by"])
 }

@@ -31,6 +31,8 @@ type world struct {
 
 	// fail, if set, is asked before each change; what it returns is answered instead, or after the change if late.
 	fail func(question string) (err error, late bool)
+
+	unready error // what permissions answers instead, if it is set
 }
 
 type tenantWorld struct {
@@ -42,7 +44,7 @@ type tenantWorld struct {
 	members map[string]questions.Membership // by node/user
 	done    map[string]string               // the record of a change, by its id; "" if it was given up
 	creds   map[string]string               // user by connection/id1
-	scopes  map[string][]string             // of the platform's API, by user
+	scopes  map[string][]string             // of the platform's API, by user or node
 	now     func() string
 }
 
@@ -62,6 +64,7 @@ func newWorld(t testing.TB, s *testkit.Service) *world {
 		questions.ChangeMembers.Answer(b, w.changeMembers), questions.SettleChange.Answer(b, w.settle),
 		questions.NodeRecords.Answer(b, w.nodeRecords), questions.MembershipRecords.Answer(b, w.memberRecords),
 		questions.ExistingConnections.Answer(b, loginConnections), questions.ScopesOfUser.Answer(b, w.scopesOfUser),
+		questions.ScopesOfNodes.Answer(b, w.scopesOfNodes),
 	} {
 		require.NoError(t, err)
 	}
@@ -138,17 +141,41 @@ func newUser(t *tenantWorld, tenant, id string) object {
 		"status": "1", "email_verified": false, "sys_ext_props": object{}, "managed_by": nil}
 }
 
-// give lets rules give scopes of the platform's API to a user of acme.
-func (w *world) give(user string, scopes ...string) {
+// give lets rules give scopes of the platform's API to a user of acme, or to the members of a node.
+func (w *world) give(id string, scopes ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.of("acme").scopes[user] = scopes
+	w.of("acme").scopes[id] = scopes
+}
+
+// lacksPermissions lets the permissions service be ready or not.
+func (w *world) lacksPermissions(unready error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unready = unready
+}
+
+// scopesOfNodes knows no node that is called unheard.
+func (w *world) scopesOfNodes(ctx context.Context, q questions.NodeIDs) (answer questions.ScopesOfMembers, _ error) {
+	t, leave := w.enter(ctx)
+	defer leave()
+	for _, id := range q.IDs {
+		if n := t.nodes[id]; n != nil && n["name"] == "unheard" {
+			answer.Unknown = append(answer.Unknown, id)
+			continue
+		}
+		for at := id; at != ""; {
+			answer.Scopes.Scopes = append(answer.Scopes.Scopes, t.scopes[at]...)
+			at, _ = t.nodes[at]["parent_id"].(string)
+		}
+	}
+	return answer, w.unready
 }
 
 func (w *world) scopesOfUser(ctx context.Context, q questions.HolderOfScopes) (questions.Scopes, error) {
 	t, leave := w.enter(ctx)
 	defer leave()
-	return questions.Scopes{Scopes: t.scopes[q.UserID]}, w.trouble("scopes-of-user", false)
+	return questions.Scopes{Scopes: t.scopes[q.UserID]}, w.unready
 }
 
 func (w *world) trouble(question string, late bool) error {

@@ -67,7 +67,7 @@ type Profile struct {
 	LoginLink      *LoginLink `json:"login_link" doc:"How users of the connection sign in: their stored credential is made with them"`
 	Extensions     []string   `json:"extensions" doc:"URNs of extensions whose attributes are kept as sent"`
 	Gate           Gate       `json:"gate" doc:"From how many removals on they are held"`
-	Scopes         []string   `json:"scopes" doc:"Scopes of this API that users may have whom the client adopts; all of them must be the caller's" example:"[]"`
+	Scopes         []string   `json:"scopes" doc:"Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's" example:"[]"`
 }
 
 // LoginLink says at which connection of the identity-sources service users sign in, and by which of their members.

@@ -85,6 +85,29 @@ func MembersOf(ctx context.Context, s *docstore.Store, nodeID string, limit int)
 	return ids, false, nil
 }
 
+// AreMembers reports whether all of the users are members of a node.
+func AreMembers(ctx context.Context, s *docstore.Store, nodeID string, users []string) (bool, error) {
+	const chunk = 500
+	for part := range slices.Chunk(users, chunk) {
+		places := make([]docstore.Value, len(part))
+		for i, id := range part {
+			places[i] = docstore.Text(nodeID + "/" + id)
+		}
+		has, err := members.Texts(ctx, s, byPlace, docstore.In(byPlace, places...), 2*len(part))
+		if err != nil {
+			return false, err
+		}
+		there := map[string]bool{}
+		for _, t := range has {
+			there[t.Text] = true
+		}
+		if slices.ContainsFunc(part, func(id string) bool { return !there[nodeID+"/"+id] }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // NodesOf lists the ids of the nodes that a user is a member of.
 func NodesOf(ctx context.Context, s *docstore.Store, userID string, limit int) ([]string, error) {
 	texts, err := members.Texts(ctx, s, byMember, docstore.Prefix(byMember, userID+"/"), limit)

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // List returns a page of the held requests of a connection. The error is apperr.NotFound or InvalidParameters.
@@ -40,17 +42,23 @@ const (
 
 // Approve carries out what is held, and lets later requests pass. A request whose resource has changed since is
 // skipped. What takes too long is carried out in the background. The error is apperr.NotFound, or Forbidden
-// (see MayAct).
+// (see MayAct and mayGive).
 func (g *Gate) Approve(ctx context.Context, connectionID string) (GateOutcome, error) {
 	out := GateOutcome{Skipped: []SkippedRequest{}}
 	c, err := connection.Expect(ctx, g.Store, connectionID)
 	if err == nil {
 		err = c.MayAct(ctx)
 	}
+	if err == nil {
+		err = g.mayGive(ctx, connectionID)
+	}
 	if err != nil {
 		return out, err
 	}
 	if out.Requests, err = g.end(ctx, connectionID, "approved", func(tx *docstore.Tx, r *Request) error {
+		if err := r.mayGive(ctx); err != nil { // it came meanwhile
+			return err
+		}
 		r.Approved, r.TimeDue = true, tx.Now.Add(leaveAlone)
 		_, err := requests.Replace(ctx, tx, r)
 		return err
@@ -79,6 +87,27 @@ func (g *Gate) Approve(ctx context.Context, connectionID string) (GateOutcome, e
 		return nil
 	})
 	return out, err
+}
+
+// mayGive refuses a caller who lacks a scope that a held request of a connection gives people.
+func (g *Gate) mayGive(ctx context.Context, connectionID string) error {
+	if auth.AllScopes.Lacking(ctx) == "" {
+		return nil
+	}
+	return requests.Each(ctx, g.Store, giving(connectionID), func(d docstore.Doc[Request]) error {
+		r, err := d.Value()
+		if err != nil {
+			return err
+		}
+		return r.mayGive(ctx)
+	})
+}
+
+func (r *Request) mayGive(ctx context.Context) error {
+	if scope := (questions.Scopes{Scopes: r.Scopes}).Set().Lacking(ctx); scope != "" {
+		return apperr.New(apperr.Forbidden, "a held request gives people the scope %s, which the caller lacks", scope)
+	}
+	return nil
 }
 
 // Reject drops what is held, and lets later requests pass.

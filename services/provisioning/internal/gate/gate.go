@@ -1,5 +1,6 @@
 // Package gate holds removals that come in large numbers: a mistake in the client's directory would otherwise disable a
-// company. What is held changes nothing until a person has approved it.
+// company. It also holds memberships that give people scopes of the platform's API. What is held changes nothing until
+// a person has approved it.
 package gate
 
 import (
@@ -31,13 +32,14 @@ type Request struct {
 	docstore.Meta
 	ConnectionID string     `json:"connection_id" doc:"Whose request it is" example:"1048577"`
 	Type         string     `json:"type" enum:"User,Group" doc:"Of the resource"`
-	ResourceID   string     `json:"resource_id" doc:"The user or node" example:"1048577"`
+	ResourceID   string     `json:"resource_id" doc:"The user or node; empty of a group that would be new" example:"1048577"`
 	Display      string     `json:"display" doc:"Its name" example:"li.wei"`
 	Method       string     `json:"method" doc:"Of the request" example:"DELETE"`
 	Path         string     `json:"path" doc:"Of the request" example:"/scim/v2/Users/1048577"`
 	Body         string     `json:"body" doc:"As sent, without passwords"`
 	Tag          string     `json:"resource_version" doc:"The resource's entity tag then" example:"W/\"1\""`
 	Reason       string     `json:"reason" doc:"Why it is held" example:"too many users are disabled or deleted"`
+	Scopes       []string   `json:"scopes" doc:"Scopes of this API that it gives people: who approves it must have them" example:"[]"`
 	Approved     bool       `json:"approved" doc:"It is being carried out"`
 	TimeDue      clock.Time `json:"time_due" nullable:"true" doc:"Since when it is to be carried out"`
 }
@@ -45,11 +47,28 @@ type Request struct {
 const (
 	byConnection = "connection_id"
 	byResource   = "resource"
+	byKind       = "kind" // removing or giving
 	byTime       = "time_created"
 )
 
+// place is the connection and the resource: of one resource one request is held.
+func (r *Request) place() string {
+	if r.ResourceID == "" {
+		return r.ConnectionID + "/new/" + r.Display
+	}
+	return r.ConnectionID + "/" + r.ResourceID
+}
+
+// The kinds of held requests of a connection.
+func removing(connectionID string) docstore.Filter {
+	return docstore.Eq(byKind, docstore.Text(connectionID+"/removes"))
+}
+func giving(connectionID string) docstore.Filter {
+	return docstore.Eq(byKind, docstore.Text(connectionID+"/gives"))
+}
+
 var requests = docstore.Define(docstore.Schema[Request]{
-	Name: "held_requests", Noun: "held request", Part: true, Sortable: []string{byTime},
+	Name: "held_requests", Noun: "held request", Part: true, Revision: 1, Sortable: []string{byTime},
 	Due: func(r *Request) clock.Time { return r.TimeDue },
 	Indexes: []docstore.Index[Request]{
 		docstore.ByText(byConnection, func(r *Request) string {
@@ -58,9 +77,16 @@ var requests = docstore.Define(docstore.Schema[Request]{
 			}
 			return r.ConnectionID
 		}),
-		docstore.Unique(docstore.ByText(byResource, func(r *Request) string {
-			return r.ConnectionID + "/" + r.ResourceID
-		}), "id"),
+		docstore.Unique(docstore.ByText(byResource, (*Request).place), "id"),
+		docstore.ByText(byKind, func(r *Request) string {
+			switch {
+			case r.Approved:
+				return ""
+			case len(r.Scopes) > 0:
+				return r.ConnectionID + "/gives"
+			}
+			return r.ConnectionID + "/removes"
+		}),
 		docstore.ByNumber(byTime, func(r *Request) docstore.Value { return docstore.Moment(r.TimeCreated) }),
 	},
 })
@@ -83,8 +109,8 @@ type Gate struct {
 
 type approvedKey struct{}
 
-// isApproved reports whether a person has approved what is being done.
-func isApproved(ctx context.Context) bool { return ctx.Value(approvedKey{}) != nil }
+// IsApproved reports whether a person has approved what is being done.
+func IsApproved(ctx context.Context) bool { return ctx.Value(approvedKey{}) != nil }
 
 // Approved is a context in which nothing is held.
 func Approved(ctx context.Context) context.Context {
@@ -94,7 +120,7 @@ func Approved(ctx context.Context) context.Context {
 // Pass counts a removal, or holds the request if there are too many or always is set. A request that is held is stored,
 // and the error is apperr.Unavailable.
 func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, always bool) error {
-	if isApproved(ctx) {
+	if IsApproved(ctx) {
 		return nil
 	}
 	id, err := g.Store.NewID(ctx)
@@ -109,12 +135,17 @@ func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, al
 			}
 			one := r
 			one.ID, one.ConnectionID = id, c.ID
+			one.Scopes = append([]string{}, r.Scopes...)
 			return true, hold(ctx, tx, &one)
 		})
 	if err != nil || !held {
 		return err
 	}
-	e := apperr.New(apperr.Unavailable, "the request is held until a person approves it: it removes too much at once")
+	why := "it removes too much at once"
+	if len(r.Scopes) > 0 {
+		why = r.Reason
+	}
+	e := apperr.New(apperr.Unavailable, "the request is held until a person approves it: %s", why)
 	e.RetryAfter = RetryAfter
 	return e
 }
@@ -128,8 +159,11 @@ func take(ctx context.Context, tx *docstore.Tx, c *connection.Connection, always
 	if err != nil {
 		return false, err
 	}
-	if now.State == connection.Held {
-		return false, nil
+	if now.State == connection.Held { // a held membership alone does not close the gate: leavers must not stay
+		n, err := requests.CountTo(ctx, tx, removing(c.ID), 1)
+		if err != nil || n.N > 0 {
+			return false, err
+		}
 	}
 	found, err := counts.LoadMany(ctx, tx, []string{c.ID})
 	if err != nil {
@@ -181,8 +215,7 @@ func (r *removals) add(this int64) {
 
 // hold stores a request, in place of an earlier one for the same resource.
 func hold(ctx context.Context, tx *docstore.Tx, r *Request) error {
-	before, err := requests.LoadWhere(ctx, tx, docstore.Eq(byResource,
-		docstore.Text(r.ConnectionID+"/"+r.ResourceID)), "", 1)
+	before, err := requests.LoadWhere(ctx, tx, docstore.Eq(byResource, docstore.Text(r.place())), "", 1)
 	if err != nil {
 		return err
 	}
@@ -211,7 +244,7 @@ func hold(ctx context.Context, tx *docstore.Tx, r *Request) error {
 
 // Release takes back a count whose removal was not made.
 func (g *Gate) Release(ctx context.Context, connectionID string) {
-	if isApproved(ctx) {
+	if IsApproved(ctx) {
 		return
 	}
 	ctx = docstore.OutsideTheAnswer(docstore.InTurn(ctx, "gate "+connectionID))

@@ -187,12 +187,15 @@ func (s *Groups) Create(ctx context.Context, call people.Call, sent resource.Obj
 			return nil, err
 		}
 	}
+	if err := s.passScopes(ctx, j, w.name, known); err != nil {
+		return nil, err
+	}
 	return s.carry(ctx, j)
 }
 
-// known returns the group that a POST means, which is gone; nil if there is none. Its externalId says which group it is;
-// the displayName does so only where the request or the group has no externalId. The error is apperr.AlreadyExists if
-// clients see it.
+// known returns the group that a POST means, which is gone; nil if there is none. Its externalId says which group it
+// is; the displayName does so only where the request or the group has no externalId. The error is apperr.AlreadyExists
+// if clients see it.
 func (s *Groups) known(ctx context.Context, c *connection.Connection, w wish) (*directory.Group, error) {
 	var g *directory.Group
 	if w.externalID != "" {
@@ -316,6 +319,9 @@ func (s *Groups) change(
 			return nil, err
 		}
 	}
+	if err := s.passScopes(ctx, j, g.Record.Name, g); err != nil {
+		return nil, err
+	}
 	if err := s.passMembers(ctx, j); err != nil {
 		return nil, err
 	}
@@ -326,42 +332,6 @@ func (s *Groups) change(
 func (s *Groups) seen(ctx context.Context, connectionID string, ids []string) ([]string, error) {
 	known, err := directory.Names(ctx, s.Store, connectionID, ids)
 	return slices.DeleteFunc(ids, func(id string) bool { _, is := known[id]; return !is }), err
-}
-
-// passMembers holds a request that takes over half of many members.
-func (s *Groups) passMembers(ctx context.Context, j job) error {
-	if len(j.remove) <= manyMembers/2 {
-		return nil
-	}
-	n, err := directory.CountMembers(ctx, s.Store, j.group.ID)
-	if err != nil || n < manyMembers || int64(len(j.remove)) <= n/2 {
-		return err
-	}
-	is, _, err := directory.MembersOf(ctx, s.Store, j.group.ID, maxMembers)
-	if err != nil {
-		return err
-	}
-	leave := make(map[string]bool, len(j.remove))
-	for _, id := range j.remove {
-		leave[id] = true
-	}
-	taken := 0
-	for _, id := range is {
-		if leave[id] {
-			taken++
-		}
-	}
-	if 2*taken <= len(is) {
-		return nil
-	}
-	return s.pass(ctx, j, "over half of the group's members are removed", true)
-}
-
-func (s *Groups) pass(ctx context.Context, j job, reason string, always bool) error {
-	return s.Gate.Pass(ctx, j.call.Connection, gate.Request{
-		Type: "Group", ResourceID: j.group.ID, Display: j.group.Record.Name, Method: j.call.Method, Path: j.call.Path,
-		Body: gate.Redacted(j.call.Body), Tag: j.group.Tag(), Reason: reason,
-	}, always)
 }
 
 // Delete disables the node of a group, ends its members, and hides it from the client. The error is apperr.HasChildren

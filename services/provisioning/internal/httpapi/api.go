@@ -29,7 +29,8 @@ type api struct{ Domain }
 func Register(s *rest.Server, d Domain) {
 	a := &api{d}
 	a.registerConnections(s.Tagged("Provisioning", "Connections of SCIM clients: what each owns, its tokens, its log."))
-	a.registerGate(s.Tagged("Held requests", "Removals in large numbers, which wait for a person's approval."))
+	a.registerGate(s.Tagged("Held requests",
+		"Removals in large numbers, and memberships that give scopes of this API: they wait for a person's approval."))
 	a.registerDiscovery(s.Tagged("Provisioning protocol",
 		"What the SCIM service can do (RFC 7643), and Bulk requests."))
 	a.registerResources(s.Tagged("Provisioned users", "Users as SCIM resources (RFC 7644)."), a.users())

@@ -25,7 +25,7 @@ func (a *api) registerGate(s *rest.Server) {
 		Timeout: time.Minute,
 		Doc: "All of them. One whose resource has changed since is skipped. What takes longer than 20 seconds is " +
 			"carried out in the background. If the connection takes a tree that existed before it, the caller also " +
-			"needs `organization:write`.",
+			"needs `organization:write`; if a request gives people scopes of this API, it needs these.",
 		Response: gate.GateOutcome{Requests: 12, Done: 11, Skipped: []gate.SkippedRequest{{
 			ID: "1048590", Path: "/scim/v2/Users/1048577", Reason: "the resource has changed since",
 		}}},
