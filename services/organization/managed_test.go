@@ -102,3 +102,39 @@ func TestAnOwnedTree(t *testing.T) {
 	require.NoError(t, err)
 	c.Post("/v1/tree-users", object{"node_id": id, "user_id": "1"}).OK(nil)
 }
+
+// A tree is known by its root. Another one that has its code by now is not the connection's.
+func TestATreeWithACodeThatCameAgain(t *testing.T) {
+	t.Parallel()
+	s, c, _ := withPeople(t, 1)
+	ctx, b := request.System(t.Context(), "acme"), s.Deps.Bus
+	owner := questions.ManagedBy{ConnectionID: "4001", Members: []string{questions.OwnedNames, questions.OwnedMembers}}
+	made, err := questions.MakeTree.Ask(ctx, b, questions.NewTree{ID: "1", Code: "okta", Name: "Okta",
+		ManagedBy: owner})
+	require.NoError(t, err)
+	create := func(id, root string) error {
+		_, err := questions.ChangeNode.Ask(ctx, b, questions.NodeChange{ID: id, ObjectCode: "okta", RootNodeID: root,
+			Action: questions.CreateNode, Node: json.RawMessage(`{"name":"Platform"}`)})
+		return err
+	}
+	own := func(id, root string) (questions.Tree, error) {
+		return questions.MakeTree.Ask(ctx, b, questions.NewTree{ID: id, Code: "okta", Name: "Okta", ManagedBy: owner,
+			RootNodeID: root})
+	}
+	_, err = own("2", made.RootNodeID)
+	require.NoError(t, err)
+	c.Delete("/v1/core-objects/"+made.ID, nil).OK(nil)
+	gone, err := own("3", made.RootNodeID)
+	require.NoError(t, err)
+	require.Empty(t, gone.ID, "it is not made again")
+	again := addObject(t, c, "okta")
+	require.Equal(t, apperr.InvalidParameters, apperr.KindOf(create("4", made.RootNodeID)))
+	_, err = own("5", made.RootNodeID)
+	require.Equal(t, apperr.ManagedElsewhere, apperr.KindOf(err))
+	var now []object
+	c.Get("/v1/core-objects/" + id(again) + "?code=okta").OK(&now)
+	require.Nil(t, now[0]["managed_by"])
+	require.EqualValues(t, 1, now[0]["node_count"])
+	require.NoError(t, create("6", again["root_node_id"].(string)))
+	require.NoError(t, create("7", ""), "an older service asks")
+}

@@ -110,6 +110,9 @@ type NewTree struct {
 	Name      string    `json:"name"`
 	ManagedBy ManagedBy `json:"managed_by"`
 	DryRun    bool      `json:"dry_run,omitempty"`
+	// The root of the tree, if it is about one that was there before: none is made then, and another tree that has the
+	// code by now stays as it is.
+	RootNodeID string `json:"root_node_id,omitempty"`
 }
 
 // Tree is a core object, and whether the change has made it.
@@ -140,8 +143,11 @@ const (
 
 // NodeChange is a change of one node of a tree, made at most once for its ID.
 type NodeChange struct {
-	ID         string          `json:"change_id"`
-	ObjectCode string          `json:"object_code"`
+	ID         string `json:"change_id"`
+	ObjectCode string `json:"object_code"`
+	// The root of the tree that CreateNode is about: another tree may have the code by now. "": the asking service is
+	// older, and does not say.
+	RootNodeID string          `json:"root_node_id,omitempty"`
 	NodeID     string          `json:"node_id,omitempty"` // not of CreateNode, which makes a child of the root
 	Version    int64           `json:"version,omitempty"` // the version that the record must have; 0: any
 	Action     string          `json:"action"`

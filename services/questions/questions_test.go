@@ -204,7 +204,7 @@ func addProvisioning(add func(string, func(*testing.T)), raw func(string) []json
 	add(of(questions.MakeTree, questions.NewTree{ID: "8", Code: "okta", Name: "Okta", ManagedBy: owner, DryRun: true},
 		questions.Tree{ID: "1", Code: "okta", RootNodeID: "2", Made: true, Sequence: 10}))
 	add(of(questions.ChangeNode, questions.NodeChange{
-		ID: "9", ObjectCode: "okta", NodeID: "3", Version: 2, Action: questions.UpdateNode,
+		ID: "9", ObjectCode: "okta", RootNodeID: "2", NodeID: "3", Version: 2, Action: questions.UpdateNode,
 		Node: raw(`{"name":"Platform"}`)[0], DryRun: true,
 	}, node))
 	add(of(questions.ChangeMembers, questions.MembersChange{

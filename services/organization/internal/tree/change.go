@@ -73,6 +73,9 @@ func (s *Trees) createOnce(
 			if err != nil {
 				return err
 			}
+			if c.RootNodeID != "" && c.RootNodeID != o.RootNodeID {
+				return apperr.Invalid("object_code", "is the code of another tree by now")
+			}
 			root, err := nodes.Load(ctx, tx, o.RootNodeID)
 			if err != nil {
 				return err

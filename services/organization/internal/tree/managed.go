@@ -17,8 +17,8 @@ func (s *Trees) MakeTree(ctx context.Context, q questions.NewTree) (questions.Tr
 		ctx = docstore.WithDryRun(ctx)
 	}
 	if _, err := ObjectByCode(ctx, s.Store, q.Code); apperr.IsNotFound(err) {
-		if q.Name == "" {
-			return questions.Tree{}, nil // there is nothing to free
+		if q.Name == "" || q.RootNodeID != "" {
+			return questions.Tree{}, nil // there is nothing to free or to own
 		}
 		draft := Object{Code: q.Code, ObjectProfile: ObjectProfile{Name: q.Name}}
 		if !q.ManagedBy.Frees() {
@@ -42,6 +42,9 @@ func (s *Trees) MakeTree(ctx context.Context, q questions.NewTree) (questions.Tr
 		o, err := objects.Load(ctx, tx, found.ID)
 		if err != nil {
 			return ObjectDoc{}, err
+		}
+		if q.RootNodeID != "" && q.RootNodeID != o.RootNodeID {
+			return ObjectDoc{}, apperr.Managed("object_code")
 		}
 		owner := o.ManagedBy
 		other := owner != nil && owner.ConnectionID != q.ManagedBy.ConnectionID

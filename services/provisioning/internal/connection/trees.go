@@ -78,7 +78,9 @@ func (s *Connections) ownTree(ctx context.Context, c *Connection) error {
 	if err != nil {
 		return err
 	}
-	_, err = questions.MakeTree.Ask(ctx, s.Bus, s.newTree(ctx, id, c))
+	tree := s.newTree(ctx, id, c)
+	tree.RootNodeID = c.RootNodeID
+	_, err = questions.MakeTree.Ask(ctx, s.Bus, tree)
 	return err
 }
 

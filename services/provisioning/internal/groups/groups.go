@@ -173,9 +173,10 @@ func (s *Groups) Create(ctx context.Context, call people.Call, sent resource.Obj
 	}
 	j := job{
 		call: call, add: w.members,
-		change: questions.NodeChange{ObjectCode: c.ObjectCode, Action: questions.CreateNode, Node: node},
-		link:   directory.Link{ConnectionID: c.ID, ExternalID: &w.externalID, Event: "created"},
-		claim:  c.ID + "/" + strings.ToLower(w.externalID+"/"+w.name),
+		change: questions.NodeChange{ObjectCode: c.ObjectCode, RootNodeID: c.RootNodeID, Action: questions.CreateNode,
+			Node: node},
+		link:  directory.Link{ConnectionID: c.ID, ExternalID: &w.externalID, Event: "created"},
+		claim: c.ID + "/" + strings.ToLower(w.externalID+"/"+w.name),
 	}
 	if known != nil {
 		here := false
