@@ -82,7 +82,8 @@ func (c *Client) GetAuthUnit(ctx context.Context, id string, options ...Option) 
 
 // UpdateAuthUnit: change an authorization unit.
 //
-// JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed.
+// JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed: for that the caller
+// needs the scopes of this API that they give.
 //
 // (PATCH /v1/auth-units/{id}; scope permissions:write)
 func (c *Client) UpdateAuthUnit(ctx context.Context, id string, body AuthUnitPatch, options ...Option) (*AuthUnit, error) {
@@ -147,7 +148,8 @@ func (c *Client) ListAllAuthUnitMembers(ctx context.Context, id string, params L
 
 // AddAuthUnitMembers: add users to a group.
 //
-// 1…1000 users, all or none. The answer lists the new members.
+// 1…1000 users, all or none. The answer lists the new members. The caller needs the scopes of this API that rules
+// give the group.
 //
 // (POST /v1/auth-units/{id}/members; scope permissions:write)
 func (c *Client) AddAuthUnitMembers(ctx context.Context, id string, body AddAuthUnitMembersRequest, options ...Option) (*GroupMembers, error) {

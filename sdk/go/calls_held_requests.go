@@ -12,9 +12,10 @@ import (
 // ApproveHeldRequests: carry out held requests.
 //
 // All of them. One whose resource has changed since is skipped. What takes longer than 20 seconds is carried out in
-// the background.
+// the background. If the connection takes a tree that existed before it, the caller also needs `organization:write`;
+// if a request gives people scopes of this API, it needs these.
 //
-// (POST /v1/provisioning/connections/{id}/approve; scope provisioning:write)
+// (POST /v1/provisioning/connections/{id}/approve; scope provisioning:write and users:write)
 func (c *Client) ApproveHeldRequests(ctx context.Context, id string, options ...Option) (*GateOutcome, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/approve",

@@ -11,7 +11,8 @@ import (
 
 // AddTreeUsers: add members to tree nodes.
 //
-// All or nothing, 1…1000: `user_ids` to one `node_id`, or `items`.
+// All or nothing, 1…1000: `user_ids` to one `node_id`, or `items`. The caller needs the scopes of this API that rules
+// give the nodes' members.
 //
 // (POST /v1/batch/tree-users; scope organization:write)
 func (c *Client) AddTreeUsers(ctx context.Context, body NewMemberships, options ...Option) (*MembershipBatch, error) {
@@ -93,7 +94,7 @@ func (c *Client) ListTreeUsers(ctx context.Context, params ListTreeUsersParams, 
 // AddTreeUser: add a member to a tree node.
 //
 // The user's first membership in a tree is the primary one, until another is made primary. The users service is asked
-// whether the user exists.
+// whether the user exists. The caller needs the scopes of this API that rules give the node's members.
 //
 // (POST /v1/tree-users; scope organization:write)
 func (c *Client) AddTreeUser(ctx context.Context, body NewMembership, options ...Option) (*Membership, error) {

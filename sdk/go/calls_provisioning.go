@@ -50,9 +50,11 @@ func (c *Client) ListAllScimConnections(ctx context.Context, params ListScimConn
 // CreateScimConnection: create a connection.
 //
 // The tree `object_code` is made with it unless it exists; without one the connection has no groups. A `client_id`
-// and a tree belong to one connection.
+// and a tree belong to one connection. The caller needs the scopes for what the connection can do:
+// `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and
+// those of `scopes`.
 //
-// (POST /v1/provisioning/connections; scope provisioning:write)
+// (POST /v1/provisioning/connections; scope provisioning:write and users:write)
 func (c *Client) CreateScimConnection(ctx context.Context, body ScimConnectionInput, options ...Option) (*ScimConnection, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections",
@@ -75,9 +77,11 @@ func (c *Client) GetScimConnection(ctx context.Context, id string, options ...Op
 
 // UpdateScimConnection: change a connection.
 //
-// JSON merge patch (RFC 7396). `object_code` cannot change. Users follow a change of `owns` in the background.
+// JSON merge patch (RFC 7396). `object_code` cannot change. Users follow a change of `owns` in the background. The
+// caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists,
+// `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
 //
-// (PATCH /v1/provisioning/connections/{id}; scope provisioning:write)
+// (PATCH /v1/provisioning/connections/{id}; scope provisioning:write and users:write)
 func (c *Client) UpdateScimConnection(ctx context.Context, id string, body ScimConnectionPatch, options ...Option) (*ScimConnection, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/provisioning/connections/" + url.PathEscape(id),
@@ -112,7 +116,10 @@ func (c *Client) DisableScimConnection(ctx context.Context, id string, options .
 
 // EnableScimConnection: enable a connection.
 //
-// (POST /v1/provisioning/connections/{id}/enable; scope provisioning:write)
+// The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists,
+// `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
+//
+// (POST /v1/provisioning/connections/{id}/enable; scope provisioning:write and users:write)
 func (c *Client) EnableScimConnection(ctx context.Context, id string, options ...Option) (*ScimConnection, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/enable",
@@ -173,9 +180,11 @@ func (c *Client) ListScimTokens(ctx context.Context, id string, options ...Optio
 
 // CreateScimToken: make a token.
 //
-// It is shown once. A connection has at most five that are alive.
+// It is shown once. A connection has at most five that are alive. The caller needs the scopes for what the connection
+// can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts
+// passwords, and those of `scopes`.
 //
-// (POST /v1/provisioning/connections/{id}/tokens; scope provisioning:write)
+// (POST /v1/provisioning/connections/{id}/tokens; scope provisioning:write and users:write)
 func (c *Client) CreateScimToken(ctx context.Context, id string, body CreateScimTokenRequest, options ...Option) (*NewScimToken, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/tokens",

@@ -100,7 +100,8 @@ func (c *Client) ListAllTreeNodes(ctx context.Context, params ListTreeNodesParam
 //
 // An empty `parent_id` is the root. A node's depth is at most 32. `code` is generated if it is missing. With
 // `is_pointer` 1 the node stands for the node `pointer_id`, of any tree. With `is_dynamic` 1 its members are the
-// users who meet `condition`, a CEL expression over `user`, the user record.
+// users who meet `condition`, a CEL expression over `user`, the user record. For both the caller needs the scopes of
+// this API that rules give the members of nodes there.
 //
 // (POST /v1/tree-nodes; scope organization:write)
 func (c *Client) CreateTreeNode(ctx context.Context, body NewTreeNode, options ...Option) (*TreeNode, error) {
@@ -126,7 +127,8 @@ func (c *Client) GetTreeNode(ctx context.Context, id string, options ...Option) 
 // UpdateTreeNode: change or move a tree node.
 //
 // JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all nodes below it, at most
-// 50,000.
+// 50,000. For a move, another condition or another pointer, the caller needs the scopes of this API that rules give
+// the members there.
 //
 // (PATCH /v1/tree-nodes/{id}; scope organization:write)
 func (c *Client) UpdateTreeNode(ctx context.Context, id string, body TreeNodePatch, options ...Option) (*TreeNode, error) {

@@ -181,9 +181,9 @@ func (c *Client) DeleteUser(ctx context.Context, id string, options ...Option) (
 
 // ChangeOrganization: move a user to another tree node.
 //
-// The organization service does it, all or nothing. Without `from_node_id` the user is added. After a 502
-// `outcome_unknown` the move may have been made; if so, the event `user.organization_changed` follows as soon as that
-// service answers.
+// The organization service does it, all or nothing. Without `from_node_id` the user is added. The caller needs the
+// scopes of this API that rules give the members of the new node. After a 502 `outcome_unknown` the move may have
+// been made; if so, the event `user.organization_changed` follows as soon as that service answers.
 //
 // (POST /v1/users/{id}/change-organization; scope users:write and organization:write)
 func (c *Client) ChangeOrganization(ctx context.Context, id string, body ChangeOrganizationRequest, options ...Option) (*Memberships, error) {

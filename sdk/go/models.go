@@ -3692,7 +3692,7 @@ type HeldRequest struct {
 	// Example: too many users are disabled or deleted
 	Reason string `json:"reason"`
 
-	// ResourceID The user or node
+	// ResourceID The user or node; empty of a group that would be new
 	//
 	// Example: 1048577
 	ResourceID string `json:"resource_id"`
@@ -3701,6 +3701,9 @@ type HeldRequest struct {
 	//
 	// Example: W/"1"
 	ResourceVersion string `json:"resource_version"`
+
+	// Scopes Scopes of this API that it gives people: who approves it must have them
+	Scopes []string `json:"scopes"`
 
 	// TenantID The tenant that it belongs to
 	//
@@ -6860,6 +6863,9 @@ type ScimConnection struct {
 	// Example: 1048578
 	RootNodeID string `json:"root_node_id"`
 
+	// Scopes Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+	Scopes []string `json:"scopes"`
+
 	// State held: requests wait for approval; one of "active", "held"
 	State string `json:"state"`
 
@@ -6885,6 +6891,9 @@ type ScimConnection struct {
 	//
 	// Example: 2026-01-31T09:30:00.000Z
 	TimeModified time.Time `json:"time_modified"`
+
+	// TreeMade The tree was made with the connection: who changes the connection needs no organization:write
+	TreeMade bool `json:"tree_made"`
 
 	// Version Grows by one with every change; If-Match takes it
 	Version int64 `json:"version"`
@@ -6938,6 +6947,9 @@ type ScimConnectionInput struct {
 
 	// Owns The members of users that only the client changes, and groups for its tree; absent: all that SCIM maps
 	Owns []string `json:"owns,omitempty"`
+
+	// Scopes Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+	Scopes []string `json:"scopes,omitempty"`
 }
 
 // ScimConnectionInputLoginLink How users of the connection sign in: their stored credential is made with them
@@ -7009,6 +7021,9 @@ type ScimConnectionPatch struct {
 
 	// Owns The members of users that only the client changes, and groups for its tree; absent: all that SCIM maps
 	Owns nullable.Nullable[[]string] `json:"owns,omitempty"`
+
+	// Scopes Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+	Scopes nullable.Nullable[[]string] `json:"scopes,omitempty"`
 }
 
 // ScimConnectionPatchGate From how many removals on they are held

@@ -1468,7 +1468,7 @@ export const getAuthUnit = <ThrowOnError extends boolean = false>(options: Optio
 /**
  * Change an authorization unit
  *
- * JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed.
+ * JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed: for that the caller needs the scopes of this API that they give.
  */
 export const updateAuthUnit = <ThrowOnError extends boolean = false>(options: Options<UpdateAuthUnitData, ThrowOnError>) => (options.client ?? client).patch<UpdateAuthUnitResponses, UpdateAuthUnitErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -1507,7 +1507,7 @@ export const listAuthUnitMembers = <ThrowOnError extends boolean = false>(option
 /**
  * Add users to a group
  *
- * 1…1000 users, all or none. The answer lists the new members.
+ * 1…1000 users, all or none. The answer lists the new members. The caller needs the scopes of this API that rules give the group.
  */
 export const addAuthUnitMembers = <ThrowOnError extends boolean = false>(options: Options<AddAuthUnitMembersData, ThrowOnError>) => (options.client ?? client).post<AddAuthUnitMembersResponses, AddAuthUnitMembersErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -1731,7 +1731,7 @@ export const checkTreeNodes = <ThrowOnError extends boolean = false>(options: Op
 /**
  * Add members to tree nodes
  *
- * All or nothing, 1…1000: `user_ids` to one `node_id`, or `items`.
+ * All or nothing, 1…1000: `user_ids` to one `node_id`, or `items`. The caller needs the scopes of this API that rules give the nodes' members.
  */
 export const addTreeUsers = <ThrowOnError extends boolean = false>(options: Options<AddTreeUsersData, ThrowOnError>) => (options.client ?? client).post<AddTreeUsersResponses, AddTreeUsersErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -2958,7 +2958,7 @@ export const listScimConnections = <ThrowOnError extends boolean = false>(option
 /**
  * Create a connection
  *
- * The tree `object_code` is made with it unless it exists; without one the connection has no groups. A `client_id` and a tree belong to one connection.
+ * The tree `object_code` is made with it unless it exists; without one the connection has no groups. A `client_id` and a tree belong to one connection. The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
  */
 export const createScimConnection = <ThrowOnError extends boolean = false>(options: Options<CreateScimConnectionData, ThrowOnError>) => (options.client ?? client).post<CreateScimConnectionResponses, CreateScimConnectionErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -2993,7 +2993,7 @@ export const getScimConnection = <ThrowOnError extends boolean = false>(options:
 /**
  * Change a connection
  *
- * JSON merge patch (RFC 7396). `object_code` cannot change. Users follow a change of `owns` in the background.
+ * JSON merge patch (RFC 7396). `object_code` cannot change. Users follow a change of `owns` in the background. The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
  */
 export const updateScimConnection = <ThrowOnError extends boolean = false>(options: Options<UpdateScimConnectionData, ThrowOnError>) => (options.client ?? client).patch<UpdateScimConnectionResponses, UpdateScimConnectionErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3008,7 +3008,7 @@ export const updateScimConnection = <ThrowOnError extends boolean = false>(optio
 /**
  * Carry out held requests
  *
- * All of them. One whose resource has changed since is skipped. What takes longer than 20 seconds is carried out in the background.
+ * All of them. One whose resource has changed since is skipped. What takes longer than 20 seconds is carried out in the background. If the connection takes a tree that existed before it, the caller also needs `organization:write`; if a request gives people scopes of this API, it needs these.
  */
 export const approveHeldRequests = <ThrowOnError extends boolean = false>(options: Options<ApproveHeldRequestsData, ThrowOnError>) => (options.client ?? client).post<ApproveHeldRequestsResponses, ApproveHeldRequestsErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3027,6 +3027,8 @@ export const disableScimConnection = <ThrowOnError extends boolean = false>(opti
 
 /**
  * Enable a connection
+ *
+ * The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
  */
 export const enableScimConnection = <ThrowOnError extends boolean = false>(options: Options<EnableScimConnectionData, ThrowOnError>) => (options.client ?? client).post<EnableScimConnectionResponses, EnableScimConnectionErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3075,7 +3077,7 @@ export const listScimTokens = <ThrowOnError extends boolean = false>(options: Op
 /**
  * Make a token
  *
- * It is shown once. A connection has at most five that are alive.
+ * It is shown once. A connection has at most five that are alive. The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
  */
 export const createScimToken = <ThrowOnError extends boolean = false>(options: Options<CreateScimTokenData, ThrowOnError>) => (options.client ?? client).post<CreateScimTokenResponses, CreateScimTokenErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3470,7 +3472,7 @@ export const listTreeNodes = <ThrowOnError extends boolean = false>(options: Opt
 /**
  * Add a tree node
  *
- * An empty `parent_id` is the root. A node's depth is at most 32. `code` is generated if it is missing. With `is_pointer` 1 the node stands for the node `pointer_id`, of any tree. With `is_dynamic` 1 its members are the users who meet `condition`, a CEL expression over `user`, the user record.
+ * An empty `parent_id` is the root. A node's depth is at most 32. `code` is generated if it is missing. With `is_pointer` 1 the node stands for the node `pointer_id`, of any tree. With `is_dynamic` 1 its members are the users who meet `condition`, a CEL expression over `user`, the user record. For both the caller needs the scopes of this API that rules give the members of nodes there.
  */
 export const createTreeNode = <ThrowOnError extends boolean = false>(options: Options<CreateTreeNodeData, ThrowOnError>) => (options.client ?? client).post<CreateTreeNodeResponses, CreateTreeNodeErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3505,7 +3507,7 @@ export const getTreeNode = <ThrowOnError extends boolean = false>(options: Optio
 /**
  * Change or move a tree node
  *
- * JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all nodes below it, at most 50,000.
+ * JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all nodes below it, at most 50,000. For a move, another condition or another pointer, the caller needs the scopes of this API that rules give the members there.
  */
 export const updateTreeNode = <ThrowOnError extends boolean = false>(options: Options<UpdateTreeNodeData, ThrowOnError>) => (options.client ?? client).patch<UpdateTreeNodeResponses, UpdateTreeNodeErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3619,7 +3621,7 @@ export const listTreeUsers = <ThrowOnError extends boolean = false>(options: Opt
 /**
  * Add a member to a tree node
  *
- * The user's first membership in a tree is the primary one, until another is made primary. The users service is asked whether the user exists.
+ * The user's first membership in a tree is the primary one, until another is made primary. The users service is asked whether the user exists. The caller needs the scopes of this API that rules give the node's members.
  */
 export const addTreeUser = <ThrowOnError extends boolean = false>(options: Options<AddTreeUserData, ThrowOnError>) => (options.client ?? client).post<AddTreeUserResponses, AddTreeUserErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3878,7 +3880,7 @@ export const putAvatar = <ThrowOnError extends boolean = false>(options: Options
 /**
  * Move a user to another tree node
  *
- * The organization service does it, all or nothing. Without `from_node_id` the user is added. After a 502 `outcome_unknown` the move may have been made; if so, the event `user.organization_changed` follows as soon as that service answers.
+ * The organization service does it, all or nothing. Without `from_node_id` the user is added. The caller needs the scopes of this API that rules give the members of the new node. After a 502 `outcome_unknown` the move may have been made; if so, the event `user.organization_changed` follows as soon as that service answers.
  */
 export const changeOrganization = <ThrowOnError extends boolean = false>(options: Options<ChangeOrganizationData, ThrowOnError>) => (options.client ?? client).post<ChangeOrganizationResponses, ChangeOrganizationErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

@@ -4744,13 +4744,17 @@ export type HeldRequest = {
      */
     reason: string;
     /**
-     * The user or node
+     * The user or node; empty of a group that would be new
      */
     resource_id: string;
     /**
      * The resource's entity tag then
      */
     resource_version: string;
+    /**
+     * Scopes of this API that it gives people: who approves it must have them
+     */
+    scopes: Array<string>;
     /**
      * The tenant that it belongs to
      */
@@ -9011,6 +9015,10 @@ export type ScimConnection = {
      */
     readonly root_node_id: string;
     /**
+     * Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+     */
+    scopes: Array<string>;
+    /**
      * held: requests wait for approval
      */
     state: 'active' | 'held';
@@ -9034,6 +9042,10 @@ export type ScimConnection = {
      * When it last changed
      */
     readonly time_modified: string;
+    /**
+     * The tree was made with the connection: who changes the connection needs no organization:write
+     */
+    readonly tree_made: boolean;
     /**
      * Grows by one with every change; If-Match takes it
      */
@@ -9111,6 +9123,10 @@ export type ScimConnectionInput = {
      */
     readonly root_node_id?: string;
     /**
+     * Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+     */
+    scopes?: Array<string>;
+    /**
      * held: requests wait for approval
      */
     readonly state?: string;
@@ -9134,6 +9150,10 @@ export type ScimConnectionInput = {
      * When it last changed
      */
     readonly time_modified?: string;
+    /**
+     * The tree was made with the connection: who changes the connection needs no organization:write
+     */
+    readonly tree_made?: boolean;
     /**
      * Grows by one with every change; If-Match takes it
      */
@@ -9279,6 +9299,10 @@ export type ScimConnectionPatch = {
      */
     readonly root_node_id?: string | null;
     /**
+     * Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+     */
+    scopes?: Array<string> | null;
+    /**
      * held: requests wait for approval
      */
     readonly state?: string | null;
@@ -9302,6 +9326,10 @@ export type ScimConnectionPatch = {
      * When it last changed
      */
     readonly time_modified?: string | null;
+    /**
+     * The tree was made with the connection: who changes the connection needs no organization:write
+     */
+    readonly tree_made?: boolean | null;
     /**
      * Grows by one with every change; If-Match takes it
      */
@@ -13536,13 +13564,17 @@ export type HeldRequestWritable = {
      */
     reason: string;
     /**
-     * The user or node
+     * The user or node; empty of a group that would be new
      */
     resource_id: string;
     /**
      * The resource's entity tag then
      */
     resource_version: string;
+    /**
+     * Scopes of this API that it gives people: who approves it must have them
+     */
+    scopes: Array<string>;
     /**
      * Since when it is to be carried out
      */
@@ -15239,6 +15271,10 @@ export type ScimConnectionWritable = {
      * The members of users that only the client changes, and groups for its tree; absent: all that SCIM maps
      */
     owns: Array<string>;
+    /**
+     * Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+     */
+    scopes: Array<string>;
 };
 
 export type ScimConnectionInputWritable = {
@@ -15291,6 +15327,10 @@ export type ScimConnectionInputWritable = {
      * The members of users that only the client changes, and groups for its tree; absent: all that SCIM maps
      */
     owns?: Array<string>;
+    /**
+     * Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+     */
+    scopes?: Array<string>;
 };
 
 export type ScimConnectionListWritable = {
@@ -15386,6 +15426,10 @@ export type ScimConnectionPatchWritable = {
      * The members of users that only the client changes, and groups for its tree; absent: all that SCIM maps
      */
     owns?: Array<string> | null;
+    /**
+     * Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+     */
+    scopes?: Array<string> | null;
 };
 
 export type ScimRequestWritable = {
