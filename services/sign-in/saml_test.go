@@ -5,8 +5,10 @@ import (
 	"compress/flate"
 	"encoding/base64"
 	"html"
+	"io"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,21 +26,23 @@ func (w *world) shop() (b *browser, session string) {
 			AppID: "7", ClientID: "shop", Name: "Shop", Enabled: true, SSO: true,
 			SAML: &questions.SAMLSettings{ACSURL: "https://shop.test/acs", SPEntity: "https://shop.test/metadata",
 				NameIDFormat: "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified", LifetimeInSeconds: 1800},
-			SignIn: questions.SignInSettings{SLOURL: slo, IdPInitiated: true},
+			SignIn: questions.SignInSettings{SLOURL: w.sloURL, IdPInitiated: true},
 		}
 	})
 	b = w.browser().get("/saml/start/7").signIn("ann", password)
 	b.shows(200, "SAMLResponse")
-	return b, w.sessions()[0].(object)["id"].(string)
+	all := w.sessions()
+	return b, all[len(all)-1].(object)["id"].(string)
 }
 
 // logoutRequest is a LogoutRequest about Ann that is not signed.
-func (w *world) logoutRequest(session string) url.Values {
+func (w *world) logoutRequest(sessions ...string) url.Values {
 	text := `<samlp:LogoutRequest xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"` +
 		` xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="_1" Version="2.0" IssueInstant="` +
 		w.Clock.Now().String() + `" Destination="` + base + `/saml/slo">` +
 		`<saml:Issuer>https://shop.test/metadata</saml:Issuer><saml:NameID>ann</saml:NameID>` +
-		`<samlp:SessionIndex>` + session + `</samlp:SessionIndex></samlp:LogoutRequest>`
+		`<samlp:SessionIndex>` + strings.Join(sessions, `</samlp:SessionIndex><samlp:SessionIndex>`) +
+		`</samlp:SessionIndex></samlp:LogoutRequest>`
 	var deflated bytes.Buffer
 	writer, err := flate.NewWriter(&deflated, flate.BestSpeed)
 	w.must(err)
@@ -57,20 +61,56 @@ func (b *browser) confirm() *browser {
 	return b.send(url.Values{"logout": {html.UnescapeString(sealed[1])}})
 }
 
-// Whoever makes a request that is not signed ends nobody's session but its own.
+// Whoever makes a request that is not signed ends nobody's session but its own, and the application is told so.
 func TestAnUnsignedSAMLRequestSignsOutItsBrowserOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b, session := w.shop()
 	request := "/saml/slo?" + w.logoutRequest(session).Encode()
-	w.browser().get(request).confirm()
+	w.browser().get(request).confirm().logoutStatus("Requester", "RequestDenied")
 	require.Len(t, w.sessions(), 1)
 	other := w.signedIn()
-	other.get(request).confirm()
+	other.get(request).confirm().logoutStatus("Requester", "RequestDenied")
 	require.Len(t, w.sessions(), 2)
-	b.get(request).confirm()
-	require.Contains(t, b.at, slo+"?SAMLResponse=")
+	b.get(request).confirm().logoutStatus("Success")
 	require.Len(t, w.sessions(), 1)
+	b.get(request).logoutStatus("Success") // there is nothing to end
+
+	b, session = w.shop()
+	second, another := w.shop()
+	both := "/saml/slo?" + w.logoutRequest(session, another).Encode()
+	b.get(both).confirm().logoutStatus("Success", "PartialLogout")
+	second.get(both).confirm().logoutStatus("Success")
+}
+
+// The page does not say that somebody is signed out whose session goes on.
+func TestAnUnsignedSAMLRequestWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sloURL = ""
+	b, session := w.shop()
+	request := "/saml/slo?" + w.logoutRequest(session).Encode()
+	w.browser().get(request).confirm().shows(200, "Sign in")
+	require.Len(t, w.sessions(), 1)
+	b.get(request).confirm().shows(200, "signed out")
+	require.Empty(t, w.sessions())
+}
+
+// logoutStatus fails the test unless the browser brings the application an answer with these codes to its request.
+func (b *browser) logoutStatus(codes ...string) {
+	b.w.t.Helper()
+	u, err := url.Parse(b.at)
+	b.w.must(err)
+	require.Equal(b.w.t, slo, u.Scheme+"://"+u.Host+u.Path, "%s", b.body)
+	deflated, err := base64.StdEncoding.DecodeString(u.Query().Get("SAMLResponse"))
+	b.w.must(err)
+	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(deflated)))
+	b.w.must(err)
+	var told []string
+	for _, code := range regexp.MustCompile(`StatusCode Value="[^"]*:([^":]*)"`).FindAllSubmatch(text, -1) {
+		told = append(told, string(code[1]))
+	}
+	require.Equal(b.w.t, codes, told, "%s", text)
 }
 
 // Strangers ask for the metadata of tenants that do not exist.

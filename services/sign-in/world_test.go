@@ -53,6 +53,7 @@ type world struct {
 	away     map[string]bool                   // services that do not answer
 	// launchable are the applications on people's own page.
 	launchable []questions.Launchable
+	sloURL     string // of the application that shop lets in
 	verified   int
 	browsers   []questions.Browser // of the logins so far
 	verifying  func()              // called before each password is looked at; nil for nothing
@@ -83,7 +84,7 @@ func newWorld(t testing.TB, options ...testkit.Options) *world {
 	t.Helper()
 	w := &world{t: t, Service: testkit.Start(t, signin.Spec(signin.DefaultConfig()), options...)}
 	w.refused, w.accounts, w.away = map[string]string{}, map[string][]questions.SubAccount{}, map[string]bool{}
-	w.users = map[string]*user{"ann": ann(w.Clock.Now())}
+	w.users, w.sloURL = map[string]*user{"ann": ann(w.Clock.Now())}, slo
 	sum := sha256.Sum256([]byte(clientSecret))
 	w.clients = map[string]questions.Client{"portal": {
 		AppID: "9", ClientID: "portal", Name: "Portal", Category: "1", Enabled: true, SSO: true,

@@ -140,7 +140,7 @@ func (a *api) samlSLO(ctx context.Context, v *visit, in saml.Inbound) (rest.Page
 		return a.html(ctx, v, http.StatusOK, page.LoggedOut{})
 	}
 	if m.Logout.Certain || len(m.Logout.SessionIDs) == 0 {
-		return a.endSAML(ctx, v, m.Logout)
+		return a.endSAML(ctx, v, m.Logout, saml.AllEnded)
 	}
 	return a.askSAML(ctx, v, m.Logout)
 }
@@ -186,14 +186,23 @@ func (a *api) confirmSAML(ctx context.Context, in *samlConfirmInput) (rest.Page,
 	if err != nil {
 		return rest.Page{}, err
 	}
-	// Whoever made the request may have named the sessions of others.
+	// Whoever made the request may have named the sessions of others, which go on.
+	named := len(l.SessionIDs)
 	l.SessionIDs = slices.DeleteFunc(l.SessionIDs, func(id string) bool { return s == nil || id != s.ID })
+	outcome := saml.AllEnded
+	switch len(l.SessionIDs) {
+	case named:
+	case 0:
+		outcome = saml.NoneEnded
+	default:
+		outcome = saml.SomeEnded
+	}
 	v.choose(a.language(v), "", nil, "")
-	return a.endSAML(ctx, v, &l)
+	return a.endSAML(ctx, v, &l, outcome)
 }
 
 // endSAML ends the sessions, and answers the application. The others are told from server to server.
-func (a *api) endSAML(ctx context.Context, v *visit, l *saml.Logout) (rest.Page, error) {
+func (a *api) endSAML(ctx context.Context, v *visit, l *saml.Logout, outcome saml.Outcome) (rest.Page, error) {
 	for _, id := range l.SessionIDs {
 		s, err := a.Sessions.Find(ctx, id)
 		if apperr.IsNotFound(err) {
@@ -207,11 +216,13 @@ func (a *api) endSAML(ctx context.Context, v *visit, l *saml.Logout) (rest.Page,
 			return rest.Page{}, err
 		}
 	}
-	answer, err := a.SAML.AnswerLogout(ctx, v.Issuer, l.Reply, false)
-	if errors.Is(err, protocol.ErrUnknown) {
+	answer, err := a.SAML.AnswerLogout(ctx, v.Issuer, l.Reply, outcome)
+	switch {
+	case errors.Is(err, protocol.ErrUnknown) && outcome == saml.NoneEnded:
+		return a.redirect(v, v.base), nil
+	case errors.Is(err, protocol.ErrUnknown):
 		return a.html(ctx, v, http.StatusOK, page.LoggedOut{})
-	}
-	if err != nil {
+	case err != nil:
 		return rest.Page{}, err
 	}
 	return a.answer(ctx, v, answer)

@@ -63,7 +63,7 @@ var english = map[string]string{
 	"try_again":        "Try again", "unknown_app": "The application is not available",
 	"unknown_app_text": "It is not known here, or has been disabled.",
 
-	"leaving": "You are signed in", "leaving_to": "Taking you to %s …", "leaving_on": "Going on …",
+	"leaving": "One moment", "leaving_to": "Taking you to %s …", "leaving_on": "Going on …",
 
 	"sign_out": "Sign out", "sign_out_ask": "Sign out?", "stay": "Stay signed in",
 	"sign_out_who": "You are signed in as %s. Signing out also ends your session in the applications " +
@@ -143,7 +143,7 @@ var chinese = map[string]string{
 	"try_again": "重试", "unknown_app": "应用不可用",
 	"unknown_app_text": "此应用不存在或已停用。",
 
-	"leaving": "您已登录", "leaving_to": "正在前往 %s …", "leaving_on": "正在继续 …",
+	"leaving": "请稍候", "leaving_to": "正在前往 %s …", "leaving_on": "正在继续 …",
 
 	"sign_out": "退出登录", "sign_out_ask": "要退出登录吗？", "stay": "保持登录",
 	"sign_out_who": "您当前以 %s 的身份登录。退出后，您在已打开的应用中的会话也将结束。",

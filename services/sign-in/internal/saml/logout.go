@@ -249,18 +249,34 @@ func (p *Provider) LogoutRequest(
 	}).Element())
 }
 
-// AnswerLogout answers a LogoutRequest, in the binding in which it came. With partial, some other application could not
-// be told (SAML core §3.7.3.2). The error is protocol.ErrUnknown if the application has no address for it.
+// Outcome is what became of a LogoutRequest.
+type Outcome int
+
+// The outcomes.
+const (
+	AllEnded  Outcome = iota // every session that the request is about
+	SomeEnded                // PartialLogout (SAML core §3.7.3.2)
+	NoneEnded                // Requester: the request was not entitled to end the session that it is about
+)
+
+// AnswerLogout answers a LogoutRequest, in the binding in which it came. The error is protocol.ErrUnknown if the
+// application has no address for it.
 func (p *Provider) AnswerLogout(
-	ctx context.Context, issuer string, r Reply, partial bool,
+	ctx context.Context, issuer string, r Reply, outcome Outcome,
 ) (protocol.Answer, error) {
 	c, s, err := p.addressee(ctx, r.AppID)
 	if err != nil {
 		return protocol.Answer{}, err
 	}
 	code := crewjam.StatusCode{Value: crewjam.StatusSuccess}
-	if partial {
+	switch outcome {
+	case SomeEnded:
 		code.StatusCode = &crewjam.StatusCode{Value: crewjam.StatusPartialLogout}
+	case NoneEnded:
+		code = crewjam.StatusCode{
+			Value:      crewjam.StatusRequester,
+			StatusCode: &crewjam.StatusCode{Value: crewjam.StatusRequestDenied},
+		}
 	}
 	return s.send(c, paramResponse, r.RelayState, r.Post, (&crewjam.LogoutResponse{
 		ID: newID(), InResponseTo: r.ID, Version: "2.0", IssueInstant: p.Store.Now().Std(),

@@ -66,11 +66,11 @@ func TestCrewjamSignsOut(t *testing.T) {
 	_, err = w.slo(in)
 	requirePage(t, err, "a request is taken once")
 
-	a, err := w.provider.AnswerLogout(w.ctx, issuer, m.Logout.Reply, false)
+	a, err := w.provider.AnswerLogout(w.ctx, issuer, m.Logout.Reply, saml.AllEnded)
 	require.NoError(t, err)
 	require.Equal(t, []string{slo, "state"}, []string{a.URL, a.Post.Get("RelayState")})
 	require.NoError(t, sp.ValidateLogoutResponseForm(a.Post.Get("SAMLResponse")))
-	a, err = w.provider.AnswerLogout(w.ctx, issuer, m.Logout.Reply, true)
+	a, err = w.provider.AnswerLogout(w.ctx, issuer, m.Logout.Reply, saml.SomeEnded)
 	require.NoError(t, err)
 	require.Contains(t, string(messageIn(t, a)), `<samlp:StatusCode Value="`+statusPrefix+`Success">`+
 		`<samlp:StatusCode Value="`+statusPrefix+`PartialLogout">`)
@@ -80,7 +80,7 @@ func TestCrewjamSignsOut(t *testing.T) {
 	m, err = w.slo(saml.Inbound{Query: u.RawQuery})
 	require.NoError(t, err)
 	require.True(t, m.Logout.Certain)
-	a, err = w.provider.AnswerLogout(w.ctx, issuer, m.Logout.Reply, false)
+	a, err = w.provider.AnswerLogout(w.ctx, issuer, m.Logout.Reply, saml.AllEnded)
 	require.NoError(t, err)
 	require.Nil(t, a.Post)
 	require.True(t, strings.HasPrefix(a.URL, slo+"?SAMLResponse="), a.URL)
@@ -263,7 +263,7 @@ func TestAnswersToOurRequests(t *testing.T) {
 	w.client.SignIn.SLOURL = ""
 	_, err = w.provider.LogoutRequest(w.ctx, issuer, notice, "c", false)
 	require.ErrorIs(t, err, protocol.ErrUnknown)
-	_, err = w.provider.AnswerLogout(w.ctx, issuer, saml.Reply{AppID: "2001"}, false)
+	_, err = w.provider.AnswerLogout(w.ctx, issuer, saml.Reply{AppID: "2001"}, saml.AllEnded)
 	require.ErrorIs(t, err, protocol.ErrUnknown)
 	w.client.SignIn.SLOURL, w.client.Enabled = slo+"?x=1", false // a disabled one is told, too
 	a = ask()

@@ -163,7 +163,7 @@ func (n *nodeSAML) signsOut(w *world) func(*testing.T) {
 		require.NoError(t, err)
 		require.True(t, m.Logout.Certain)
 		require.Equal(t, []string{"session-4"}, m.Logout.SessionIDs)
-		a, err := w.provider.AnswerLogout(w.ctx, issuer, m.Logout.Reply, false)
+		a, err := w.provider.AnswerLogout(w.ctx, issuer, m.Logout.Reply, saml.AllEnded)
 		require.NoError(t, err)
 		u, err := url.Parse(a.URL)
 		require.NoError(t, err)
@@ -171,7 +171,7 @@ func (n *nodeSAML) signsOut(w *world) func(*testing.T) {
 		result := n.must("validateQuery", object{"query": u.RawQuery}, nil)
 		require.Equal(t, object{"profile": nil, "loggedOut": true}, result)
 		m.Logout.Reply.Post = true
-		a, err = w.provider.AnswerLogout(w.ctx, issuer, m.Logout.Reply, false)
+		a, err = w.provider.AnswerLogout(w.ctx, issuer, m.Logout.Reply, saml.AllEnded)
 		require.NoError(t, err)
 		result = n.must("validate", object{"message": a.Post.Get("SAMLResponse")}, nil)
 		require.Equal(t, object{"profile": nil, "loggedOut": true}, result)
