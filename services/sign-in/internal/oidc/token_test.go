@@ -423,9 +423,11 @@ func TestResources(t *testing.T) {
 	aud, scope = of(all)
 	require.Equal(t, []any{"https://idp.test", "users:read"}, []any{aud, scope},
 		"those of the application that the person holds")
-	_, err := w.UserInfo(w.ctx(), issuer, all.AccessToken)
-	require.Equal(t, "insufficient_scope", apperr.OAuthCode(err))
-	_, err = w.Token(w.ctx(), issuer, refresh(shopAuth(), tokens.RefreshToken, "resource", "https://other.test"))
+	for _, elsewhere := range []string{tokens.AccessToken, all.AccessToken} {
+		_, err := w.UserInfo(w.ctx(), issuer, elsewhere)
+		refusedAs(t, err, 401, "invalid_token")
+	}
+	_, err := w.Token(w.ctx(), issuer, refresh(shopAuth(), tokens.RefreshToken, "resource", "https://other.test"))
 	refusedAs(t, err, 400, "invalid_target")
 	aud, _ = of(w.tokens(byCode(w.code(ofShop()))))
 	require.Equal(t, "shop", aud)
