@@ -30,7 +30,7 @@ func (s *Sender) Resolve(hc huma.Context) []error {
 
 // OAuthFault is the body of an OAuth error response (RFC 6749 §5.2).
 type OAuthFault struct {
-	Error       string `json:"error" doc:"RFC 6749 §5.2" example:"invalid_client"`
+	Error       string `json:"error,omitempty" required:"true" doc:"RFC 6749 §5.2" example:"invalid_client"`
 	Description string `json:"error_description,omitempty" doc:"What is wrong, for the client's developer"`
 }
 
@@ -52,8 +52,11 @@ func oauthFault(err error) OAuthFault {
 	if code == "" {
 		code = oauthCodes[apperr.Kind(doc.Code)]
 	}
-	if code == "" {
+	switch code {
+	case "":
 		code = "server_error"
+	case NoToken:
+		code = ""
 	}
 	return OAuthFault{code, describable(doc.Detail)}
 }
@@ -73,8 +76,12 @@ func describable(text string) string {
 	}, text)
 }
 
-// InvalidToken is the error code for an invalid bearer token (RFC 6750 §3.1).
-const InvalidToken = "invalid_token"
+// The errors for bearer tokens (RFC 6750 §3.1).
+const (
+	InvalidToken = "invalid_token"
+	// NoToken is for a request without a token: the answer has a challenge and no error code.
+	NoToken = "no_token"
+)
 
 // oauthHeaders sets the headers for err. If the client has sent an Authorization header, a challenge tells it what is
 // expected there: Basic, or a valid token if a token would have been accepted.
@@ -87,6 +94,8 @@ func oauthHeaders(h http.Header, err error, authorization string) {
 	}
 	h.Del("WWW-Authenticate")
 	switch {
+	case apperr.OAuthCode(err) == NoToken:
+		h.Set("WWW-Authenticate", "Bearer")
 	case apperr.OAuthCode(err) == InvalidToken:
 		h.Set("WWW-Authenticate", `Bearer error="`+InvalidToken+`"`)
 	case authorization != "":

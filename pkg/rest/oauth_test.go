@@ -45,6 +45,8 @@ func registerToken(s *rest.Server, _ service.Deps) {
 		switch {
 		case in.Authorization == "Bearer wrong":
 			return token{}, apperr.OAuth(apperr.Unauthenticated, rest.InvalidToken, "the token has expired")
+		case in.Authorization == "Bearer none":
+			return token{}, apperr.OAuth(apperr.Unauthenticated, rest.NoToken, "there is no token")
 		case in.Authorization != "":
 			return token{}, apperr.New(apperr.Unauthenticated, "the client's secret is wrong")
 		case form.GrantType == "":
@@ -91,6 +93,8 @@ func TestFormsAndOAuthErrors(t *testing.T) {
 			want: `{"error":"invalid_client"`, challenge: `Basic realm="idplatform"`},
 		"a wrong token": {body: "grant_type=a", authorization: "Bearer wrong", status: 401,
 			want: `{"error":"invalid_token"`, challenge: `Bearer error="invalid_token"`},
+		"no token": {body: "grant_type=a", authorization: "Bearer none", status: 401,
+			want: `{"error_description":"there is no token"}`, challenge: `Bearer`},
 		"another scheme": {body: "grant_type=a", authorization: "Digest x", status: 401,
 			want: `{"error":"invalid_client"`, challenge: `Basic realm="idplatform"`},
 		"internal":               {body: "grant_type=boom", status: 500, want: `{"error":"server_error"`},

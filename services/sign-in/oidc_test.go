@@ -163,3 +163,15 @@ func TestDiscovery(t *testing.T) {
 			"redirect_uri": {callback}, "scope": {"openid"}}.Encode())
 	require.Equal(t, 201, answer.Status, "%s", answer.Body)
 }
+
+// A request without a token is told what is expected, and no error (RFC 6750 §3.1).
+func TestUserInfoWithoutAToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	answer := w.Stranger().Get(ofPages + "/userinfo")
+	require.Equal(t, []any{401, "Bearer"}, []any{answer.Status, answer.Header.Get("WWW-Authenticate")})
+	require.NotContains(t, string(answer.Body), `"error"`)
+	answer = w.Stranger().With("Authorization", "Bearer x").Get(ofPages + "/userinfo")
+	require.Equal(t, []any{401, `Bearer error="invalid_token"`},
+		[]any{answer.Status, answer.Header.Get("WWW-Authenticate")})
+}

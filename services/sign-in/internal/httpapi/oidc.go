@@ -243,9 +243,12 @@ func (a *api) userinfo(ctx context.Context, c *Call, token string) (map[string]a
 	if err != nil {
 		return nil, err
 	}
+	if token == "" && len(c.Authorization) == 0 {
+		return nil, apperr.OAuth(apperr.Unauthenticated, rest.NoToken, "there is no access token")
+	}
 	if token == "" {
 		if token, err = auth.BearerToken(c.Request); err != nil {
-			return nil, apperr.OAuth(apperr.Unauthenticated, rest.InvalidToken, "there is no access token")
+			return nil, apperr.OAuth(apperr.Unauthenticated, rest.InvalidToken, "there is no good access token")
 		}
 	}
 	return a.OIDC.UserInfo(ctx, a.issuer(c.Tenant), token)
