@@ -65,7 +65,7 @@ func (p *Provider) target(ctx context.Context, v url.Values) (questions.Client, 
 	if err != nil {
 		return client, err
 	}
-	if len(v["redirect_uri"]) != 1 || !isRegistered(client.RedirectURLs, v.Get("redirect_uri")) {
+	if len(v["redirect_uri"]) != 1 || !isRegistered(client, v.Get("redirect_uri")) {
 		return client, refuse("The address to return to is not one of the application's (redirect_uri).")
 	}
 	return client, nil
@@ -87,6 +87,8 @@ func (p *Provider) check(
 		return &fault{"request_not_supported", "request objects are not supported"}
 	case v.Has("request_uri"):
 		return &fault{"request_uri_not_supported", "request_uri must be one of this server (RFC 9126)"}
+	case v.Has("dpop_jkt"): // a token that is not bound to the key would be worse than none
+		return invalid("dpop_jkt is not supported: access tokens are bearer tokens")
 	case v.Has("registration"):
 		return &fault{"registration_not_supported", "registration is not supported"}
 	case v.Get("response_type") == "":

@@ -48,7 +48,12 @@ func TestAuthorizeRefusesOnAPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.change("spa", func(c *questions.Client) { c.Enabled = false })
+	w.apps["desk"] = questions.Client{
+		AppID: "2005", ClientID: "desk", Category: "3", Enabled: true, RedirectURLs: []string{"http://127.0.0.1:8080/cb"},
+		OIDC: &questions.OIDCSettings{},
+	}
 	redirect := func(uri string) url.Values { return ofShop("redirect_uri", uri) }
+	program := func(uri string) url.Values { return ofSPA("client_id", "desk", "redirect_uri", uri) }
 	for name, v := range map[string]url.Values{
 		"no client":            ofShop("client_id", ""),
 		"unknown":              ofShop("client_id", "nobody"),
@@ -65,16 +70,17 @@ func TestAuthorizeRefusesOnAPage(t *testing.T) {
 		"dots":                 redirect("https://shop.test/x/../callback"),
 		"user information":     redirect("https://shop.test@evil.test/callback"),
 		"a scheme":             redirect("javascript:alert(1)"),
-		"another loopback":     redirect("http://127.0.0.2/cb"),
-		"loopback, https":      redirect("https://127.0.0.1:9000/cb"),
-		"loopback, path":       redirect("http://127.0.0.1:9000/other"),
-		"loopback, user":       redirect("http://127.0.0.1:80@evil.test/cb"),
-		"loopback, user 2":     redirect("http://evil.test@127.0.0.1:80/cb"),
-		"loopback, odd port":   redirect("http://127.0.0.1:80.evil.test/cb"),
-		"loopback, backslash":  redirect(`http://127.0.0.1:80\@evil.test/cb`),
-		"loopback, fragment":   redirect("http://127.0.0.1:80/cb#x"),
-		"loopback, query":      redirect("http://127.0.0.1:80/cb?x=1"),
-		"localhost":            redirect("http://localhost:80/cb"),
+		"another loopback":     program("http://127.0.0.2/cb"),
+		"loopback, https":      program("https://127.0.0.1:9000/cb"),
+		"loopback, path":       program("http://127.0.0.1:9000/other"),
+		"loopback, user":       program("http://127.0.0.1:80@evil.test/cb"),
+		"loopback, user 2":     program("http://evil.test@127.0.0.1:80/cb"),
+		"loopback, odd port":   program("http://127.0.0.1:80.evil.test/cb"),
+		"loopback, backslash":  program(`http://127.0.0.1:80\@evil.test/cb`),
+		"loopback, fragment":   program("http://127.0.0.1:80/cb#x"),
+		"loopback, query":      program("http://127.0.0.1:80/cb?x=1"),
+		"localhost":            program("http://localhost:80/cb"),
+		"loopback, a web app":  redirect("http://127.0.0.1:9000/cb"),
 		"too long":             ofShop("state", strings.Repeat("a", 9000)),
 		"an unknown request":   ofShop("request_uri", "urn:ietf:params:oauth:request_uri:x"),
 		"a NUL":                redirect(callback + "\x00"),
@@ -89,7 +95,7 @@ func TestAuthorizeRefusesOnAPage(t *testing.T) {
 		require.ErrorAs(t, err, &page, name)
 	}
 	for _, port := range []string{"", ":1", ":65535"} {
-		_, err := w.Authorize(w.ctx(), issuer, redirect("http://127.0.0.1"+port+"/cb"))
+		_, err := w.Authorize(w.ctx(), issuer, program("http://127.0.0.1"+port+"/cb"))
 		require.NoError(t, err, "a program listens at any port")
 	}
 	w.away = apperr.Away("the applications service", nil)
@@ -115,6 +121,7 @@ func TestAuthorizeTellsTheApplication(t *testing.T) {
 		"a request object":       {ofShop("request", "e30.e30."), "request_not_supported"},
 		"a request_uri":          {ofShop("request_uri", "https://shop.test/request"), "request_uri_not_supported"},
 		"registration":           {ofShop("registration", "{}"), "registration_not_supported"},
+		"DPoP":                   {ofShop("dpop_jkt", s256("key")), "invalid_request"},
 		"repeated":               {twice, "invalid_request"},
 		"prompt":                 {ofShop("prompt", "none login"), "invalid_request"},
 		"max_age":                {ofShop("max_age", "-1"), "invalid_request"},

@@ -91,7 +91,7 @@ func (p *Provider) Grant(
 	if a.Device != "" {
 		return p.answerDevice(ctx, issuer, &a, &granted)
 	}
-	if !isRegistered(client.RedirectURLs, a.RedirectURI) {
+	if !isRegistered(client, a.RedirectURI) {
 		return protocol.Answer{}, &protocol.PageError{
 			Message: "The address to return to is not one of the application's any more (redirect_uri).",
 		}

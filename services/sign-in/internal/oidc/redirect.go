@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
@@ -15,15 +17,18 @@ const (
 	formPost = "form_post"
 )
 
-// isRegistered reports whether a redirect_uri is one of an application's: the same text, or, at a loopback host over
-// http, the same but for the port (RFC 8252 §7.3).
-func isRegistered(registered []string, uri string) bool {
-	if slices.Contains(registered, uri) {
+// isRegistered reports whether a redirect_uri is one of an application's: the same text or, for a program on the
+// person's device, at a loopback host over http, the same but for the port (RFC 8252 §7.3).
+func isRegistered(client questions.Client, uri string) bool {
+	if slices.Contains(client.RedirectURLs, uri) {
 		return true
 	}
 	given, ok := withoutPort(uri)
-	return ok && slices.ContainsFunc(registered, func(r string) bool {
-		own, ok := withoutPort(r)
+	if !ok || client.Category != clientauth.ClientProgram {
+		return false
+	}
+	return slices.ContainsFunc(client.RedirectURLs, func(registered string) bool {
+		own, ok := withoutPort(registered)
 		return ok && own == given
 	})
 }

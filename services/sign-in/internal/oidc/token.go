@@ -46,18 +46,28 @@ func (p *Provider) Token(ctx context.Context, issuer string, r TokenRequest) (To
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	switch r.Form.Get("grant_type") {
-	case grantCode:
-		return p.byCode(ctx, issuer, client, r)
-	case grantRefresh:
-		return p.byRefreshToken(ctx, issuer, client, r)
-	case grantDevice:
-		return p.byDeviceCode(ctx, issuer, client, r)
-	case "":
+	grantType := r.Form.Get("grant_type")
+	grant, ok := grants[grantType]
+	switch {
+	case grantType == "":
 		return TokenAnswer{}, apperr.Invalid("grant_type", "is missing")
+	case !ok:
+		return TokenAnswer{}, apperr.OAuth(apperr.InvalidParameters, "unsupported_grant_type",
+			"grant_type must be one of those in the discovery document")
+	case r.Form.Get(grant.parameter) == "": // not invalid_grant, at which libraries drop the person's session
+		return TokenAnswer{}, apperr.Invalid(grant.parameter, "is missing")
 	}
-	return TokenAnswer{}, apperr.OAuth(apperr.InvalidParameters, "unsupported_grant_type",
-		"grant_type must be one of those in the discovery document")
+	return grant.tokens(p, ctx, issuer, client, r)
+}
+
+// grants are the grant types, each with the parameter that it is about.
+var grants = map[string]struct {
+	parameter string
+	tokens    func(*Provider, context.Context, string, questions.Client, TokenRequest) (TokenAnswer, error)
+}{
+	grantCode:    {"code", (*Provider).byCode},
+	grantRefresh: {"refresh_token", (*Provider).byRefreshToken},
+	grantDevice:  {"device_code", (*Provider).byDeviceCode},
 }
 
 // sender authenticates the application that sends a request to an endpoint.

@@ -67,7 +67,9 @@ func TestTokensByCode(t *testing.T) {
 		"another grant type":     {byCode(code, "grant_type", "password"), 400, "unsupported_grant_type"},
 		"client credentials":     {byCode(code, "grant_type", "client_credentials"), 400, "unsupported_grant_type"},
 		"another code":           {byCode("x"), 400, "invalid_grant"},
-		"no code":                {byCode(""), 400, "invalid_grant"},
+		"no code":                {byCode(""), 400, "invalid_request"},
+		"no refresh token":       {byCode(code, "grant_type", "refresh_token"), 400, "invalid_request"},
+		"no device code":         {byCode(code, "grant_type", "urn:ietf:params:oauth:grant-type:device_code"), 400, "invalid_request"},
 		"another address":        {byCode(code, "redirect_uri", "https://shop.test/other?x=1"), 400, "invalid_grant"},
 		"no address":             {byCode(code, "redirect_uri", ""), 400, "invalid_grant"},
 		"a verifier, no PKCE":    {byCode(code, "code_verifier", verifier), 400, "invalid_grant"},
@@ -229,7 +231,7 @@ func TestRefreshOfApplicationsWithASecret(t *testing.T) {
 	refusedAs(t, err, 400, "invalid_scope")
 	_, err = w.Token(w.ctx(), issuer, refresh(nil, tokens.RefreshToken, "client_id", "spa"))
 	refusedAs(t, err, 400, "invalid_grant")
-	for _, forged := range []string{"", "x", strings.Replace(tokens.RefreshToken, ".0.", ".1.", 1), "a.b.c", "a.0.",
+	for _, forged := range []string{"x", strings.Replace(tokens.RefreshToken, ".0.", ".1.", 1), "a.b.c", "a.0.",
 		tokens.RefreshToken + "A", tokens.RefreshToken[1:]} {
 		_, err = w.Token(w.ctx(), issuer, refresh(shopAuth(), forged))
 		refusedAs(t, err, 400, "invalid_grant")
