@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -26,6 +25,7 @@ type Form struct {
 
 // The actions.
 const (
+	ActBegin    = "begin" // of a request that another site has sent by a form
 	ActSignIn   = "sign-in"
 	ActPassword = "new-password"
 	ActContinue = "continue"
@@ -43,10 +43,19 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 		f.Locale = form.Locale
 	}
 	view := View{Kind: Leave, Flow: f}
-	var err error
-	switch form.Action {
-	case ActSignIn:
+	if form.Action == ActSignIn {
 		return e.signIn(ctx, f, form, v)
+	}
+	room, err := e.hasRoom(ctx, f, v)
+	if err != nil {
+		return View{}, err
+	}
+	if !room {
+		view.Kind = TooMany
+		return view, nil
+	}
+	switch form.Action {
+	case ActBegin:
 	case ActPassword:
 		return e.newPassword(ctx, f, form, v)
 	case ActContinue:
@@ -83,11 +92,11 @@ func (v View) Err() error { return v.err }
 func (e *Engine) signIn(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
 	f.LoginName = strings.TrimSpace(form.LoginName)
 	view := View{Kind: Leave, Flow: f}
-	full, err := e.Full(ctx, v)
+	attempt, err := e.Admit(ctx, Password, v, f.LoginName[:min(len(f.LoginName), maxLoginName)])
 	if err != nil {
-		return View{}, err
+		return unlessAway(view, err)
 	}
-	if full {
+	if attempt == nil {
 		view.Kind = TooMany
 		return view, nil
 	}
@@ -100,16 +109,11 @@ func (e *Engine) signIn(ctx context.Context, f *Flow, form Form, v Visitor) (Vie
 	} else {
 		f.LoginName = f.LoginName[:min(len(f.LoginName), maxLoginName)]
 	}
-	over := false
-	if login.Verified {
-		over, err = e.Full(ctx, v) // others have failed meanwhile
-	} else {
-		over, err = e.Failed(ctx, v)
-	}
+	told, err := attempt.Settle(ctx, login.Verified)
 	if err != nil {
 		return View{}, err
 	}
-	if over {
+	if !told {
 		view.Kind = TooMany
 		return view, nil
 	}
@@ -190,11 +194,11 @@ var ErrPassword = errors.New("the new password is refused")
 // RateLimited, or Unavailable.
 func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginName, old, next string, v Visitor,
 ) (cookie string, err error) {
-	full, err := e.Full(ctx, v)
+	attempt, err := e.Admit(ctx, Password, v, loginName)
 	if err != nil {
 		return "", err
 	}
-	if full {
+	if attempt == nil {
 		return "", errTooMany
 	}
 	login, err := e.verify(ctx, loginName, old, v)
@@ -206,8 +210,12 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 		return "", err
 	}
 	if !login.Verified || user.ID != s.UserID {
-		if over, err := e.Failed(ctx, v); over || err != nil {
-			return "", cmp.Or(err, error(errTooMany))
+		told, err := attempt.Settle(ctx, false)
+		if err != nil {
+			return "", err
+		}
+		if !told {
+			return "", errTooMany
 		}
 		return "", apperr.New(apperr.Unauthenticated, "the password is wrong")
 	}
@@ -221,7 +229,7 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 	if user, err = person.Parse(in.User); err != nil { // the session goes on with the new password
 		return "", err
 	}
-	view, err := e.begin(ctx, fresh(OwnRequest(false)), user, in, v)
+	view, err := e.begin(ctx, Begin(OwnRequest(false)), user, in, v)
 	if err != nil {
 		return "", err
 	}

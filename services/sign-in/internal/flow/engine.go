@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/ratelimit"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
@@ -24,7 +26,7 @@ type Clients interface {
 	Launchable(ctx context.Context) ([]questions.Launchable, error)
 }
 
-// Deps are what an Engine needs. All are required.
+// Deps are what an Engine needs. All are required unless they say otherwise.
 type Deps struct {
 	Store     *docstore.Store
 	Bus       *bus.Bus
@@ -34,6 +36,8 @@ type Deps struct {
 	Consents  *consent.Consents
 	Settings  *settings.Service
 	Protocols map[string]protocol.Protocol // by name
+	// Pause waits for a time, or until the context ends; nil: by the machine's clock.
+	Pause func(context.Context, time.Duration) error
 }
 
 // Engine leads people through their flows, for all tenants.
@@ -41,11 +45,16 @@ type Engine struct {
 	Deps
 	users    *users
 	failures *failures
+	begins   *ratelimit.Buckets[string] // by address
 }
 
 // New makes an engine.
 func New(d Deps) *Engine {
-	return &Engine{d, &users{bus: d.Bus}, newFailures(d.Store.Now)}
+	if d.Pause == nil {
+		d.Pause = wait
+	}
+	return &Engine{d, &users{bus: d.Bus}, newFailures(d.Store.Now),
+		ratelimit.New[string](beginsPerSecond, beginsAtOnce, maxCounts)}
 }
 
 // Visitor is who sends a request.
@@ -97,7 +106,7 @@ const aal1 = "urn:idplatform:aal:1"
 
 // Arrive is the way of a request that has no stored flow.
 func (e *Engine) Arrive(ctx context.Context, r protocol.Request, v Visitor) (View, error) {
-	return e.Show(ctx, fresh(r), v)
+	return e.Show(ctx, Begin(r), v)
 }
 
 // Show returns what a person sees now. If nothing is left to ask, it finishes the flow with the application's answer.

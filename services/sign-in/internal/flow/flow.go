@@ -59,8 +59,10 @@ const (
 
 const (
 	lifetime = time.Hour
-	// kept is how long an expired flow is known, so that it can begin again.
-	kept = 24 * time.Hour
+	// kept is how long an expired flow is known, so that it can begin again; one in which nobody has proven anything is
+	// known for keptUnproven, since a stranger can make many.
+	kept         = 24 * time.Hour
+	keptUnproven = time.Hour
 	// idBytes is the length of a flow's id: it cannot be guessed, though it is no secret.
 	idBytes = 16
 	// maxLoginName bounds the login name, in bytes.
@@ -70,7 +72,12 @@ const (
 
 var flows = docstore.Define(docstore.Schema[Flow]{
 	Name: "flows", Noun: "sign-in",
-	Due: func(f *Flow) clock.Time { return f.TimeExpires.Add(kept) },
+	Due: func(f *Flow) clock.Time {
+		if f.UserID == "" {
+			return f.TimeExpires.Add(keptUnproven)
+		}
+		return f.TimeExpires.Add(kept)
+	},
 })
 
 // Collections are the collections that the store must have.
@@ -94,13 +101,14 @@ func (e *Engine) Forget(ctx context.Context, id string) error {
 // signedIn reports whether the person has signed in for this very request.
 func (f *Flow) signedIn() bool { return f.SessionID != "" }
 
-func fresh(r protocol.Request) *Flow {
+// Begin makes a flow that is not stored yet.
+func Begin(r protocol.Request) *Flow {
 	return &Flow{AppID: r.AppID, Protocol: r.Protocol, Request: r, Step: 1, Done: []Done{}}
 }
 
 // again is a flow that begins anew with the same request, for one that has ended.
 func (f *Flow) again() *Flow {
-	next := fresh(f.Request)
+	next := Begin(f.Request)
 	next.LoginName, next.Locale = f.LoginName, f.Locale
 	return next
 }
@@ -134,7 +142,7 @@ func (e *Engine) Unseal(ctx context.Context, sealed string) (*Flow, error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, invalid.Because(err)
 	}
-	f := fresh(s.Request)
+	f := Begin(s.Request)
 	f.LoginName, f.Locale = s.LoginName, s.Locale
 	return f, nil
 }
@@ -165,9 +173,9 @@ func (e *Engine) Find(ctx context.Context, id, browser string) (*Flow, error) {
 	return f, nil
 }
 
-// Store stores a flow whose request has come from another site without cookies, so that a page can go on with it.
+// StoreRequest stores a flow that begins in a browser, which has sent a good code of a device.
 func (e *Engine) StoreRequest(ctx context.Context, r protocol.Request, browser string) (*Flow, error) {
-	f := fresh(r)
+	f := Begin(r)
 	return f, e.save(ctx, f, browser, nil)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/page"
 )
@@ -80,30 +81,32 @@ func (a *api) enterCode(ctx context.Context, in *userCodeInput) (rest.Page, erro
 	if err != nil {
 		return rest.Page{}, err
 	}
-	full, err := a.Engine.Full(ctx, v.Visitor)
+	attempt, err := a.Engine.Admit(ctx, flow.DeviceCode, v.Visitor, "")
 	if err != nil {
 		return rest.Page{}, err
 	}
-	if full {
+	if attempt == nil {
 		return a.tooManyCodes(ctx, v)
 	}
 	r, err := a.OIDC.DeviceRequest(ctx, in.Form.Get("user_code"))
-	over, failed := false, error(nil)
-	switch {
-	case apperr.IsNotFound(err):
-		over, failed = a.Engine.Failed(ctx, v.Visitor)
-	case err == nil:
-		over, failed = a.Engine.Full(ctx, v.Visitor) // others have failed meanwhile
+	wrong := apperr.IsNotFound(err)
+	if err != nil && !wrong {
+		return rest.Page{}, err
 	}
+	told, failed := attempt.Settle(ctx, !wrong)
 	switch {
 	case failed != nil:
 		return rest.Page{}, failed
-	case over:
+	case !told:
 		return a.tooManyCodes(ctx, v)
-	case apperr.IsNotFound(err):
+	case wrong:
 		return a.devicePage(ctx, v, http.StatusOK, page.Device{Notice: "wrong_code"})
 	}
-	return a.asked(ctx, v, r, err)
+	f, err := a.Engine.StoreRequest(ctx, r, v.Browser)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	return a.redirect(v, v.base+"/flow/"+f.ID), nil
 }
 
 func (a *api) tooManyCodes(ctx context.Context, v *visit) (rest.Page, error) {

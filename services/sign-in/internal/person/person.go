@@ -9,6 +9,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/domain"
+	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -25,6 +27,7 @@ type User struct {
 	Username            string     `json:"username"`
 	DisplayName         string     `json:"display_name"`
 	Email               string     `json:"email"`
+	Mobile              string     `json:"mobile"`
 	Locale              string     `json:"locale"`
 	Status              string     `json:"status"`
 	Locked              bool       `json:"locked"`
@@ -58,6 +61,13 @@ func (u *User) Name() string {
 		return u.DisplayName
 	}
 	return u.Username
+}
+
+// Answers reports whether the user signs in with a login name.
+func (u *User) Answers(loginName string) bool {
+	key := func(name string) string { return domain.EmailKey(textindex.Key(name)) }
+	asked := key(loginName)
+	return asked != "" && (asked == key(u.Username) || asked == key(u.Email) || asked == key(u.Mobile))
 }
 
 var people = docstore.Define(docstore.Schema[Person]{Name: "people", Noun: "user"})

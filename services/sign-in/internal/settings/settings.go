@@ -33,8 +33,8 @@ type Profile struct {
 	Locale           string `json:"locale" enum:"en,zh" doc:"The language where nothing says which one a person reads"`
 	Links            []Link `json:"links" doc:"At the foot of each page, up to 5"`
 	Texts            Texts  `json:"texts" doc:"What the tenant says on the pages"`
-	FailuresPerMin   int    `json:"failures_per_minute" doc:"Wrong passwords from one address in a minute" example:"10"`
-	FailuresOfTenant int    `json:"failures_of_tenant" doc:"Wrong passwords of all in a minute" example:"300"`
+	FailuresPerMin   int    `json:"failures_per_minute" doc:"Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try" example:"10"`
+	FailuresOfTenant int    `json:"failures_of_tenant" doc:"Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds" example:"300"`
 }
 
 // Link is shown at the foot of each page.
