@@ -28,7 +28,7 @@ func TestCommands(t *testing.T) {
 			return append(append(w.rowsOfPages(), w.rowsOfTokens()...), w.rowsOfRecords()...)
 		},
 		NotCounted: map[string]string{
-			"authorize-person-by-form": "it is authorize-person", "post-userinfo": "it is get-userinfo",
+			"post-userinfo":    "it is get-userinfo",
 			"sign-out-by-form": "it is sign-out", "sign-in-by-saml-by-form": "SAML has no rows yet",
 			"sign-out-by-saml-by-form": "SAML has no rows yet", "confirm-saml-sign-out": "SAML has no rows yet",
 			"authorize-device": "seldom", "enter-device-code": "seldom", "push-authorization-request": "seldom",
@@ -78,6 +78,10 @@ func (w *world) rowsOfPages() []testkit.Commands {
 	return []testkit.Commands{
 		{Operation: "show the sign-in page", Do: func(c *testkit.Client) *testkit.Answer {
 			return w.browser().as(c).Get(ofPages + w.authorize("portal"))
+		}},
+		{Operation: "take a request by a form of another site", Do: func(c *testkit.Client) *testkit.Answer {
+			_, form, _ := strings.Cut(w.authorize("portal"), "?")
+			return w.browser().as(c).With("Sec-Fetch-Site", "cross-site").Do(http.MethodPost, ofPages+"/authorize", form)
 		}},
 		{Operation: "sign in by a password", Do: func(c *testkit.Client) *testkit.Answer {
 			b := w.browser().get(w.authorize("portal"))

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -246,6 +247,55 @@ func TestTooManyFailures(t *testing.T) {
 	loopback.signIn("ann", password).answered(callback)
 }
 
+// from is a browser at an address.
+func (w *world) from(address string) *browser {
+	b := w.browser()
+	b.header.Set("X-Forwarded-For", address)
+	return b
+}
+
+// Strangers who use up the limits of an address or a tenant keep out nobody who has the right password: neither a
+// browser in which the person has signed in before, nor one from another network. Device codes count apart.
+func TestFailuresOfStrangersRefuseNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.admin().Patch("/v1/sign-in/settings", object{"failures_per_minute": 2, "failures_of_tenant": 6}).OK(nil)
+	known := w.from("203.0.113.9").get(w.authorize("portal")).signIn("ann", password)
+	known.answered(callback)
+	for i := range 8 {
+		stranger := w.from("2001:db8:" + strconv.Itoa(i) + "::1").get("/device")
+		stranger.post(base+"/device", url.Values{"user_code": {"BCDF-GHJK"}}).shows(200, "")
+	}
+	w.from("203.0.113.10").get(w.authorize("portal")).signIn("ann", password).answered(callback)
+	for i := range 6 {
+		w.from("203.0.113."+strconv.Itoa(9+i%3)).get(w.authorize("portal")).signIn("ann", "wrong").shows(200, "match")
+	}
+	w.from("203.0.113.9").get(w.authorize("portal")).signIn("ann", password).shows(429, "wait a minute")
+	known.get(w.authorize("portal", "prompt", "login")).signIn("Ann@acme.test ", password).shows(200, "match") // no such name here
+	known.signIn("ann", password).answered(callback)
+	w.from("203.0.113.80").get(w.authorize("portal")).signIn("ann", password).answered(callback)
+	known.get(w.authorize("portal", "prompt", "login")).signIn("bob", password).shows(429, "wait a minute")
+}
+
+// Who has neither a session nor a password does not fill the store.
+func TestFlowsOfStrangersAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	known := w.from("203.0.113.9").get(w.authorize("portal")).signIn("ann", password)
+	known.answered(callback)
+	status := 0
+	for range 1000 { // far more than there is room for, however slowly they come
+		status = w.from("203.0.113.9").get(w.authorize("portal")).press("another").page.StatusCode
+		if status != http.StatusOK {
+			break
+		}
+	}
+	require.Equal(t, http.StatusTooManyRequests, status)
+	w.from("203.0.113.10").get(w.authorize("portal")).press("another").shows(200, "Sign in")
+	w.from("203.0.113.9").get(w.authorize("portal")).signIn("ann", password).answered(callback)
+	known.get(w.authorize("portal", "prompt", "select_account")).press("continue").answered(callback)
+}
+
 func TestPasswordThatMustBeChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -372,17 +422,25 @@ func TestPageErrors(t *testing.T) {
 	b.signIn("ann", password).shows(403, "another site")
 }
 
-// A form from another site is stored, because no cookies come with it; then the browser is led to the page.
+// A form from another site comes without cookies, so a page of this service sends it on. Nothing is stored before:
+// anybody can send such forms.
 func TestAuthorizeByForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	q, err := url.ParseQuery(strings.TrimPrefix(w.authorize("portal"), "/authorize?"))
 	require.NoError(t, err)
 	b := w.browser()
-	b.header.Set("Sec-Fetch-Site", "cross-site")
-	b.post(base+"/authorize", q)
-	delete(b.header, "Sec-Fetch-Site")
-	b.shows(200, "to continue to Portal").signIn("ann", password).answered(callback)
+	fromElsewhere := func() *browser {
+		b.header.Set("Sec-Fetch-Site", "cross-site")
+		b.post(base+"/authorize", q)
+		delete(b.header, "Sec-Fetch-Site")
+		b.shows(200, `action="/sign-in/acme/flow"`)
+		require.Contains(t, b.page.Header.Get("Content-Security-Policy"), "form-action 'self'")
+		require.Contains(t, b.page.Header.Get("Content-Security-Policy"), "'sha256-")
+		return b
+	}
+	fromElsewhere().press("begin").shows(200, "to continue to Portal").signIn("ann", password).answered(callback)
+	fromElsewhere().press("begin").answered(callback)
 	b.get(w.authorize("portal", "response_mode", "form_post")).shows(200, `action="https://portal.test/callback"`)
 	require.Contains(t, b.page.Header.Get("Content-Security-Policy"), "'sha256-")
 	require.NotContains(t, b.page.Header.Get("Content-Security-Policy"), "form-action")
@@ -391,6 +449,6 @@ func TestAuthorizeByForm(t *testing.T) {
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	recorder := httptest.NewRecorder()
 	w.Handler.ServeHTTP(recorder, r)
-	require.Equal(t, http.StatusSeeOther, recorder.Code)
+	require.Equal(t, http.StatusOK, recorder.Code)
 	require.Empty(t, recorder.Result().Cookies(), "they would replace those that did not come")
 }

@@ -353,7 +353,7 @@ func (b *browser) get(target string) *browser {
 }
 
 var (
-	action        = regexp.MustCompile(`<form method="post" action="([^"]*)">`)
+	action        = regexp.MustCompile(`<form (?:id="go" )?method="post" action="([^"]*)">`)
 	sealedRequest = regexp.MustCompile(`name="request" value="([^"]*)"`)
 )
 

@@ -110,8 +110,8 @@ func (a *api) registerOIDC(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "authorize-person-by-form", Method: http.MethodPost, Path: below + "/authorize", Record: rest.NoRecord,
 		Failed: a.failed, CrossSite: true, Summary: "Ask for a person to sign in, by a form", ContentTypes: htmlOnly,
-		Doc: "As by GET. The sign-in is stored, and the answer is a 303 to its page: there the browser sends its " +
-			"cookies.",
+		Doc: "As by GET. The answer is a page that sends the request on by a form of its own, sealed: with that form " +
+			"the browser sends its cookies.",
 		Request: exampleAuthorize, Response: examplePage,
 	}, func(ctx context.Context, in *authorizeFormInput) (rest.Page, error) {
 		return a.authorize(ctx, &in.Visitor, in.Form.Values)

@@ -106,7 +106,8 @@ func (a *api) registerSAML(s *rest.Server) {
 	}, a.confirmSAML)
 }
 
-// asked goes on with a request of an application that has been read. One that came by a form is stored.
+// asked goes on with a request of an application that has been read. One that came by a form of another site came
+// without the browser's cookies, so a page of this service sends it on; nothing is stored before.
 func (a *api) asked(ctx context.Context, v *visit, r protocol.Request, err error) (rest.Page, error) {
 	if refused, ok := errors.AsType[*protocol.AnswerError](err); ok {
 		return a.answer(ctx, v, refused.Answer)
@@ -117,11 +118,17 @@ func (a *api) asked(ctx context.Context, v *visit, r protocol.Request, err error
 	if v.request.Method == http.MethodGet {
 		return a.arrive(ctx, v, r)
 	}
-	f, err := a.Engine.StoreRequest(ctx, r, v.Browser)
+	f := flow.Begin(r)
+	sealed, err := a.Engine.Seal(ctx, f)
 	if err != nil {
 		return rest.Page{}, err
 	}
-	return a.redirect(v, v.base+"/flow/"+f.ID), nil
+	v.choose(a.language(v), "", r.Locales, "")
+	p, err := a.html(ctx, v, http.StatusOK, page.Post{
+		URL: v.base + "/flow", Fields: url.Values{"action": {flow.ActBegin}, "request": {sealed}},
+	})
+	p.Policy = rest.Policy{ScriptHash: page.PostHash}
+	return p, err
 }
 
 func (a *api) samlSSO(ctx context.Context, v *visit, in saml.Inbound) (rest.Page, error) {

@@ -81,6 +81,9 @@ func (p *Provider) Device(ctx context.Context, issuer string, r TokenRequest) (D
 	if why := p.parseResources(client, &a, r.Form["resource"]); why != nil {
 		return DeviceAnswer{}, apperr.OAuth(apperr.InvalidParameters, why.code, "%s", why.text)
 	}
+	if err := p.mayStore(ctx, client, r); err != nil {
+		return DeviceAnswer{}, err
+	}
 	for {
 		text, id := newToken()
 		user := newUserCode()

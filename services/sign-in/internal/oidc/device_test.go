@@ -130,3 +130,33 @@ func TestDeviceRefused(t *testing.T) {
 	_, err = w.DeviceRequest(w.ctx(), fresh.UserCode)
 	require.Equal(t, apperr.NotFound, apperr.KindOf(err))
 }
+
+// Anybody can ask for device codes, and push requests of applications without a secret. They do not fill the store.
+func TestRequestsWithoutASecretAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.tv()
+	device := func(address string) error {
+		_, err := w.Device(w.ctx(), issuer, oidc.TokenRequest{Form: ofTV().Form, Address: address})
+		return err
+	}
+	push := func(address string, r oidc.TokenRequest) error {
+		r.Address = address
+		_, err := w.Push(w.ctx(), issuer, r)
+		return err
+	}
+	refused := func(try func() error) {
+		for range 1000 { // far more than there is room for, however slowly they come
+			if err := try(); err != nil {
+				refusedAs(t, err, 429, "temporarily_unavailable")
+				return
+			}
+		}
+		require.Fail(t, "nothing is refused")
+	}
+	refused(func() error { return device("2001:db8::1") })
+	refused(func() error { return push("203.0.113.9", oidc.TokenRequest{Form: ofSPA()}) })
+	require.NoError(t, device("2001:db8:0:1::1"))
+	require.NoError(t, device("127.0.0.1"))
+	require.NoError(t, push("203.0.113.9", oidc.TokenRequest{Form: ofShop(), Authorization: []string{basicAuth("shop", "shop secret")}}))
+}

@@ -32,11 +32,15 @@ import (
 	"encoding/base64"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clientproof"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/ratelimit"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/questions"
@@ -87,6 +91,7 @@ type Provider struct {
 	Deps
 	auth    *clientauth.Authenticator
 	logouts *backchannel.Sender
+	begins  *ratelimit.Buckets[string] // by address
 }
 
 var _ protocol.Protocol = (*Provider)(nil)
@@ -107,7 +112,30 @@ func New(d Deps) *Provider {
 	}
 	return &Provider{d, clientauth.New(d.Store, d.Clients, d.HTTP, d.Log), backchannel.New(backchannel.Deps{
 		Store: d.Store, Keys: d.Keys, Clients: d.Clients, HTTP: d.HTTP, Log: d.Log, Algorithm: Algorithm,
-	})}
+	}), ratelimit.New[string](beginsPerSecond, beginsAtOnce, maxAddresses)}
+}
+
+// The pushed requests and device codes that an address may have stored without a secret.
+const (
+	beginsAtOnce    = 60
+	beginsPerSecond = 1
+	maxAddresses    = 100_000
+)
+
+// mayStore bounds what is stored for applications that do not authenticate: anybody can send their requests. The error
+// is apperr.RateLimited. Loopback addresses are a proxy on the same machine, or its owner.
+func (p *Provider) mayStore(ctx context.Context, client questions.Client, r TokenRequest) error {
+	addr, err := netip.ParseAddr(r.Address)
+	if client.Category == clientauth.StandardWeb || err != nil || addr.IsLoopback() {
+		return nil
+	}
+	wait := p.begins.Take(request.Tenant(ctx) + " " + ratelimit.Network(addr).String())
+	if wait == 0 {
+		return nil
+	}
+	full := apperr.New(apperr.RateLimited, "there were too many requests of this kind from this address")
+	full.RetryAfter = wait
+	return full
 }
 
 // Collections are the collections that the store must have.

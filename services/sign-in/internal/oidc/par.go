@@ -58,6 +58,9 @@ func (p *Provider) Push(ctx context.Context, issuer string, r TokenRequest) (Pus
 	if _, err := p.authorize(ctx, issuer, form); err != nil {
 		return PushAnswer{}, pushFault(err)
 	}
+	if err := p.mayStore(ctx, client, r); err != nil {
+		return PushAnswer{}, err
+	}
 	text, id := newToken()
 	err = docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
 		_, err := pushedRequests.Insert(ctx, tx, &pushedRequest{

@@ -281,6 +281,7 @@ func refusedAs(t testing.TB, err error, status int, code string) {
 	require.Equal(t, code, map[apperr.Kind]string{ // as package rest writes it
 		apperr.InvalidParameters: "invalid_request", apperr.Unauthenticated: "invalid_client",
 		apperr.Unavailable: "temporarily_unavailable", apperr.TooLarge: "invalid_request",
+		apperr.RateLimited: "temporarily_unavailable",
 	}[apperr.KindOf(err)], err)
 }
 
