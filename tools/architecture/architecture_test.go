@@ -2,7 +2,6 @@ package architecture
 
 import (
 	"bytes"
-	"go/ast"
 	"go/parser"
 	"go/scanner"
 	gotoken "go/token"
@@ -161,28 +160,6 @@ func TestWaits(t *testing.T) {
 	eachSource(t, func(file string, text []byte) {
 		if !strings.HasPrefix(file, "cli/") && !strings.HasPrefix(file, "console/browsertest/") {
 			assert.False(t, bytes.Contains(text, []byte("."+"Eventually")), file)
-		}
-	})
-}
-
-// TestSizes: a function has at most 60 lines and a file 400, tests and generated files aside, so that each can be read
-// at once.
-func TestSizes(t *testing.T) {
-	t.Parallel()
-	const ofFunction, ofFile = 60, 400
-	eachSource(t, func(file string, text []byte) {
-		if strings.HasSuffix(file, "_test.go") || bytes.HasPrefix(text, []byte("// Code generated ")) {
-			return
-		}
-		set := gotoken.NewFileSet()
-		source, err := parser.ParseFile(set, file, text, 0)
-		require.NoError(t, err)
-		assert.LessOrEqual(t, set.Position(source.FileEnd).Line-1, ofFile, file)
-		for _, declaration := range source.Decls {
-			if f, is := declaration.(*ast.FuncDecl); is {
-				lines := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1
-				assert.LessOrEqual(t, lines, ofFunction, "%s in %s", f.Name, file)
-			}
 		}
 	})
 }
