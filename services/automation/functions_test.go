@@ -149,7 +149,7 @@ func TestOutcomes(t *testing.T) {
 		case "loop": for (;;) {}
 		case "memory": const all = []; for (;;) all.push(new Array(1000).fill(1.5))
 		}
-	}`, object{"limits": object{"cpu_ms": 2000, "memory_mb": 8}})).Object()
+	}`, object{"limits": object{"timeout_ms": 25000, "cpu_ms": 2000, "memory_mb": 8}})).Object()
 	for input, outcome := range map[string]string{
 		"": "succeeded", "throw": "failed", "loop": "timed_out", "memory": "out_of_memory",
 	} {
