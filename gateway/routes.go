@@ -58,6 +58,7 @@ var prefixes = map[string][]string{
 	},
 	SignIn: {
 		signInPath, "/.well-known/oauth-authorization-server/sign-in", "/v1/sign-in", "/v1/sessions", "/v1/consents",
+		"/v1/grants",
 	},
 	Provisioning: {
 		"/v1/provisioning", "/scim/v2",

@@ -47,7 +47,8 @@ func (c *Client) AuthorizePerson(ctx context.Context, tenant string, options ...
 
 // AuthorizePersonByForm: ask for a person to sign in, by a form.
 //
-// As by GET. The sign-in is stored, and the answer is a 303 to its page: there the browser sends its cookies.
+// As by GET. The answer is a page that sends the request on by a form of its own, sealed: with that form the browser
+// sends its cookies.
 //
 // (POST /sign-in/{tenant}/authorize)
 func (c *Client) AuthorizePersonByForm(ctx context.Context, tenant string, body AuthorizeForm, options ...Option) (*Download, error) {

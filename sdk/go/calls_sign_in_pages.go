@@ -64,6 +64,17 @@ func (c *Client) ContinueSignIn(ctx context.Context, tenant string, flow string,
 	}, options)
 }
 
+// EndOwnGrant: end one of one's own grants.
+//
+// A form of the person's own page. The answer is a 303 to the page.
+//
+// (POST /sign-in/{tenant}/grants)
+func (c *Client) EndOwnGrant(ctx context.Context, tenant string, body GrantEndForm, options ...Option) (*Download, error) {
+	return c.download(ctx, Request{
+		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/grants", Open: true,
+	}, options)
+}
+
 // GetSignInLogo: get the tenant's logo.
 //
 // (GET /sign-in/{tenant}/logo)

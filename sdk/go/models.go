@@ -2622,6 +2622,9 @@ type DeviceForm struct {
 type EndedSessions struct {
 	// Ended How many sessions there were
 	Ended int64 `json:"ended"`
+
+	// Grants How many grants there were, if they were to end
+	Grants *int64 `json:"grants,omitempty"`
 }
 
 // Entity defines model for Entity.
@@ -3010,7 +3013,7 @@ type FireTimes struct {
 
 // FlowForm defines model for FlowForm.
 type FlowForm struct {
-	// Action The button: sign-in, new-password, continue, another, account, agree, deny
+	// Action The button: begin, sign-in, new-password, continue, another, account, agree, deny
 	Action string `json:"action"`
 
 	// Locale The language chosen on the page
@@ -3556,6 +3559,12 @@ type GivenConsentList struct {
 
 	// TotalRelation gte if there are more records than total; otherwise left out; one of "gte"
 	TotalRelation *string `json:"total_relation,omitempty"`
+}
+
+// GrantEndForm defines model for GrantEndForm.
+type GrantEndForm struct {
+	// Grant Its id
+	Grant string `json:"grant"`
 }
 
 // GrantForm defines model for GrantForm.
@@ -4517,6 +4526,89 @@ type Key struct {
 type KeyList struct {
 	// Keys The first signs, the others only verify
 	Keys []Key `json:"keys"`
+}
+
+// LastingGrant defines model for LastingGrant.
+type LastingGrant struct {
+	// AppID The application
+	//
+	// Example: 1048577
+	AppID string `json:"app_id"`
+
+	// ClientID The application as a client of OAuth
+	ClientID string `json:"client_id"`
+
+	// FamilyID Its access tokens have it as the claim family
+	FamilyID string `json:"family_id"`
+
+	// ID Given by the platform; never used again
+	//
+	// Example: 1048577
+	ID string `json:"id"`
+
+	// Resources The APIs that its tokens may be for (RFC 8707); empty: the application itself
+	Resources []string `json:"resources"`
+
+	// Scopes What for
+	Scopes []string `json:"scopes"`
+
+	// SessionID In which it was given
+	//
+	// Example: 1048577
+	SessionID string `json:"session_id"`
+
+	// TenantID The tenant that it belongs to
+	//
+	// Example: acme
+	TenantID string `json:"tenant_id"`
+
+	// TimeCreated When it was created
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeCreated time.Time `json:"time_created"`
+
+	// TimeEnds When it ends at the latest
+	TimeEnds time.Time `json:"time_ends"`
+
+	// TimeExpires When it ends unless it is used
+	TimeExpires time.Time `json:"time_expires"`
+
+	// TimeModified When it last changed
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeModified time.Time `json:"time_modified"`
+
+	// TimeUsed The last use of its refresh token, to an hour
+	TimeUsed time.Time `json:"time_used"`
+
+	// UserID Who has given it
+	//
+	// Example: 1048577
+	UserID string `json:"user_id"`
+
+	// Version Grows by one with every change; If-Match takes it
+	Version int64 `json:"version"`
+}
+
+// LastingGrantList defines model for LastingGrantList.
+type LastingGrantList struct {
+	// Items The records of the page
+	Items []LastingGrant `json:"items"`
+
+	// NextPageToken The page_token of the next page; left out on the last page
+	NextPageToken *string `json:"next_page_token,omitempty"`
+
+	// PageNum As asked, from 1; 1 with a page token
+	PageNum int64 `json:"page_num"`
+
+	// PageSize As asked: the most records of a page
+	PageSize int64 `json:"page_size"`
+
+	// Total How many records the filter selects; left out with count=false
+	Total *int64 `json:"total,omitempty"`
+
+	// TotalRelation gte if there are more records than total; otherwise left out; one of "gte"
+	TotalRelation *string `json:"total_relation,omitempty"`
 }
 
 // LockUserRequest defines model for LockUserRequest.
@@ -7347,6 +7439,9 @@ type SessionSelection struct {
 	// AppID All sessions that have entered this application
 	AppID *string `json:"app_id,omitempty"`
 
+	// Grants Also what goes on after the sessions: the grants of these users, or for this application
+	Grants *bool `json:"grants,omitempty"`
+
 	// UserIds All sessions of these users
 	UserIds []string `json:"user_ids,omitempty"`
 }
@@ -7398,10 +7493,10 @@ type SignInSettings struct {
 	// Example: #8ab4ff
 	ColourDark string `json:"colour_dark"`
 
-	// FailuresOfTenant Wrong passwords of all in a minute
+	// FailuresOfTenant Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
 	FailuresOfTenant int64 `json:"failures_of_tenant"`
 
-	// FailuresPerMinute Wrong passwords from one address in a minute
+	// FailuresPerMinute Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
 	FailuresPerMinute int64 `json:"failures_per_minute"`
 
 	// ID Given by the platform; never used again
@@ -7457,10 +7552,10 @@ type SignInSettingsInput struct {
 	// Example: #8ab4ff
 	ColourDark *string `json:"colour_dark,omitempty"`
 
-	// FailuresOfTenant Wrong passwords of all in a minute
+	// FailuresOfTenant Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
 	FailuresOfTenant *int64 `json:"failures_of_tenant,omitempty"`
 
-	// FailuresPerMinute Wrong passwords from one address in a minute
+	// FailuresPerMinute Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
 	FailuresPerMinute *int64 `json:"failures_per_minute,omitempty"`
 
 	// Links At the foot of each page, up to 5
@@ -7493,10 +7588,10 @@ type SignInSettingsPatch struct {
 	// Example: #8ab4ff
 	ColourDark nullable.Nullable[string] `json:"colour_dark,omitempty"`
 
-	// FailuresOfTenant Wrong passwords of all in a minute
+	// FailuresOfTenant Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
 	FailuresOfTenant nullable.Nullable[int64] `json:"failures_of_tenant,omitempty"`
 
-	// FailuresPerMinute Wrong passwords from one address in a minute
+	// FailuresPerMinute Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
 	FailuresPerMinute nullable.Nullable[int64] `json:"failures_per_minute,omitempty"`
 
 	// Links At the foot of each page, up to 5

@@ -33,6 +33,7 @@ func TestCommands(t *testing.T) {
 			"sign-out-by-saml-by-form": "SAML has no rows yet", "confirm-saml-sign-out": "SAML has no rows yet",
 			"authorize-device": "seldom", "enter-device-code": "seldom", "push-authorization-request": "seldom",
 			"change-own-password": "seldom", "withdraw-own-consent": "seldom", "end-own-session": "seldom",
+			"end-own-grant": "seldom",
 		},
 	}.TestCommands(t)
 }
@@ -81,7 +82,8 @@ func (w *world) rowsOfPages() []testkit.Commands {
 		}},
 		{Operation: "take a request by a form of another site", Do: func(c *testkit.Client) *testkit.Answer {
 			_, form, _ := strings.Cut(w.authorize("portal"), "?")
-			return w.browser().as(c).With("Sec-Fetch-Site", "cross-site").Do(http.MethodPost, ofPages+"/authorize", form)
+			elsewhere := w.browser().as(c).With("Sec-Fetch-Site", "cross-site")
+			return elsewhere.Do(http.MethodPost, ofPages+"/authorize", form)
 		}},
 		{Operation: "sign in by a password", Do: func(c *testkit.Client) *testkit.Answer {
 			b := w.browser().get(w.authorize("portal"))
@@ -170,6 +172,10 @@ func (w *world) rowsOfRecords() []testkit.Commands {
 		b.press("agree").answered(callback)
 		return "/v1/consents/" + first(w.admin().Get("/v1/consents"))["id"].(string)
 	})
+	grant := testkit.Path(func() string {
+		w.offline(w.relyingParty("portal"), w.signedIn())
+		return "/v1/grants/" + first(w.admin().Get("/v1/grants?page_sort=time_created[desc]"))["id"].(string)
+	})
 	return []testkit.Commands{
 		testkit.Takes("end a session", http.MethodDelete, session, nil),
 		testkit.Takes("end the sessions of a user", http.MethodPost, "/v1/sessions/end", func() any {
@@ -177,6 +183,7 @@ func (w *world) rowsOfRecords() []testkit.Commands {
 			return object{"user_ids": []string{"20"}}
 		}),
 		testkit.Takes("withdraw a consent", http.MethodDelete, consent, nil),
+		testkit.Takes("end a grant", http.MethodDelete, grant, nil),
 		testkit.Takes("change the settings", http.MethodPatch, "/v1/sign-in/settings", object{"name": "Acme"}),
 		testkit.Takes("replace the settings", http.MethodPut, "/v1/sign-in/settings", object{"name": "Acme"}),
 	}

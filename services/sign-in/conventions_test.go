@@ -14,6 +14,7 @@ func TestConventions(t *testing.T) {
 		Collection: "/v1/sessions", Read: auth.SignInRead, Write: auth.SignInWrite, Unrelated: auth.KVRead,
 		Open: []string{
 			"show-own-page", "end-own-session", "withdraw-own-consent", "change-own-password", "get-sign-in-style",
+			"end-own-grant",
 			"get-sign-in-script", "get-sign-in-logo", "begin-sign-in", "continue-sign-in", "show-sign-in",
 			"authorize-person", "authorize-person-by-form", "push-authorization-request", "grant-person-token",
 			"introspect-person-token", "revoke-person-token", "get-userinfo", "post-userinfo", "sign-out",

@@ -52,7 +52,7 @@ func (a *app) endUser(ctx context.Context, id string) error {
 	if err := a.sessions.EndOfUser(ctx, id); err != nil {
 		return err
 	}
-	return oidc.EndUser(ctx, a.Store, id, "")
+	return oidc.EndUser(ctx, a.Store, id)
 }
 
 // forgetUser ends the sessions of a deleted user, and deletes all that is known of it.

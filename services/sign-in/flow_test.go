@@ -271,7 +271,7 @@ func TestFailuresOfStrangersRefuseNobody(t *testing.T) {
 		w.from("203.0.113."+strconv.Itoa(9+i%3)).get(w.authorize("portal")).signIn("ann", "wrong").shows(200, "match")
 	}
 	w.from("203.0.113.9").get(w.authorize("portal")).signIn("ann", password).shows(429, "wait a minute")
-	known.get(w.authorize("portal", "prompt", "login")).signIn("Ann@acme.test ", password).shows(200, "match") // no such name here
+	known.get(w.authorize("portal", "prompt", "login")).signIn("Ann@acme.test ", "wrong").shows(200, "match")
 	known.signIn("ann", password).answered(callback)
 	w.from("203.0.113.80").get(w.authorize("portal")).signIn("ann", password).answered(callback)
 	known.get(w.authorize("portal", "prompt", "login")).signIn("bob", password).shows(429, "wait a minute")

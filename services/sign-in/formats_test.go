@@ -83,15 +83,16 @@ func TestGoldenEvents(t *testing.T) {
 	slices.SortStableFunc(events, func(a, b bus.Event) int { // those of different records come in any order
 		return cmp.Or(a.Time.Std().Compare(b.Time.Std()), strings.Compare(a.Type, b.Type))
 	})
+	events = append(events, w.granted()...)
 	testkit.GoldenEvents(t, began, events,
 		"session.created", "session.stepped_up", "session.ended", "sign_in.completed", "sign_in.refused", "sign_in.failed",
-		"consent.given", "consent.withdrawn", "sign_in_settings.updated")
+		"consent.given", "consent.withdrawn", "sign_in_settings.updated", "grant.created", "grant.ended")
 	testkit.EventTypes(t, w.Service, "sign-in", began, append(events, w.reused()...), map[string]string{
-		"session": "Session", "consent": "GivenConsent", "sign_in_settings": "SignInSettings",
+		"session": "Session", "consent": "GivenConsent", "sign_in_settings": "SignInSettings", "grant": "LastingGrant",
 	})
 }
 
-var randomID = regexp.MustCompile(`"(flow_id|id)":"[A-Za-z0-9_-]{22,26}"`)
+var randomID = regexp.MustCompile(`"(flow_id|family_id|id)":"[A-Za-z0-9_-]{22,26}"`)
 
 // redacted replaces the ids of flows and token families, which are random.
 func redacted(events []bus.Event) []bus.Event {
@@ -104,12 +105,23 @@ func redacted(events []bus.Event) []bus.Event {
 	return events
 }
 
+// granted are the events about access that goes on after the session, and ends.
+func (w *world) granted() []bus.Event {
+	w.t.Helper()
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).press("agree")
+	w.offline(w.relyingParty("portal"), b)
+	w.Clock.Advance(time.Second)
+	w.admin().Delete("/v1/grants/"+first(w.admin().Get("/v1/grants"))["id"].(string), nil).OK(nil)
+	events := w.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.grant.ended" })
+	others := func(e bus.Event) bool { return !strings.HasPrefix(e.Type, "idp.grant.") }
+	return redacted(slices.DeleteFunc(events, others))
+}
+
 // reused are the events about a code that was used twice.
 func (w *world) reused() []bus.Event {
 	w.t.Helper()
 	rp := w.relyingParty("portal")
-	b := w.browser().get(w.authorize("portal")).signIn("ann", password).press("agree")
-	code := b.answered(callback).Get("code")
+	code := w.signedIn().answered(callback).Get("code")
 	_, err := rp.config.Exchange(rp.ctx, code)
 	w.must(err)
 	_, err = rp.config.Exchange(rp.ctx, code)

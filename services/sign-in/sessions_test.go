@@ -15,6 +15,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -44,6 +45,9 @@ func (w *world) tell(noun, action, id string, sequence int64, record object) {
 		return err == nil
 	})
 }
+
+// challenge is one of a good verifier (RFC 7636 appendix B).
+const challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 
 func (w *world) signedIn() *browser {
 	w.t.Helper()
@@ -136,6 +140,7 @@ func TestANewPasswordEndsOfflineTokens(t *testing.T) {
 		_, err := rp.config.TokenSource(rp.ctx, &oauth2.Token{RefreshToken: token.RefreshToken}).Token()
 		return err
 	}
+	b.press("agree")
 	former := exchange()
 	require.NoError(t, refresh(former))
 	w.Clock.Advance(time.Second)
@@ -149,6 +154,138 @@ func TestANewPasswordEndsOfflineTokens(t *testing.T) {
 	wait.Until(t, func() bool { return refresh(former) != nil })
 	require.NoError(t, refresh(later))
 	require.Len(t, w.sessions(), 1, "it goes on with the new password")
+}
+
+// grants are all grants, as the API lists them.
+func (w *world) grants(query string) []any {
+	return w.admin().Get("/v1/grants" + query).Object()["items"].([]any)
+}
+
+// offline lets an application in that goes on after the session, and returns its tokens.
+func (w *world) offline(rp *relyingParty, b *browser) *oauth2.Token {
+	w.t.Helper()
+	rp.config.Scopes = []string{"openid", "offline_access"}
+	b.get(rp.config.AuthCodeURL("s"))
+	if !strings.HasPrefix(b.at, callback) {
+		b.shows(200, "Access while you are not here").press("agree")
+	}
+	token, err := rp.config.Exchange(rp.ctx, b.answered(callback).Get("code"))
+	require.NoError(w.t, err)
+	return token
+}
+
+func (rp *relyingParty) refresh(token *oauth2.Token) error {
+	_, err := rp.config.TokenSource(rp.ctx, &oauth2.Token{RefreshToken: token.RefreshToken}).Token()
+	return err
+}
+
+// What goes on after the session is agreed to, is listed, and can be ended by the person, by an administrator and with
+// the sessions. The other ends of a grant are told, too.
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rp := w.relyingParty("portal")
+	b := w.signedIn()
+	rp.config.Scopes = []string{"openid", "offline_access"}
+	silent := b.tab().get(rp.config.AuthCodeURL("s", oauth2.SetAuthURLParam("prompt", "none")))
+	require.Equal(t, "consent_required", silent.answered(callback).Get("error"))
+	token := w.offline(rp, b)
+	again := w.offline(rp, b)
+	require.Len(t, w.grants("?user_id=20&app_id=9"), 2)
+	require.Empty(t, w.grants("?user_id=21"))
+	require.Empty(t, w.grants("?app_id=8"))
+	first := w.grants("")[0].(object)
+	require.Equal(t, []any{"20", "9", "portal", []any{"openid", "offline_access"}, []any{}}, []any{first["user_id"],
+		first["app_id"], first["client_id"], first["scopes"], first["resources"]})
+	w.Clock.Advance(90 * time.Minute)
+	require.NoError(t, rp.refresh(token))
+	used := w.admin().Get("/v1/grants/" + first["id"].(string)).Object()
+	require.Equal(t, w.Clock.Now().String(), used["time_used"])
+	require.Equal(t, w.Clock.Now().Add(30*24*time.Hour).String(), used["time_expires"])
+	require.Equal(t, first["version"], used["version"], "nobody has changed it")
+
+	b.get("/logout").press("").shows(200, "signed out")
+	require.Empty(t, w.sessions())
+	require.NoError(t, rp.refresh(token), "it goes on")
+	admin := w.admin()
+	w.As("globex", auth.SignInWrite).Delete("/v1/grants/"+first["id"].(string), nil).Problem(404, "not_found")
+	w.As("acme", auth.SignInRead).Delete("/v1/grants/"+first["id"].(string), nil).Problem(403, "forbidden")
+	admin.Delete("/v1/grants/"+first["id"].(string)+"?dry_run=true", nil).OK(nil)
+	require.NoError(t, rp.refresh(token))
+	admin.Delete("/v1/grants/"+first["id"].(string), nil).OK(nil)
+	require.Error(t, rp.refresh(token))
+	require.NoError(t, rp.refresh(again))
+
+	other := w.signedIn()
+	require.Equal(t, object{"ended": 1.0}, admin.Post("/v1/sessions/end", object{"user_ids": []string{"20"}}).Object())
+	require.NoError(t, rp.refresh(again))
+	both := object{"user_ids": []string{"20"}, "grants": true}
+	require.Equal(t, object{"ended": 0.0, "grants": 1.0}, admin.Post("/v1/sessions/end?dry_run=true", both).Object())
+	require.Equal(t, object{"ended": 0.0, "grants": 1.0}, admin.Post("/v1/sessions/end", both).Object())
+	require.Error(t, rp.refresh(again))
+	other.get(base).shows(200, "Sign in").signIn("ann", password)
+	third := w.offline(rp, other)
+	require.Equal(t, object{"ended": 1.0, "grants": 1.0},
+		admin.Post("/v1/sessions/end", object{"app_id": "9", "grants": true}).Object())
+	require.Error(t, rp.refresh(third))
+
+	other.get(base).signIn("ann", password).shows(200, "Where you are signed in")
+	require.NotContains(t, other.body, "Access while you are away")
+	fourth := w.offline(rp, other)
+	id := w.grants("")[0].(object)["id"].(string)
+	other.get(base).shows(200, "Access while you are away").shows(200, "Portal")
+	w.users["bob"] = ann(w.Clock.Now())
+	w.users["bob"].record["id"], w.users["bob"].record["username"] = "21", "bob"
+	bob := w.browser().get(base).signIn("bob", password)
+	bob.post(base+"/grants", url.Values{"grant": {id}})
+	require.NoError(t, rp.refresh(fourth), "it is not his")
+	other.post(base+"/grants", url.Values{"grant": {id}}).shows(200, "no access any more")
+	require.Error(t, rp.refresh(fourth))
+
+	reasons := map[string]string{}
+	revoke := func(token *oauth2.Token) {
+		asPortal(w.Stranger()).Do("POST", ofPages+"/revoke", url.Values{"token": {token.RefreshToken}}.Encode()).OK(nil)
+	}
+	revoke(w.offline(rp, other))
+	fifth := w.offline(rp, other)
+	consents := admin.Get("/v1/consents").Object()["items"].([]any)
+	admin.Delete("/v1/consents/"+consents[0].(object)["id"].(string), nil).OK(nil)
+	require.Error(t, rp.refresh(fifth))
+	w.offline(rp, other)
+	w.Clock.Advance(31 * 24 * time.Hour)
+	w.RunTask("end token families")
+	require.Empty(t, w.grants(""))
+	w.EventsUntil(func(e bus.Event) bool {
+		if e.Type == "idp.grant.ended" {
+			var data struct {
+				Reason string `json:"reason"`
+			}
+			require.NoError(t, json.Unmarshal(e.Data, &data))
+			reasons[data.Reason] = e.Actor
+		}
+		return reasons["expired"] != ""
+	})
+	require.Equal(t, base+"#20", reasons["person"])
+	for _, reason := range []string{"api", "revoked", "consent"} {
+		require.Contains(t, reasons, reason)
+	}
+}
+
+// A program on the person's device is asked about each time: any other one there can send its request.
+func TestProgramsAskForOfflineAccessEachTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.clients["portal"]
+	c.Category, c.Secrets = "3", nil
+	w.clients["portal"] = c
+	b := w.browser().get(base).signIn("ann", password)
+	asked := w.authorize("portal", "scope", "openid offline_access", "code_challenge", challenge,
+		"code_challenge_method", "S256")
+	for range 2 {
+		b.get(asked).shows(200, "Access while you are not here").press("agree").answered(callback)
+	}
+	require.Equal(t, "consent_required", b.get(asked+"&prompt=none").answered(callback).Get("error"))
+	b.get(w.authorize("portal", "code_challenge", challenge, "code_challenge_method", "S256")).answered(callback)
 }
 
 // The users service learns who has signed in with a browser, and so does not count its failures with those of

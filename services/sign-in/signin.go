@@ -88,13 +88,16 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	a := &app{Deps: d, consents: &consent.Consents{
 		Store: d.Store,
 		Withdrawn: func(ctx context.Context, userID, appID string) error {
-			return oidc.EndUser(ctx, d.Store, userID, appID)
+			return oidc.EndConsent(ctx, d.Store, userID, appID)
 		},
 	}}
 	a.sessions = session.New(session.Deps{Store: d.Store, Idle: c.SessionIdle, Max: c.SessionMax, Ended: a.ended})
 	clients, signing := client.New(d.Bus, d.Clock), keys.New(d.Store)
 	settled := &settings.Service{Store: d.Store}
-	own := flow.Own{Sessions: a.sessions, Consents: a.consents}
+	own := flow.Own{
+		Sessions: a.sessions, Consents: a.consents,
+		EndGrant: func(ctx context.Context, id, userID string) error { return a.provider.EndOwnGrant(ctx, id, userID) },
+	}
 	protocols := map[string]protocol.Protocol{flow.OwnPage: own}
 	a.engine = flow.New(flow.Deps{
 		Store: d.Store, Bus: d.Bus, Keys: d.Keys, Clients: clients, Sessions: a.sessions, Consents: a.consents,

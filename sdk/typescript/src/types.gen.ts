@@ -3377,6 +3377,10 @@ export type EndedSessions = {
      * How many sessions there were
      */
     ended: number;
+    /**
+     * How many grants there were, if they were to end
+     */
+    grants?: number;
 };
 
 export type Entity = {
@@ -3936,7 +3940,7 @@ export type FireTimes = {
 
 export type FlowForm = {
     /**
-     * The button: sign-in, new-password, continue, another, account, agree, deny
+     * The button: begin, sign-in, new-password, continue, another, account, agree, deny
      */
     action: string;
     /**
@@ -4600,6 +4604,13 @@ export type GivenConsentList = {
      * gte if there are more records than total; otherwise left out
      */
     total_relation?: 'gte';
+};
+
+export type GrantEndForm = {
+    /**
+     * Its id
+     */
+    grant: string;
 };
 
 export type GrantForm = {
@@ -5850,6 +5861,96 @@ export type KeyList = {
      * The first signs, the others only verify
      */
     keys: Array<Key>;
+};
+
+export type LastingGrant = {
+    /**
+     * The application
+     */
+    readonly app_id: string;
+    /**
+     * The application as a client of OAuth
+     */
+    readonly client_id: string;
+    /**
+     * Its access tokens have it as the claim family
+     */
+    readonly family_id: string;
+    /**
+     * Given by the platform; never used again
+     */
+    readonly id: string;
+    /**
+     * The APIs that its tokens may be for (RFC 8707); empty: the application itself
+     */
+    readonly resources: Array<string>;
+    /**
+     * What for
+     */
+    readonly scopes: Array<string>;
+    /**
+     * In which it was given
+     */
+    readonly session_id: string;
+    /**
+     * The tenant that it belongs to
+     */
+    readonly tenant_id: string;
+    /**
+     * When it was created
+     */
+    readonly time_created: string;
+    /**
+     * When it ends at the latest
+     */
+    readonly time_ends: string;
+    /**
+     * When it ends unless it is used
+     */
+    readonly time_expires: string;
+    /**
+     * When it last changed
+     */
+    readonly time_modified: string;
+    /**
+     * The last use of its refresh token, to an hour
+     */
+    readonly time_used: string;
+    /**
+     * Who has given it
+     */
+    readonly user_id: string;
+    /**
+     * Grows by one with every change; If-Match takes it
+     */
+    readonly version: number;
+};
+
+export type LastingGrantList = {
+    /**
+     * The records of the page
+     */
+    items: Array<LastingGrant>;
+    /**
+     * The page_token of the next page; left out on the last page
+     */
+    next_page_token?: string;
+    /**
+     * As asked, from 1; 1 with a page token
+     */
+    page_num: number;
+    /**
+     * As asked: the most records of a page
+     */
+    page_size: number;
+    /**
+     * How many records the filter selects; left out with count=false
+     */
+    total?: number;
+    /**
+     * gte if there are more records than total; otherwise left out
+     */
+    total_relation?: 'gte';
 };
 
 export type LockUserRequest = {
@@ -9671,6 +9772,10 @@ export type SessionSelection = {
      */
     app_id?: string;
     /**
+     * Also what goes on after the sessions: the grants of these users, or for this application
+     */
+    grants?: boolean;
+    /**
      * All sessions of these users
      */
     user_ids?: Array<string>;
@@ -9729,11 +9834,11 @@ export type SignInSettings = {
      */
     colour_dark: string;
     /**
-     * Wrong passwords of all in a minute
+     * Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
      */
     failures_of_tenant: number;
     /**
-     * Wrong passwords from one address in a minute
+     * Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
      */
     failures_per_minute: number;
     /**
@@ -9788,11 +9893,11 @@ export type SignInSettingsInput = {
      */
     colour_dark?: string;
     /**
-     * Wrong passwords of all in a minute
+     * Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
      */
     failures_of_tenant?: number;
     /**
-     * Wrong passwords from one address in a minute
+     * Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
      */
     failures_per_minute?: number;
     /**
@@ -9850,11 +9955,11 @@ export type SignInSettingsPatch = {
      */
     colour_dark?: string | null;
     /**
-     * Wrong passwords of all in a minute
+     * Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
      */
     failures_of_tenant?: number | null;
     /**
-     * Wrong passwords from one address in a minute
+     * Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
      */
     failures_per_minute?: number | null;
     /**
@@ -14070,6 +14175,33 @@ export type KvValueInputWritable = {
     value: unknown;
 };
 
+export type LastingGrantListWritable = {
+    /**
+     * The records of the page
+     */
+    items: Array<unknown>;
+    /**
+     * The page_token of the next page; left out on the last page
+     */
+    next_page_token?: string;
+    /**
+     * As asked, from 1; 1 with a page token
+     */
+    page_num: number;
+    /**
+     * As asked: the most records of a page
+     */
+    page_size: number;
+    /**
+     * How many records the filter selects; left out with count=false
+     */
+    total?: number;
+    /**
+     * gte if there are more records than total; otherwise left out
+     */
+    total_relation?: 'gte';
+};
+
 export type MembershipWritable = {
     /**
      * 1: the user's primary membership in this tree; the first one, until another is made primary
@@ -15539,11 +15671,11 @@ export type SignInSettingsWritable = {
      */
     colour_dark: string;
     /**
-     * Wrong passwords of all in a minute
+     * Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
      */
     failures_of_tenant: number;
     /**
-     * Wrong passwords from one address in a minute
+     * Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
      */
     failures_per_minute: number;
     /**
@@ -15578,11 +15710,11 @@ export type SignInSettingsInputWritable = {
      */
     colour_dark?: string;
     /**
-     * Wrong passwords of all in a minute
+     * Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
      */
     failures_of_tenant?: number;
     /**
-     * Wrong passwords from one address in a minute
+     * Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
      */
     failures_per_minute?: number;
     /**
@@ -15620,11 +15752,11 @@ export type SignInSettingsPatchWritable = {
      */
     colour_dark?: string | null;
     /**
-     * Wrong passwords of all in a minute
+     * Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
      */
     failures_of_tenant?: number | null;
     /**
-     * Wrong passwords from one address in a minute
+     * Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
      */
     failures_per_minute?: number | null;
     /**
@@ -19344,6 +19476,72 @@ export type ContinueSignInResponses = {
 };
 
 export type ContinueSignInResponse = ContinueSignInResponses[keyof ContinueSignInResponses];
+
+export type EndOwnGrantData = {
+    body: GrantEndForm;
+    path: {
+        /**
+         * The tenant's id
+         */
+        tenant: string;
+    };
+    query?: never;
+    url: '/sign-in/{tenant}/grants';
+};
+
+export type EndOwnGrantErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: string;
+    /**
+     * forbidden
+     */
+    403: string;
+    /**
+     * not_found
+     */
+    404: string;
+    /**
+     * version_mismatch
+     */
+    412: string;
+    /**
+     * too_large
+     */
+    413: string;
+    /**
+     * unsupported_media_type
+     */
+    415: string;
+    /**
+     * rate_limited
+     */
+    429: string;
+    /**
+     * internal
+     */
+    500: string;
+    /**
+     * outcome_unknown
+     */
+    502: string;
+    /**
+     * unavailable
+     */
+    503: string;
+};
+
+export type EndOwnGrantError = EndOwnGrantErrors[keyof EndOwnGrantErrors];
+
+export type EndOwnGrantResponses = {
+    /**
+     * OK
+     */
+    200: string;
+};
+
+export type EndOwnGrantResponse = EndOwnGrantResponses[keyof EndOwnGrantResponses];
 
 export type IntrospectPersonTokenData = {
     body: PersonTokenForm;
@@ -32149,6 +32347,239 @@ export type RollbackFunctionResponses = {
 };
 
 export type RollbackFunctionResponse = RollbackFunctionResponses[keyof RollbackFunctionResponses];
+
+export type ListGrantsData = {
+    body?: never;
+    headers?: {
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * Page number, from 1
+         */
+        page_num?: number;
+        /**
+         * Records a page
+         */
+        page_size?: number;
+        /**
+         * A page's next_page_token, to continue after it at a cost that does not grow; instead of page_num
+         */
+        page_token?: string;
+        /**
+         * field[order], order asc or desc; several are joined by commas
+         */
+        page_sort?: string;
+        /**
+         * false leaves total out
+         */
+        count?: 'true' | 'false' | '1' | '0';
+        /**
+         * Those of this user
+         */
+        user_id?: string;
+        /**
+         * Those for this application
+         */
+        app_id?: string;
+    };
+    url: '/v1/grants';
+};
+
+export type ListGrantsErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type ListGrantsError = ListGrantsErrors[keyof ListGrantsErrors];
+
+export type ListGrantsResponses = {
+    /**
+     * OK
+     */
+    200: LastingGrantList;
+};
+
+export type ListGrantsResponse = ListGrantsResponses[keyof ListGrantsResponses];
+
+export type DeleteGrantData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the record must still have; else 412
+         */
+        'If-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/grants/{id}';
+};
+
+export type DeleteGrantErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type DeleteGrantError = DeleteGrantErrors[keyof DeleteGrantErrors];
+
+export type DeleteGrantResponses = {
+    /**
+     * OK
+     */
+    200: Deleted;
+};
+
+export type DeleteGrantResponse = DeleteGrantResponses[keyof DeleteGrantResponses];
+
+export type GetGrantData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the client has; 304 if it is still the record's
+         */
+        'If-None-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/v1/grants/{id}';
+};
+
+export type GetGrantErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type GetGrantError = GetGrantErrors[keyof GetGrantErrors];
+
+export type GetGrantResponses = {
+    /**
+     * OK
+     */
+    200: LastingGrant;
+};
+
+export type GetGrantResponse = GetGrantResponses[keyof GetGrantResponses];
 
 export type ListConnectionsData = {
     body?: never;

@@ -15,6 +15,7 @@ const kinds = texts({
   component: ['Component', '组件'],
   connection: ['Connection', '连接'],
   consent: ['Consent', '授权同意'],
+  grant: ['Lasting access', '持续访问授权'],
   core_object: ['Tree', '组织树'],
   credential: ['Identity', '外部身份'],
   dead_letter: ['Dead letter', '死信'],

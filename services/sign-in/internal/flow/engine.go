@@ -305,7 +305,7 @@ func (e *Engine) account(ctx context.Context, view *View) (done bool, why protoc
 
 func (e *Engine) asksConsent(ctx context.Context, view View) (bool, error) {
 	f, r := view.Flow, view.Flow.Request
-	if f.Consented || !view.App.SignIn.Consent && !r.AskConsent {
+	if f.Consented || !view.App.SignIn.Consent && !r.AskConsent && len(r.Consents) == 0 {
 		return false, nil
 	}
 	if r.AskConsent {

@@ -42,7 +42,7 @@ type minute struct {
 const (
 	// maxCounts bounds the memory. The least used are forgotten first.
 	maxCounts = 100_000
-	// pause is how long an attempt waits in a tenant with too many failures. It doubles with each failure of its network.
+	// pause is how long an attempt waits in a tenant with too many failures. Each failure of its network doubles it.
 	pause      = time.Second
 	maxDoubled = 3
 	// maxWait is how long an attempt waits for earlier ones of its network. Beyond it, the network is refused.
@@ -60,7 +60,7 @@ type counted struct {
 	// address is an IPv4 address or an IPv6 network of 64 bits, because one machine has so many. It is empty for a
 	// loopback address: that is a proxy on the same machine, or its owner.
 	address string
-	// network is what takes turns: an IPv4 address or an IPv6 network of 48 bits, because one customer can have so many.
+	// network is what takes turns: an IPv4 address or an IPv6 network of 48 bits, because one customer can have that.
 	network string
 }
 

@@ -35,6 +35,7 @@ type Action string
 const (
 	EndSession      Action = "end_session"
 	WithdrawConsent Action = "withdraw_consent"
+	EndGrant        Action = "end_grant"
 )
 
 // Request asks the person to sign in anew before the change.
@@ -49,6 +50,8 @@ func (c Change) Request() (protocol.Request, error) {
 type Own struct {
 	Sessions *session.Sessions
 	Consents *consent.Consents
+	// EndGrant ends a grant of a person. The error is apperr.NotFound.
+	EndGrant func(ctx context.Context, id, userID string) error
 }
 
 // Grant implements protocol.Protocol. A change that another person asked for is not made.
@@ -87,6 +90,9 @@ func (o Own) Make(ctx context.Context, c Change) (done string, err error) {
 	case WithdrawConsent:
 		done = "withdrawn"
 		_, err = o.Consents.Withdraw(ctx, c.ID, c.UserID, consent.From{Address: c.Address, Browser: c.Browser})
+	case EndGrant:
+		done = "grant_ended"
+		err = o.EndGrant(ctx, c.ID, c.UserID)
 	}
 	return done, apperr.Ignore(err, apperr.NotFound)
 }

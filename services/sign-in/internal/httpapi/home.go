@@ -31,6 +31,11 @@ type ConsentForm struct {
 	Consent string `json:"consent" doc:"Its id"`
 }
 
+// GrantEndForm ends a grant.
+type GrantEndForm struct {
+	Grant string `json:"grant" doc:"Its id"`
+}
+
 // PasswordForm changes the person's password.
 type PasswordForm struct {
 	LoginName string `json:"login_name,omitempty" doc:"For the browser's password manager; is not looked at"`
@@ -51,6 +56,11 @@ type withdrawInput struct {
 	Form rest.Values[ConsentForm]
 }
 
+type endGrantInput struct {
+	Visitor
+	Form rest.Values[GrantEndForm]
+}
+
 type passwordInput struct {
 	Visitor
 	Form rest.Values[PasswordForm]
@@ -58,7 +68,7 @@ type passwordInput struct {
 
 // The notices of the page, as its query names them; true for good news.
 var homeNotices = map[string]bool{
-	"password_changed": true, "withdrawn": true, "session_ended": true, "not_changed": false, "wrong_password": false,
+	"password_changed": true, "withdrawn": true, "session_ended": true, "grant_ended": true, "not_changed": false, "wrong_password": false,
 	"differs": false, "refused_new": false, "too_many": false, "away": false,
 }
 
@@ -93,6 +103,12 @@ func (a *api) registerHome(s *rest.Server) {
 		func(ctx context.Context, in *withdrawInput) (rest.Page, error) {
 			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
 				return a.change(ctx, v, s, flow.WithdrawConsent, in.Form.Get("consent"))
+			})
+		})
+	rest.Handle(s, post("end-own-grant", "/grants", "End one of one's own grants", GrantEndForm{"1048577"}),
+		func(ctx context.Context, in *endGrantInput) (rest.Page, error) {
+			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
+				return a.change(ctx, v, s, flow.EndGrant, in.Form.Get("grant"))
 			})
 		})
 	rest.Handle(s, post("change-own-password", "/password", "Change one's own password",
@@ -231,6 +247,9 @@ func (a *api) showHome(ctx context.Context, in *homeInput) (rest.Page, error) {
 	if c.Consents, err = a.homeConsents(ctx, v, s); err != nil {
 		return rest.Page{}, err
 	}
+	if c.Grants, err = a.homeGrants(ctx, s); err != nil {
+		return rest.Page{}, err
+	}
 	return a.html(ctx, v, http.StatusOK, c)
 }
 
@@ -284,14 +303,36 @@ func (a *api) homeConsents(ctx context.Context, v *visit, s *session.Session) ([
 	all, err := a.Consents.OfUser(ctx, s.UserID, maxRows)
 	rows := make([]page.HomeConsent, 0, len(all))
 	for _, one := range all {
-		name, err := a.nameOf(ctx, one.AppID)
-		if err != nil && apperr.KindOf(err) != apperr.Unavailable {
+		name, err := a.shownName(ctx, one.AppID)
+		if err != nil {
 			return nil, err
-		}
-		if strings.TrimSpace(name) == "" {
-			name = one.AppID
 		}
 		rows = append(rows, page.HomeConsent{ID: one.ID, App: name, Scopes: scopeTexts(v.frame(ctx), one.Scopes)})
 	}
 	return rows, err
+}
+
+func (a *api) homeGrants(ctx context.Context, s *session.Session) ([]page.HomeGrant, error) {
+	all, err := a.OIDC.GrantsOfUser(ctx, s.UserID, maxRows)
+	rows := make([]page.HomeGrant, 0, len(all))
+	for _, one := range all {
+		name, err := a.shownName(ctx, one.AppID)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, page.HomeGrant{
+			ID: one.ID, App: name, Since: one.TimeCreated.Std().Format("2006-01-02 15:04 UTC"),
+			Until: one.TimeExpires.Std().Format("2006-01-02"),
+		})
+	}
+	return rows, err
+}
+
+// shownName is the name of an application, or its id if the name is not known.
+func (a *api) shownName(ctx context.Context, appID string) (string, error) {
+	name, err := a.nameOf(ctx, appID)
+	if strings.TrimSpace(name) == "" {
+		name = appID
+	}
+	return name, err
 }

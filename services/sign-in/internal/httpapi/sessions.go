@@ -13,11 +13,13 @@ import (
 type SessionSelection struct {
 	UserIDs []string `json:"user_ids,omitempty" maxItems:"1000" doc:"All sessions of these users"`
 	AppID   string   `json:"app_id,omitempty" maxLength:"64" doc:"All sessions that have entered this application"`
+	Grants  bool     `json:"grants,omitempty" doc:"Also what goes on after the sessions: the grants of these users, or for this application"`
 }
 
 // EndedSessions says how many sessions have ended.
 type EndedSessions struct {
-	Ended int64 `json:"ended" doc:"How many sessions there were" example:"1"`
+	Ended  int64 `json:"ended" doc:"How many sessions there were" example:"1"`
+	Grants int64 `json:"grants,omitempty" doc:"How many grants there were, if they were to end" example:"1"`
 }
 
 func (a *api) registerSessions(s *rest.Server) {
@@ -37,12 +39,16 @@ func (a *api) registerSessions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "end-sessions", Method: http.MethodPost, Path: "/v1/sessions/end", Scope: auth.SignInWrite,
 		Summary: "End many sessions", Request: SessionSelection{UserIDs: []string{"1048577"}},
-		Response: EndedSessions{1},
+		Response: EndedSessions{Ended: 1},
 		Doc: "All sessions of users, or all that have entered an application. They end one after the other; if the " +
-			"request fails, some have ended.",
+			"request fails, some have ended. Access that goes on after a session ends with `grants` alone.",
 	}, func(ctx context.Context, in *struct{ Body SessionSelection }) (EndedSessions, error) {
 		n, err := a.Sessions.EndAll(ctx, session.Selection{UserIDs: in.Body.UserIDs, AppID: in.Body.AppID},
 			session.ByAPI)
-		return EndedSessions{n}, err
+		if err != nil || !in.Body.Grants {
+			return EndedSessions{Ended: n}, err
+		}
+		grants, err := a.OIDC.EndGrants(ctx, in.Body.UserIDs, in.Body.AppID)
+		return EndedSessions{Ended: n, Grants: grants}, err
 	})
 }

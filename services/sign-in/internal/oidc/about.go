@@ -106,11 +106,11 @@ func (p *Provider) Revoke(ctx context.Context, issuer string, r TokenRequest) er
 		if err != nil {
 			return err
 		}
-		return p.endFamily(ctx, f.ID)
+		return p.revokeFamily(ctx, f.ID)
 	}
 	f, err := p.family(ctx, id)
 	if err != nil || f == nil || f.ClientID != client.ClientID {
 		return err
 	}
-	return p.endFamily(ctx, id)
+	return p.revokeFamily(ctx, id)
 }

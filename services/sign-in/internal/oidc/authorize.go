@@ -119,8 +119,14 @@ func (p *Provider) checkMore(
 	if len(r.Locales) > maxList {
 		return invalid("ui_locales has too many languages")
 	}
-	if client.SignIn.Consent || r.AskConsent {
+	offline := slices.Contains(a.Scope, offlineAccess)
+	// Any program on the person's device can send another one's request: the person is asked each time (RFC 8252 §8.6).
+	r.AskConsent = r.AskConsent || offline && client.Category == clientauth.ClientProgram
+	switch {
+	case client.SignIn.Consent || r.AskConsent:
 		r.Consents = a.consents()
+	case offline: // what lives on without the person is agreed to (OpenID Connect Core §11)
+		r.Consents = []string{offlineAccess}
 	}
 	return nil
 }

@@ -49,8 +49,8 @@ func TestAuthorizeRefusesOnAPage(t *testing.T) {
 	w := newWorld(t)
 	w.change("spa", func(c *questions.Client) { c.Enabled = false })
 	w.apps["desk"] = questions.Client{
-		AppID: "2005", ClientID: "desk", Category: "3", Enabled: true, RedirectURLs: []string{"http://127.0.0.1:8080/cb"},
-		OIDC: &questions.OIDCSettings{},
+		AppID: "2005", ClientID: "desk", Category: "3", Enabled: true, OIDC: &questions.OIDCSettings{},
+		RedirectURLs: []string{"http://127.0.0.1:8080/cb"},
 	}
 	redirect := func(uri string) url.Values { return ofShop("redirect_uri", uri) }
 	program := func(uri string) url.Values { return ofSPA("client_id", "desk", "redirect_uri", uri) }

@@ -176,7 +176,10 @@ func (p *Provider) byCode(ctx context.Context, issuer string, client questions.C
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	fresh := newFamily(c.Granted)
+	fresh, err := p.newFamily(ctx, c.Granted)
+	if err != nil {
+		return TokenAnswer{}, err
+	}
 	answer, err := p.issue(ctx, issuer, client, fresh, use, c.Nonce) // if it fails, the code is still good
 	if err != nil {
 		return TokenAnswer{}, err
@@ -209,13 +212,11 @@ func (p *Provider) redeem(ctx context.Context, id string, f *family) (*family, e
 			return &family{used: c.Family}, nil
 		}
 		fresh := *f
-		c.Family, fresh.TimeUsed = fresh.ID, tx.Now
+		c.Family = fresh.ID
 		if _, err := codes.Touch(ctx, tx, c); err != nil {
 			return nil, err
 		}
-		fresh.TimeEnd = fresh.ends(tx.Now)
-		_, err = families.Insert(ctx, tx, &fresh)
-		return &fresh, err
+		return &fresh, insertFamily(ctx, tx, &fresh)
 	})
 }
 

@@ -219,7 +219,10 @@ func (p *Provider) byDeviceCode(ctx context.Context, issuer string, client quest
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	fresh := newFamily(*d.Granted)
+	fresh, err := p.newFamily(ctx, *d.Granted)
+	if err != nil {
+		return TokenAnswer{}, err
+	}
 	answer, err := p.issue(ctx, issuer, client, fresh, use, "") // if it fails, the device code is still good
 	if err != nil {
 		return TokenAnswer{}, err
@@ -236,12 +239,10 @@ func (p *Provider) byDeviceCode(ctx context.Context, issuer string, client quest
 			return err
 		}
 		f := *fresh
-		f.TimeUsed, f.TimeEnd = tx.Now, f.ends(tx.Now)
 		if _, err := devices.Delete(ctx, tx, d); err != nil {
 			return err
 		}
-		_, err = families.Insert(ctx, tx, &f)
-		return err
+		return insertFamily(ctx, tx, &f)
 	})
 	if err != nil {
 		return TokenAnswer{}, err

@@ -158,5 +158,6 @@ func TestRequestsWithoutASecretAreBounded(t *testing.T) {
 	refused(func() error { return push("203.0.113.9", oidc.TokenRequest{Form: ofSPA()}) })
 	require.NoError(t, device("2001:db8:0:1::1"))
 	require.NoError(t, device("127.0.0.1"))
-	require.NoError(t, push("203.0.113.9", oidc.TokenRequest{Form: ofShop(), Authorization: []string{basicAuth("shop", "shop secret")}}))
+	withSecret := oidc.TokenRequest{Form: ofShop(), Authorization: []string{basicAuth("shop", "shop secret")}}
+	require.NoError(t, push("203.0.113.9", withSecret))
 }

@@ -44,6 +44,8 @@ type family struct {
 	TimeRotated clock.Time `json:"time_rotated"` // when it became the present one
 	TimeUsed    clock.Time `json:"time_used"`
 	TimeEnd     clock.Time `json:"time_end"` // at the latest
+	// GrantID is the record of a family that goes on after the session; "" for others.
+	GrantID string `json:"grant_id,omitempty"`
 
 	used string // see redeem
 }
@@ -70,8 +72,12 @@ var families = docstore.Define(docstore.Schema[family]{
 })
 
 // newFamily makes a family that is not stored yet.
-func newFamily(g Granted) *family {
-	return &family{Meta: docstore.Meta{ID: strings.ToLower(rand.Text())}, Granted: g}
+func (p *Provider) newFamily(ctx context.Context, g Granted) (f *family, err error) {
+	f = &family{Meta: docstore.Meta{ID: strings.ToLower(rand.Text())}, Granted: g}
+	if f.offline() {
+		f.GrantID, err = p.Store.NewID(ctx)
+	}
+	return f, err
 }
 
 // offline reports whether it lives on without the session.
@@ -231,11 +237,14 @@ func (p *Provider) rotate(ctx context.Context, id string, generation int64, rota
 		if !rotates && tx.Now.Before(f.TimeUsed.Add(noted)) {
 			return f, nil
 		}
+		before := f.TimeUsed
 		if f.TimeUsed = tx.Now; rotates {
 			f.Generation, f.TimeRotated = f.Generation+1, tx.Now
 		}
-		_, err = families.Touch(ctx, tx, f)
-		return f, err
+		if _, err = families.Touch(ctx, tx, f); err != nil {
+			return nil, err
+		}
+		return f, noteUse(ctx, tx, f, before)
 	})
 }
 
@@ -263,6 +272,9 @@ func (p *Provider) endReused(ctx context.Context, r TokenRequest, id string) err
 		}
 		doc, err := families.Delete(ctx, tx, f)
 		if err != nil {
+			return err
+		}
+		if err := dropGrants(ctx, tx, []*family{f}, grantReused); err != nil {
 			return err
 		}
 		record, err := json.Marshal(reuse{
@@ -305,12 +317,12 @@ func (p *Provider) makeRoom(ctx context.Context, fresh *family) error {
 	for i := range ids {
 		ids[i] = all[i].ID
 	}
-	return forget(docstore.OutsideTheAnswer(ctx), p.Store, families, ids)
+	return endFamilies(docstore.OutsideTheAnswer(ctx), p.Store, ids, grantReplaced)
 }
 
-// endFamily ends a family.
-func (p *Provider) endFamily(ctx context.Context, id string) error {
-	return forget(docstore.OutsideTheAnswer(ctx), p.Store, families, []string{id})
+// revokeFamily ends a family for its application.
+func (p *Provider) revokeFamily(ctx context.Context, id string) error {
+	return endFamilies(docstore.OutsideTheAnswer(ctx), p.Store, []string{id}, grantRevoked)
 }
 
 // EndSession ends, in the transaction that ends a session, all that depends on it: its codes that were not used yet
@@ -322,15 +334,20 @@ func EndSession(ctx context.Context, tx *docstore.Tx, sessionID string) error {
 	return families.DeleteWhere(ctx, tx, docstore.Eq(bySession, docstore.Text(sessionID)), nil)
 }
 
-// EndUser ends all token families of a user, those with offline_access too; of one application if appID is not "". It
-// is for users who are disabled, deleted, resigned or locked by a caller, and for consents that are taken back.
-func EndUser(ctx context.Context, s *docstore.Store, userID, appID string) error {
-	return endOfUser(ctx, s, userID, func(f *family) bool { return appID == "" || f.AppID == appID })
+// EndUser ends all token families of a user who is disabled, deleted, resigned or locked by a caller, those with
+// offline_access too.
+func EndUser(ctx context.Context, s *docstore.Store, userID string) error {
+	return endOfUser(ctx, s, userID, grantUser, func(*family) bool { return true })
+}
+
+// EndConsent ends the token families of a user for an application to which the user does not agree any more.
+func EndConsent(ctx context.Context, s *docstore.Store, userID, appID string) error {
+	return endOfUser(ctx, s, userID, grantConsent, func(f *family) bool { return f.AppID == appID })
 }
 
 // EndBefore ends the token families of a user from sign-ins with an older password than that of a time.
 func EndBefore(ctx context.Context, s *docstore.Store, userID string, changed clock.Time) error {
-	return endOfUser(ctx, s, userID, func(f *family) bool { return f.password().Before(changed) })
+	return endOfUser(ctx, s, userID, grantPassword, func(f *family) bool { return f.password().Before(changed) })
 }
 
 // password is when the password was set that the person signed in with, by the clock of the users service; of a family
@@ -343,7 +360,9 @@ func (f *family) password() clock.Time {
 }
 
 // endOfUser ends token families of a user, some at a time.
-func endOfUser(ctx context.Context, s *docstore.Store, userID string, which func(*family) bool) error {
+func endOfUser(
+	ctx context.Context, s *docstore.Store, userID, reason string, which func(*family) bool,
+) error {
 	for after := ""; ; {
 		page, err := families.Page(ctx, s, docstore.Query{
 			Filter: docstore.Eq(byUser, docstore.Text(userID)), Limit: endAtOnce, After: after,
@@ -362,7 +381,7 @@ func endOfUser(ctx context.Context, s *docstore.Store, userID string, which func
 			}
 		}
 		if len(ids) > 0 {
-			err = forget(ctx, s, families, ids)
+			err = endFamilies(ctx, s, ids, reason)
 		}
 		if err != nil || page.Next == "" {
 			return err
@@ -384,7 +403,7 @@ func (p *Provider) EndApplication(ctx context.Context, appID string) error {
 		for i, doc := range page.Docs {
 			ids[i] = doc.ID
 		}
-		if err := forget(ctx, p.Store, families, ids); err != nil {
+		if err := endFamilies(ctx, p.Store, ids, grantApplication); err != nil {
 			return err
 		}
 	}

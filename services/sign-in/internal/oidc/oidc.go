@@ -142,15 +142,24 @@ func (p *Provider) mayStore(ctx context.Context, client questions.Client, r Toke
 func Collections() []*docstore.Def {
 	return slices.Concat(keys.Collections(), clientproof.Collections(),
 		backchannel.Collections(),
-		[]*docstore.Def{pushedRequests.Def(), codes.Def(), families.Def(), devices.Def()})
+		[]*docstore.Def{pushedRequests.Def(), codes.Def(), families.Def(), grantRecords.Def(), devices.Def()})
 }
 
 // Work is what falls due.
 func (p *Provider) Work() []service.DueWork {
 	return []service.DueWork{
 		p.Keys.Rotation(), p.auth.Forgetting(), forgetting(p.Store, pushedRequests, "forget pushed requests"),
-		forgetting(p.Store, codes, "forget codes"), forgetting(p.Store, families, "end token families"),
-		forgetting(p.Store, devices, "forget device codes"), p.logouts.Work(),
+		forgetting(p.Store, codes, "forget codes"), forgetting(p.Store, devices, "forget device codes"),
+		{
+			Name: "end token families", Every: 10 * time.Second, Due: families.Due, AtOnce: 100,
+			Do: func(ctx context.Context, id string) error {
+				return endFamilies(ctx, p.Store, []string{id}, grantExpired)
+			},
+			DoAll: func(ctx context.Context, ids []string) error {
+				return endFamilies(ctx, p.Store, ids, grantExpired)
+			},
+		},
+		p.logouts.Work(),
 	}
 }
 

@@ -33,9 +33,9 @@ func (p *Provider) readAccess(ctx context.Context, issuer, text string) (accessC
 	return claims, f, err
 }
 
-// UserInfo answers who an access token is about (OpenID Connect Core §5.3). A token for another API is refused: that API
-// would learn here what only the application may know (RFC 9068 §4). It asks no other service, except for groups. The
-// error is apperr.Unauthenticated (invalid_token), Forbidden (insufficient_scope) or Unavailable.
+// UserInfo answers who an access token is about (OpenID Connect Core §5.3). A token for another API is refused: that
+// API would learn here what only the application may know (RFC 9068 §4). It asks no other service, except for groups.
+// The error is apperr.Unauthenticated (invalid_token), Forbidden (insufficient_scope) or Unavailable.
 func (p *Provider) UserInfo(ctx context.Context, issuer, token string) (map[string]any, error) {
 	access, f, err := p.readAccess(ctx, issuer, token)
 	if err != nil {

@@ -147,6 +147,7 @@ type Home struct {
 	MoreApps        bool // than Apps
 	Sessions        []HomeSession
 	Consents        []HomeConsent
+	Grants          []HomeGrant
 }
 
 func (Home) about() (string, string) { return "home.html", "home" }
@@ -169,6 +170,9 @@ type HomeConsent struct {
 	ID, App string
 	Scopes  []string
 }
+
+// HomeGrant is access of an application that goes on after the person's session.
+type HomeGrant struct{ ID, App, Since, Until string }
 
 // Device asks for the code that a device shows, or says what has come of it.
 type Device struct {
