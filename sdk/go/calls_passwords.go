@@ -10,7 +10,8 @@ import (
 
 // ResetPasswords: reset users' passwords.
 //
-// All or nothing. Hashing 1000 passwords takes a while.
+// All or nothing. Hashing 1000 passwords takes a while. The caller needs the scopes of this API that rules give the
+// users.
 //
 // (POST /v1/batch/users-reset-password; scope users:secrets)
 func (c *Client) ResetPasswords(ctx context.Context, body ResetPasswordsRequest, options ...Option) (*PasswordResets, error) {
@@ -60,7 +61,7 @@ func (c *Client) ChangePassword(ctx context.Context, id string, body ChangePassw
 //
 // The user must change it at the next sign-in. Without `new_password` one is generated, and only then does the answer
 // contain it. Resets to a given password that change nothing, such as dry runs, are limited like wrong passwords:
-// 429.
+// 429. The caller needs the scopes of this API that rules give the user.
 //
 // (POST /v1/users/{id}/reset-password; scope users:secrets)
 func (c *Client) ResetPassword(ctx context.Context, id string, body ResetPasswordRequest, options ...Option) (*PasswordReset, error) {

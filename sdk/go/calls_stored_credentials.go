@@ -62,7 +62,8 @@ func (c *Client) ListAllCredentials(ctx context.Context, params ListCredentialsP
 
 // CreateCredential: bind a social identity to a user.
 //
-// Unique: provider_code, idp_config_id and id1 together.
+// Unique: provider_code, idp_config_id and id1 together. The caller needs the scopes of this API that rules give the
+// user, because who has the identity can sign in as the user.
 //
 // (POST /v1/user-stored-credentials; scope users:write)
 func (c *Client) CreateCredential(ctx context.Context, body CredentialInput, options ...Option) (*Credential, error) {

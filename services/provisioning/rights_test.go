@@ -153,6 +153,22 @@ func TestWhoHasScopesIsNotAdopted(t *testing.T) {
 	}
 }
 
+// A connection sets no password of a user who has scopes beyond its own, but disables the user.
+func TestPasswordsOfUsersWithScopes(t *testing.T) {
+	t.Parallel()
+	c := connect(t, object{"accept_password": "1"})
+	id := c.addUser("li.wei", object{"password": "Sesame, open"})
+	change := func(value object) {
+		c.want(http.StatusOK, http.MethodPatch, usersPath+"/"+id, patchOf(object{"op": "replace", "value": value}))
+	}
+	change(object{"password": "Open, sesame"})
+	require.Equal(t, "Open, sesame", c.world.passwords[id])
+	c.world.give(id, "platform:admin")
+	change(object{"password": "A third one!", "active": false})
+	require.Equal(t, "Open, sesame", c.world.passwords[id])
+	require.Equal(t, "0", c.world.user("acme", id)["status"])
+}
+
 // Without an answer about scopes nobody is adopted.
 func TestAdoptionWaitsForThePermissionsService(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
-	"github.com/idplatform/idplatform/services/users"
 )
 
 // actions deletes a user and returns the actions of all its events, in order.
@@ -104,7 +103,7 @@ func TestGoldenEvents(t *testing.T) {
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	log := &basic.LogBuffer{}
-	s := testkit.Start(t, users.Spec(cheap()),
+	s := startWith(t, cheap(), nil,
 		testkit.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	c := in(s, "acme")
 	kept := addUser(t, c, "kept", object{"password": "another good Passw0rd"})

@@ -10,7 +10,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
-	"github.com/idplatform/idplatform/services/users"
 )
 
 // guess sends a password to each operation that tells whether it is right. It returns what the answer tells: "right",
@@ -162,7 +161,7 @@ func TestDryRunsWithUnknownNames(t *testing.T) {
 func TestUnknownNamesAreRefusedLikeUsers(t *testing.T) {
 	t.Parallel()
 	ledger := &testkit.Ledger{}
-	s := testkit.Start(t, users.Spec(cheap()), testkit.Options{Engine: ledger.Over})
+	s := startWith(t, cheap(), nil, testkit.Options{Engine: ledger.Over})
 	c := in(s, "acme")
 	addUser(t, c, "li.wei", object{"password": password})
 	addUser(t, c, "without")

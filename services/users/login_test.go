@@ -16,7 +16,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
-	"github.com/idplatform/idplatform/services/users"
 )
 
 // login verifies a login.
@@ -211,7 +210,7 @@ func TestLockoutIsConfigurable(t *testing.T) {
 	t.Parallel()
 	config := cheap()
 	config.LockoutFailures, config.LockoutWithin, config.LockoutFor = 2, time.Minute, time.Hour
-	s := testkit.Start(t, users.Spec(config))
+	s := startWith(t, config, nil)
 	c := in(s, "acme")
 	user := addUser(t, c, "li.wei", object{"password": password})
 	login(t, c, "li.wei", "wrong")
@@ -249,7 +248,7 @@ func TestPasswordsAreNormalised(t *testing.T) {
 func TestUnknownNamesCostAHash(t *testing.T) {
 	config := cheap() // not parallel: it counts allocations
 	config.PasswordMemory = 16 << 10
-	s := testkit.Start(t, users.Spec(config))
+	s := startWith(t, config, nil)
 	c := in(s, "acme")
 	addUser(t, c, "known", object{"password": password})
 	addUser(t, c, "without")

@@ -1,7 +1,9 @@
 package users_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users"
 )
 
@@ -21,7 +24,17 @@ func cheap() users.Config {
 	return c
 }
 
-func start(t testing.TB) *testkit.Service { return testkit.Start(t, users.Spec(cheap())) }
+func start(t testing.TB) *testkit.Service { return startWith(t, cheap(), nil) }
+
+// startWith starts the service among users who have scopes of the platform's API, by their ids.
+func startWith(t testing.TB, c users.Config, scopes map[string]string, options ...testkit.Options) *testkit.Service {
+	s := testkit.Start(t, users.Spec(c), options...)
+	require.NoError(t, questions.ScopesOfUser.Answer(s.Deps.Bus,
+		func(_ context.Context, q questions.HolderOfScopes) (questions.Scopes, error) {
+			return questions.Scopes{Scopes: strings.Fields(scopes[q.UserID])}, nil
+		}))
+	return s
+}
 
 func TestConventions(t *testing.T) {
 	t.Parallel()

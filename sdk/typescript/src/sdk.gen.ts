@@ -1821,7 +1821,7 @@ export const lockUsers = <ThrowOnError extends boolean = false>(options: Options
 /**
  * Reset users' passwords
  *
- * All or nothing. Hashing 1000 passwords takes a while.
+ * All or nothing. Hashing 1000 passwords takes a while. The caller needs the scopes of this API that rules give the users.
  */
 export const resetPasswords = <ThrowOnError extends boolean = false>(options: Options<ResetPasswordsData, ThrowOnError>) => (options.client ?? client).post<ResetPasswordsResponses, ResetPasswordsErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3726,7 +3726,7 @@ export const listCredentials = <ThrowOnError extends boolean = false>(options?: 
 /**
  * Bind a social identity to a user
  *
- * Unique: provider_code, idp_config_id and id1 together.
+ * Unique: provider_code, idp_config_id and id1 together. The caller needs the scopes of this API that rules give the user, because who has the identity can sign in as the user.
  */
 export const createCredential = <ThrowOnError extends boolean = false>(options: Options<CreateCredentialData, ThrowOnError>) => (options.client ?? client).post<CreateCredentialResponses, CreateCredentialErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3997,7 +3997,7 @@ export const reinstateUser = <ThrowOnError extends boolean = false>(options: Opt
 /**
  * Reset a user's password
  *
- * The user must change it at the next sign-in. Without `new_password` one is generated, and only then does the answer contain it. Resets to a given password that change nothing, such as dry runs, are limited like wrong passwords: 429.
+ * The user must change it at the next sign-in. Without `new_password` one is generated, and only then does the answer contain it. Resets to a given password that change nothing, such as dry runs, are limited like wrong passwords: 429. The caller needs the scopes of this API that rules give the user.
  */
 export const resetPassword = <ThrowOnError extends boolean = false>(options: Options<ResetPasswordData, ThrowOnError>) => (options.client ?? client).post<ResetPasswordResponses, ResetPasswordErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

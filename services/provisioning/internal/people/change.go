@@ -102,6 +102,20 @@ func (s *Users) adoptable(ctx context.Context, c *connection.Connection, w wish)
 	return &u, nil
 }
 
+// guardPassword leaves the password of a user as it is who has scopes of the platform's API beyond those of the
+// connection: whoever sets it can sign in as that user. The rest of the request holds, above all a deactivation.
+func (s *Users) guardPassword(ctx context.Context, j *job) error {
+	if j.change.Password == "" || j.change.UserID == "" {
+		return nil
+	}
+	has, err := questions.ScopesOfUser.Ask(ctx, s.Bus, questions.HolderOfScopes{UserID: j.change.UserID})
+	if err == nil && !has.Set().Within(j.call.Connection.Given()) {
+		j.change.Password = ""
+		j.call.Ignored.Add("password")
+	}
+	return err
+}
+
 // mayAdopt returns taken, the error of a POST that adopts nobody, if a user has scopes of the platform's API beyond
 // those of a connection: whoever adopts a user can sign in as that user.
 func (s *Users) mayAdopt(ctx context.Context, c *connection.Connection, userID string, taken error) error {

@@ -62,7 +62,10 @@ type job struct {
 // carry lets the users service make a change, and stores the link and the copy. The error is a refusal, Unavailable if
 // nothing was changed, or OutcomeUnknown: then Finish stores the link later.
 func (s *Users) carry(ctx context.Context, j job) (*directory.User, error) {
-	var err error
+	err := s.guardPassword(ctx, &j)
+	if err != nil {
+		return nil, err
+	}
 	if j.change.ID, err = s.Store.NewID(ctx); err != nil {
 		return nil, err
 	}

@@ -142,11 +142,19 @@ func (s *Credentials) Get(ctx context.Context, id string) (Doc, error) {
 	return credentials.Find(ctx, s.Store, id)
 }
 
-// Create binds a social identity to a user. The error is apperr.InvalidParameters, AlreadyExists, or Unavailable if the
-// identity-sources service must be asked and does not answer.
+// mayBind refuses a caller who may not sign in as the user (user.MayTakeOver): whoever has the social identity may.
+func (s *Credentials) mayBind(ctx context.Context, c *Credential) error {
+	return user.MayTakeOver(ctx, s.Bus, strconv.FormatInt(c.UserID, 10))
+}
+
+// Create binds a social identity to a user. The error is apperr.InvalidParameters, AlreadyExists, Forbidden (see
+// mayBind), or Unavailable if a service must be asked and does not answer.
 func (s *Credentials) Create(ctx context.Context, draft Credential) (Doc, error) {
 	draft.normalize()
 	if err := s.check(ctx, &draft, 0); err != nil {
+		return Doc{}, err
+	}
+	if err := s.mayBind(ctx, &draft); err != nil {
 		return Doc{}, err
 	}
 	id, err := s.Store.NewID(ctx)
@@ -181,6 +189,9 @@ func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credenti
 	}
 	proposal.normalize()
 	if err := s.check(ctx, &proposal, current.IDPConfigID); err != nil {
+		return Doc{}, err
+	}
+	if err := s.mayBind(ctx, current); err != nil {
 		return Doc{}, err
 	}
 	return credentials.Edit(ctx, s.Store, id, func(_ *docstore.Tx, c *Credential) error {

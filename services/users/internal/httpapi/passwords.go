@@ -17,14 +17,16 @@ func (a *api) registerPasswords(s *rest.Server) {
 		Summary: "Reset a user's password",
 		Doc: "The user must change it at the next sign-in. Without `new_password` one is generated, and only then " +
 			"does the answer contain it. Resets to a given password that change nothing, such as dry runs, are " +
-			"limited like wrong passwords: 429.",
+			"limited like wrong passwords: 429. The caller needs the scopes of this API that rules give the user.",
 		Fresh:   rest.FreshAlways,
 		Request: map[string]any{}, Response: map[string]any{"password": "kR7-vm2Q-xW9e-Zt4p"},
 	}, a.resetPassword)
 	rest.Handle(s, rest.Op{
 		ID: "reset-passwords", Method: http.MethodPost, Path: "/v1/batch/users-reset-password",
 		Scope: auth.UsersSecrets, Summary: "Reset users' passwords",
-		Doc: "All or nothing. Hashing 1000 passwords takes a while.", Timeout: 5 * time.Minute,
+		Doc: "All or nothing. Hashing 1000 passwords takes a while. The caller needs the scopes of this API that " +
+			"rules give the users.",
+		Timeout:  5 * time.Minute,
 		Fresh:    rest.FreshAlways,
 		Response: map[string]any{"items": []any{map[string]any{"id": "1048577", "password": "kR7-vm2Q-xW9e-Zt4p"}}},
 	}, a.resetPasswords)

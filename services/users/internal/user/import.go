@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/mergepatch"
 	"github.com/idplatform/idplatform/services/users/internal/password"
@@ -193,10 +194,14 @@ func (s *Users) ImportMany(ctx context.Context, records []*Import, on OnConflict
 	if err != nil {
 		return nil, err
 	}
+	guarded, err := s.guard(ctx, records, on)
+	if err != nil {
+		return nil, err
+	}
 	var made Seen // made by the last attempt
 	results, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Imported, error) {
 		made = Seen{}
-		b := batch{s: s, tx: tx, on: on, seen: seen, made: made}
+		b := batch{s: s, tx: tx, on: on, seen: seen, made: made, guarded: guarded}
 		if err := b.findOwners(ctx, records); err != nil {
 			return nil, err
 		}
@@ -224,6 +229,10 @@ type batch struct {
 	owners Seen
 	seen   Seen // from earlier transactions of a dry run
 	made   Seen // from this transaction
+
+	// guarded says of the users who would get another password whether the caller may give them one: nil if so. It is nil
+	// for a caller who may give one to everybody.
+	guarded map[string]error
 }
 
 // Seen maps the key of a login name to its holder.
@@ -316,7 +325,52 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 	return Imported{Status: Created, ID: id}, err
 }
 
+// guard asks whether the caller may give other passwords to the users whom records would change; nil if it may do so
+// to everybody.
+func (s *Users) guard(ctx context.Context, records []*Import, on OnConflict) (map[string]error, error) {
+	if caller := auth.PrincipalFrom(ctx); caller == nil || caller.Has(auth.PlatformAdmin) || on != ConflictUpdates {
+		return nil, nil //nolint:nilnil // nobody is asked
+	}
+	var names []docstore.Value
+	for _, r := range records {
+		if r.hash != "" {
+			names = append(names, docstore.Text(loginKey(r.Username)))
+		}
+	}
+	guarded := map[string]error{}
+	if len(names) == 0 {
+		return guarded, nil
+	}
+	var ids []string
+	err := users.Each(ctx, s.Store, docstore.In(byLogin, names...), func(d docstore.Doc[User]) error {
+		ids = append(ids, d.ID)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	refusals, err := s.mayTakeOver(ctx, ids)
+	for i, id := range ids {
+		guarded[id] = refusals[i]
+	}
+	return guarded, err
+}
+
+// mayTakeOver refuses to give a user another password. A user who was not asked about has got the name meanwhile.
+func (b *batch) mayTakeOver(id string) error {
+	refusal, asked := b.guarded[id]
+	if b.guarded != nil && !asked {
+		return apperr.New(apperr.InvalidState, "the user has changed meanwhile")
+	}
+	return refusal
+}
+
 func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, error) {
+	if r.hash != "" {
+		if err := b.mayTakeOver(id); err != nil {
+			return failed(err), nil
+		}
+	}
 	u, err := b.s.load(ctx, b.tx, id)
 	if b.seen != nil && apperr.IsNotFound(err) { // an earlier transaction of the dry run would have created it
 		return Imported{Status: Updated, ID: id}, nil

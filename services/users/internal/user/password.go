@@ -13,13 +13,16 @@ import (
 
 // ResetPassword gives the user a new password, which must be changed at the next sign-in. If it is empty, one is
 // generated, and only then the answer contains it. The error is apperr.NotFound, InvalidParameters (too weak, or used
-// before) or RateLimited (too many resets that changed nothing).
+// before), RateLimited (too many resets that changed nothing), or one of MayTakeOver.
 func (s *Users) ResetPassword(ctx context.Context, id, newPassword string) (PasswordReset, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
 		return PasswordReset{}, err
 	}
 	u, err := doc.Value()
+	if err == nil {
+		err = MayTakeOver(ctx, s.Bus, id)
+	}
 	if err != nil {
 		return PasswordReset{}, err
 	}
@@ -62,7 +65,7 @@ type UserPassword struct {
 }
 
 // ResetPasswords generates new passwords for all users or none. An unknown user, or one that is given twice, is a fault
-// at ids[i].
+// at ids[i]. The error is apperr.InvalidParameters, or one of MayTakeOver.
 func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordResets, error) {
 	found, err := users.FindMany(ctx, s.Store, ids)
 	if err != nil {
@@ -85,6 +88,15 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	}
 	if err := faults.Err(); err != nil {
 		return PasswordResets{}, err
+	}
+	refusals, err := s.mayTakeOver(ctx, ids)
+	if err != nil {
+		return PasswordResets{}, err
+	}
+	for _, refusal := range refusals {
+		if refusal != nil {
+			return PasswordResets{}, refusal
+		}
 	}
 	answer := PasswordResets{Items: make([]UserPassword, len(ids))}
 	hashes := make([]string, len(ids))
