@@ -96,6 +96,10 @@ func apply(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			possible := p.Refused() == nil && p.Drifted() == nil
+			if s.Curl && possible {
+				return printCalls(ctx, s, p)
+			}
 			if err := show(s, p); err != nil {
 				return err
 			}
@@ -121,7 +125,7 @@ func (f *planFlags) locked(
 	if err != nil {
 		return err
 	}
-	if state == nil || s.DryRun {
+	if state == nil || s.DryRun || s.Curl {
 		return do(state)
 	}
 	yes := s.Yes
@@ -160,6 +164,24 @@ func applyPlan(ctx context.Context, s *session.Session, p *plan.Plan, secrets st
 		s.Notef("%s %s", done[step.Action], output.Printable(step.Ref.String()))
 		return keepSecrets(s, keep, step, answer)
 	})
+}
+
+// printCalls prints the requests of a plan instead of sending them.
+func printCalls(ctx context.Context, s *session.Session, p *plan.Plan) error {
+	writes, err := p.Calls(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range writes {
+		call, err := callOf(w, false)
+		if err != nil {
+			return err
+		}
+		if err := s.PrintCurl(call); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func printSchema(s *session.Session) error {

@@ -122,3 +122,25 @@ func TestRequests(t *testing.T) {
 		assert.Equal(t, one.again, run(0, folder, "diff"), "%s: diff of what is there", one.tenant)
 	}
 }
+
+// TestApplyCurl prints the calls of an apply, without secrets. Nothing is changed, not even for a moment: the state and
+// the lock of a set neither.
+func TestApplyCurl(t *testing.T) {
+	t.Parallel()
+	p := realPlay(t)
+	p.inTenant("curl")
+	c := p.counted(t)
+	for _, set := range [][]string{nil, {"--set", "all"}} {
+		got := p.run(append([]string{"apply", "-f", p.file(allKinds), "--curl", "--yes"}, set...)...)
+		require.Equal(t, 0, got.code, got.err+got.out)
+		for line := range strings.Lines(got.out) {
+			assert.Regexp(t, "^curl -X (POST|PUT) 'http.*/v1/[^?]*' -H ", line)
+		}
+		assert.Contains(t, got.out, `"application_id":"{id of Application 报销}"`)
+		assert.NotContains(t, got.out, "s3cret")
+		counted := c.take()
+		assert.Zero(t, counted.writes)
+		assert.LessOrEqual(t, counted.state, 1, "the state is read")
+	}
+	assert.Equal(t, "0\n", p.run("api", "list-applications", "--jq", ".items | length").out)
+}

@@ -95,8 +95,8 @@ func (p *platform) Each(ctx context.Context, path string, query url.Values) iter
 	}
 }
 
-// Write sends a change, or with try only asks what it would do.
-func (p *platform) Write(ctx context.Context, w plan.Write, try bool) (map[string]any, error) {
+// callOf makes the call of a change.
+func callOf(w plan.Write, try bool) (*session.Call, error) {
 	call := &session.Call{
 		Operation: session.Operation(w.Operation), Path: w.Path, Query: w.Query, Header: http.Header{},
 		Asked: true, Try: try, Key: w.Key,
@@ -113,6 +113,15 @@ func (p *platform) Write(ctx context.Context, w plan.Write, try bool) (map[strin
 			return nil, err
 		}
 		call.Body = text
+	}
+	return call, nil
+}
+
+// Write sends a change, or with try only asks what it would do.
+func (p *platform) Write(ctx context.Context, w plan.Write, try bool) (map[string]any, error) {
+	call, err := callOf(w, try)
+	if err != nil {
+		return nil, err
 	}
 	response, err := p.s.Send(ctx, call)
 	if err != nil {

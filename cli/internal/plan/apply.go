@@ -42,6 +42,26 @@ func (p *Plan) Apply(ctx context.Context, made Made) error {
 	return p.options.State.save(ctx)
 }
 
+// Calls are the requests of the plan in their order, for people to read. {id of Application crm} stands for an id that
+// an earlier request makes, and secrets are masked.
+func (p *Plan) Calls(ctx context.Context) ([]Write, error) {
+	p.secrets.masked = true
+	var out []Write
+	for _, b := range p.batches(p.Steps) {
+		writes, err := p.requests(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, writes...)
+		for _, s := range b {
+			if s.Action == Create {
+				p.live.name(s.Ref, fmt.Sprintf("{id of %s}", s.Ref))
+			}
+		}
+	}
+	return out, nil
+}
+
 func (p *Plan) do(ctx context.Context, b batch, made Made) (err error) {
 	defer func() {
 		if err != nil {

@@ -128,12 +128,16 @@ type secrets struct {
 	getenv  func(string) string
 	fetched map[string]string
 	keep    bool // a secret that cannot be fetched stays what it is
+	masked  bool // requests are only shown
 }
 
 // resolve returns a value with secrets in the places that say where they come from.
 func (s *secrets) resolve(ctx context.Context, value any) (any, error) {
 	switch v := value.(type) {
 	case Secret:
+		if s.masked {
+			return masked, nil
+		}
 		secret, err := s.fetch(ctx, string(v))
 		if err != nil && s.keep {
 			return masked, nil // the platform keeps what it has, or refuses if it must be given again

@@ -147,6 +147,9 @@ func (s *Session) Send(ctx context.Context, c *Call) (*http.Response, error) {
 	changes := c.Operation.Changes()
 	s.changes.Store(changes)
 	if changes {
+		if s.Curl && !c.Try {
+			return nil, failure.Usagef("--curl shows one request; this command needs the answers of several")
+		}
 		if err := s.beforeChange(c.Try); err != nil {
 			return nil, err
 		}
@@ -185,7 +188,7 @@ func (s *Session) Run(ctx context.Context, c *Call) error {
 	}
 	switch {
 	case s.Curl:
-		return s.curl(c)
+		return s.PrintCurl(c)
 	case c.Operation.Paged:
 		return s.list(ctx, c, printer)
 	case !slices.Contains(c.Operation.Answer, operations.JSON):

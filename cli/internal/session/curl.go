@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// curl prints the command that would send the call. The token is a variable, so that it is in no history of commands.
-func (s *Session) curl(c *Call) error {
+// PrintCurl prints the command that would send the call. The token is a variable, so that it is in no history of
+// commands.
+func (s *Session) PrintCurl(c *Call) error {
 	if err := s.choose(); err != nil {
 		return err
 	}
