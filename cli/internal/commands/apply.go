@@ -42,7 +42,7 @@ func diff(a *App) *cobra.Command {
 		Use: "diff -f DIR", Short: "Show what apply would change", Args: exactly(0),
 		Long: "Show what idp apply would create, change and delete, member by member. Each step is tried without\n" +
 			"being done, so that what the platform refuses is told by its line. Exit code 10 if there is a difference.",
-		Example: "  idp diff -f config\n  idp diff -f config -o json",
+		Example: "  idp diff -f config\n  idp diff -f base -f acme -o json",
 	}
 	flags.add(command)
 	command.RunE = a.run(func(ctx context.Context, s *session.Session, _ []string) error {

@@ -205,6 +205,15 @@ func TestLists(t *testing.T) {
 		assert.Equal(t, want, got.out, format)
 		assert.Empty(t, got.err)
 	}
+	for filter, want := range map[string][2]string{
+		".items[].id": {"1\n", "1\n2\n"}, ".items | length": {"1\n", "2\n"}, ".total": {"2\n", "2\n"},
+	} {
+		assert.Equal(t, want[0], p.run("users", "list", "--jq", filter).out, filter)
+		got = p.run("users", "list", "--all", "--jq", filter)
+		assert.Equal(t, want[1], got.out, filter)
+		assert.Empty(t, got.err)
+	}
+	assert.Equal(t, 2, p.run("users", "list", "--all", "--page-num", "2", "--jq", ".").code)
 	p.terminal = true
 	require.Equal(t, 0, p.run("users", "list").code)
 	assert.Equal(t, "/v1/users?page_size=50", p.last().target)

@@ -12,14 +12,16 @@ import (
 
 // planFlags are the flags that diff and apply share.
 type planFlags struct {
-	file, set, state        string
+	files                   []string
+	set, state              string
 	rotate, takeOver, prune bool
 	maxDeletes              int
 }
 
 func (f *planFlags) add(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVarP(&f.file, "file", "f", "", "a file, or a folder with files *.yaml (required)")
+	flags.StringArrayVarP(&f.files, "file", "f", nil,
+		"a file, a folder with files *.yaml, or - for standard input; several times for several (required)")
 	flags.BoolVar(&f.rotate, "rotate", false, "send all secrets again")
 	flags.StringVar(&f.set, "set", "", "the name of these files: the platform remembers what they made")
 	flags.StringVar(&f.state, "state", "", "a file that remembers it, instead of the platform")
@@ -31,7 +33,7 @@ func (f *planFlags) add(command *cobra.Command) {
 // open reads the state of the set; nil if the files are no set.
 func (f *planFlags) open(ctx context.Context, s *session.Session) (*plan.State, error) {
 	switch {
-	case f.file == "":
+	case len(f.files) == 0:
 		return nil, failure.Usagef("-f is needed: a file, or a folder with files *.yaml")
 	case s.IdempotencyKey != "" || s.IfVersion != "":
 		return nil, failure.Usagef("--idempotency-key and --if-version are for one change; files have many")
@@ -45,7 +47,7 @@ func (f *planFlags) open(ctx context.Context, s *session.Session) (*plan.State, 
 
 // make reads the files, compares them with what runs, tries each step, and asks who gains and who loses access.
 func (f *planFlags) make(ctx context.Context, s *session.Session, state *plan.State) (*plan.Plan, error) {
-	wishes, err := plan.Load(f.file)
+	wishes, err := plan.Load(f.files, s.In)
 	if err != nil {
 		return nil, err
 	}

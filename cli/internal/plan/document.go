@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -46,41 +43,6 @@ func (w *Wish) line(path string) int {
 		return w.Line
 	}
 	return at.Line
-}
-
-// Load reads a file, or all files *.yaml and *.yml of a folder and those below it.
-func Load(path string) ([]*Wish, error) {
-	var files []string
-	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		switch extension := strings.ToLower(filepath.Ext(file)); {
-		case err != nil:
-			return err
-		case file != path && strings.HasPrefix(entry.Name(), "."):
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-		case entry.IsDir():
-		case file == path || extension == ".yaml" || extension == ".yml":
-			files = append(files, file)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, failure.Usagef("-f: %w", err)
-	}
-	if len(files) == 0 {
-		return nil, failure.Usagef("-f %s: there are no files *.yaml or *.yml", path)
-	}
-	p := &parser{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, failure.Usagef("-f: %w", err)
-		}
-		p.file = file
-		p.parse(text)
-	}
-	return p.result()
 }
 
 type parser struct {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/idplatform/idplatform/cli/internal/failure"
@@ -40,6 +41,9 @@ func (s *Session) list(ctx context.Context, c *Call, printer *output.Printer) er
 		}
 		call.Query.Set("page_size", strconv.Itoa(size))
 	}
+	if s.All && s.JQ != "" {
+		return s.wholeList(ctx, call, printer)
+	}
 	if s.All {
 		if call.Query.Get("count") == "" {
 			call.Query.Set("count", "false")
@@ -61,10 +65,45 @@ func (s *Session) list(ctx context.Context, c *Call, printer *output.Printer) er
 	return nil
 }
 
-// all prints page after page.
-func (s *Session) all(ctx context.Context, c Call, printer *output.Printer) error {
+// wholeList prints what the jq program makes of the first page's answer with the items of all pages: the same program
+// does for one page and for all.
+func (s *Session) wholeList(ctx context.Context, c Call, printer *output.Printer) error {
+	if err := noPageNumber(c); err != nil {
+		return err
+	}
+	var whole output.Object
+	items := []any{}
+	for page, err := range s.pages(ctx, &c) {
+		if err != nil {
+			return err
+		}
+		list, _ := output.List(page, "")
+		items = append(items, list...)
+		if whole == nil {
+			whole = page
+		}
+	}
+	for _, member := range []string{"next_page_token", "page_num", "page_size"} { // of a page
+		whole = slices.DeleteFunc(whole, func(m output.Member) bool { return m.Name == member })
+	}
+	text, err := json.Marshal(whole.With("items", items))
+	if err != nil {
+		return err
+	}
+	return printer.Body(text, c.View)
+}
+
+func noPageNumber(c Call) error {
 	if c.Query.Get("page_num") != "" {
 		return failure.Usagef("--all begins at the first page: leave --page-num out")
+	}
+	return nil
+}
+
+// all prints page after page.
+func (s *Session) all(ctx context.Context, c Call, printer *output.Printer) error {
+	if err := noPageNumber(c); err != nil {
+		return err
 	}
 	if !printer.ForPeople() {
 		c.Join = nil
@@ -84,6 +123,28 @@ func (s *Session) all(ctx context.Context, c Call, printer *output.Printer) erro
 // Each walks all pages of a list, with what Join adds.
 func (s *Session) Each(ctx context.Context, c *Call) iter.Seq2[output.Object, error] {
 	return func(yield func(output.Object, error) bool) {
+		for page, err := range s.pages(ctx, c) {
+			list, _ := output.List(page, "")
+			items := []output.Object(nil)
+			if err == nil {
+				items, err = c.joined(ctx, list)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pages walks the answers of all pages of a list. It ends at the first error.
+func (s *Session) pages(ctx context.Context, c *Call) iter.Seq2[output.Object, error] {
+	return func(yield func(output.Object, error) bool) {
 		call := *c
 		call.Query = maps.Clone(c.Query)
 		for {
@@ -98,19 +159,8 @@ func (s *Session) Each(ctx context.Context, c *Call) iter.Seq2[output.Object, er
 				return
 			}
 			page, _ := value.(output.Object)
-			list, _ := output.List(page, "")
-			items, err := call.joined(ctx, list)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, item := range items {
-				if !yield(item, nil) {
-					return
-				}
-			}
 			next := page.Text("next_page_token")
-			if next == "" {
+			if !yield(page, nil) || next == "" {
 				return
 			}
 			call.Query.Set("page_token", next)
