@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 )
@@ -108,4 +109,37 @@ func exportedSecrets(t *testing.T, folder string) string {
 		}
 	}
 	return out.String()
+}
+
+// TestNamesInCase: the platform compares names of applications without case. Two that differ in case alone are refused,
+// and another case is a change of the name, in a set, too.
+func TestNamesInCase(t *testing.T) {
+	t.Parallel()
+	p := realPlay(t)
+	p.inTenant("case")
+	both := p.file("{kind: Application, name: crm}\n---\n{kind: Application, name: CRM}\n---\n{kind: Application, name: hr}")
+	for _, command := range []string{"diff", "apply"} {
+		got := p.run(command, "-f", both, "--yes")
+		assert.Equal(t, 2, got.code, got.out)
+		assert.Contains(t, got.err, both+":3: Application CRM is also in "+both+":1, as crm")
+	}
+	assert.Equal(t, "[]\n", p.done("api", "list-applications", "--jq", "[.items[].name]").out)
+
+	id := func() string { return p.done("api", "list-applications", "--jq", ".items[] | .name, .id").out }
+	text := smallSet + "---\n{kind: Rule, application: crm, type: app, actions: ['*'], " +
+		"identity: {type: application, name: crm}}\n" +
+		"---\n{kind: ResourceSet, application: crm, code: all, members: [{type: data, code: offer, actions: [read]}]}\n"
+	p.done("apply", "-f", p.file(text), "--set", "crm", "--yes")
+	before := id()
+	file := p.file(strings.ReplaceAll(strings.ReplaceAll(text, ": crm", ": CRM"), "li.wei", "Li.Wei"))
+	got := p.run("apply", "-f", file, "--set", "crm", "--prune", "--yes")
+	require.Equal(t, 0, got.code, got.err+got.out)
+	assert.Contains(t, got.out, "~ Application CRM  "+file+":1\n    name: crm → CRM\n")
+	assert.Contains(t, got.out, "\n0 to create, 1 to change, 0 to delete; ")
+	assert.Equal(t, strings.Replace(before, "crm", "CRM", 1), id())
+
+	less := p.file("{kind: Tree, code: company, name: Acme}")
+	got = p.run("apply", "-f", less, "--set", "crm", "--prune", "--yes", "--max-deletes", "100")
+	require.Equal(t, 0, got.code, got.err+got.out)
+	assert.Empty(t, id(), "what was made under the former name is still the set's")
 }

@@ -56,7 +56,7 @@ func (p *parser) fault(at *yaml.Node, format string, args ...any) {
 }
 
 func (p *parser) result() ([]*Wish, error) {
-	first := map[Ref]*Wish{}
+	first, names := map[Ref]*Wish{}, map[Ref]*Wish{}
 	for _, w := range p.wishes {
 		before := first[w.Ref]
 		for n := 2; before != nil && w.Kind == rule && !reflect.DeepEqual(w.Values, before.Values); n++ {
@@ -67,6 +67,15 @@ func (p *parser) result() ([]*Wish, error) {
 			p.faults = append(p.faults, fmt.Sprintf("%s: %s is also in %s", w.Place(), w.Ref, before.Place()))
 		}
 		first[w.Ref] = w
+		name := Ref{w.Kind, fold(w.Key)}
+		switch same := names[name]; {
+		case !slices.Contains(foldedKinds, w.Kind) || before != nil:
+		case same == nil:
+			names[name] = w
+		default:
+			p.faults = append(p.faults, fmt.Sprintf("%s: %s is also in %s, as %s: the platform compares these names "+
+				"without case", w.Place(), w.Ref, same.Place(), same.Key))
+		}
 	}
 	if err := unusable(p.faults); err != nil {
 		return nil, err

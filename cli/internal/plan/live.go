@@ -41,6 +41,7 @@ type Live struct {
 	names    map[string]map[string]string // key by id, by kind
 	ids      map[Ref]string               // also of records that are only named
 	below    map[string][]*Record         // the parts of records, for Export
+	naming   naming
 }
 
 // Scope says what to read: everything, or only the parts of these applications and trees.
@@ -49,6 +50,7 @@ type Scope struct {
 	applications map[string]bool // nil: all
 	trees        map[string]bool
 	whole        map[Ref]bool // applications with their protocols, and sets with their members; nil: all
+	naming       naming
 }
 
 // Everything is the scope of an export. kinds are those that are wanted; none: all.
@@ -72,6 +74,7 @@ func within[Name comparable](names map[Name]bool, name Name) bool { return names
 func Read(ctx context.Context, platform Platform, scope Scope) (*Live, error) {
 	l := &Live{
 		platform: platform, records: map[Ref]*Record{}, names: map[string]map[string]string{}, ids: map[Ref]string{},
+		naming: scope.naming,
 	}
 	for _, read := range []func(context.Context, Scope) error{
 		l.readConnections, l.readTrees, l.readApplications, l.readResources, l.readSets, l.readRules,
@@ -99,8 +102,9 @@ func (l *Live) add(name string, raw, outer map[string]any) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Ref = l.free(Ref{name, key})
-	r.again = r.Key != key
+	named := l.naming.of(Ref{name, key})
+	r.Ref = l.free(named)
+	r.again = r.Ref != named
 	l.records[r.Ref] = r
 	l.order = append(l.order, r)
 	l.name(r.Ref, r.ID)
@@ -117,6 +121,7 @@ func (l *Live) free(ref Ref) Ref {
 }
 
 func (l *Live) name(ref Ref, id string) {
+	ref = l.naming.of(ref)
 	if l.names[ref.Kind] == nil {
 		l.names[ref.Kind] = map[string]string{}
 	}
@@ -239,8 +244,9 @@ func (l *Live) readApplications(ctx context.Context, scope Scope) error {
 			return err
 		}
 		name, _ := raw["name"].(string)
-		l.name(Ref{application, name}, raw["id"].(string))
-		if !scope.has(application) || !within(scope.applications, name) {
+		ref := l.naming.of(Ref{application, name})
+		l.name(ref, raw["id"].(string))
+		if !scope.has(application) || !within(scope.applications, ref.Key) {
 			continue
 		}
 		if logo, _ := raw["logo"].(string); !strings.HasPrefix(logo, "http") {

@@ -130,6 +130,7 @@ func (l *Live) nameUsers(ctx context.Context, names []string) error {
 		for i, found := range answer.Items {
 			if found.Exists {
 				l.name(Ref{user, chunk[i]}, found.UserID)
+				l.ids[Ref{user, chunk[i]}] = found.UserID // the files may have it in two cases
 			}
 		}
 	}

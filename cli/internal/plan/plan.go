@@ -71,7 +71,9 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 	if err := checkConnections(ctx, platform, wishes); err != nil {
 		return nil, err
 	}
-	live, err := Read(ctx, platform, scopeOf(wishes, options.State))
+	scope := scopeOf(wishes, options.State)
+	scope.naming = namingOf(wishes)
+	live, err := Read(ctx, platform, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +84,7 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 	for _, w := range wishes {
 		p.wishes[w.Ref] = w
 	}
+	options.State.rename(live, p.wishes)
 	if err := p.nameReferences(ctx, wishes); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// naming is how the files name records of the platform whose name there is another: what differs in case alone is the
+// same name.
+type naming struct {
+	folded map[Ref]string // the files' key, by the key without case
+}
+
+// foldedKinds are the kinds whose names the platform compares without case.
+var foldedKinds = []string{application, user}
+
+// fold is what equal names have in common: Unicode's compatibility caseless matching (D146), as on the platform.
+func fold(name string) string {
+	once := cases.Fold().String(norm.NFD.String(name))
+	return norm.NFKC.String(cases.Fold().String(norm.NFKD.String(once)))
+}
+
+func namingOf(wishes []*Wish) naming {
+	n := naming{folded: map[Ref]string{}}
+	note := func(ref Ref) {
+		folded := Ref{ref.Kind, fold(ref.Key)}
+		if _, has := n.folded[folded]; !has && slices.Contains(foldedKinds, ref.Kind) {
+			n.folded[folded] = ref.Key
+		}
+	}
+	for _, w := range wishes { // the documents first: only they have the name that is wanted
+		note(w.Ref)
+	}
+	for _, w := range wishes {
+		for _, ref := range needs(w.Ref, w.Values) {
+			note(ref)
+		}
+	}
+	return n
+}
+
+// of is what the files call a record of the platform.
+func (n naming) of(ref Ref) Ref {
+	if !slices.Contains(foldedKinds, ref.Kind) {
+		return ref
+	}
+	if key, has := n.folded[Ref{ref.Kind, fold(ref.Key)}]; has {
+		return Ref{ref.Kind, key}
+	}
+	return ref
+}
+
+// rename gives the records of a state the names that the files have for them now. Those with ids tell which they are;
+// what refers to them follows.
+func (s *State) rename(live *Live, wishes map[Ref]*Wish) {
+	if s == nil {
+		return
+	}
+	renamed := map[Ref]string{}
+	for _, a := range s.Records {
+		key, there := live.names[a.Kind][a.ID]
+		if there && key != a.Key && (a.Kind == application || a.Kind == node) && wishes[Ref{a.Kind, key}] != nil {
+			renamed[a.Ref] = key
+		}
+	}
+	if len(renamed) == 0 {
+		return
+	}
+	s.byRef = map[Ref]*Applied{}
+	for _, a := range s.Records {
+		a.Values, a.Next = following(a.Kind, a.Values, renamed), following(a.Kind, a.Next, renamed)
+		a.Ref = followed(a.Ref, a.Values, renamed)
+		s.byRef[a.Ref] = a
+	}
+}
+
+// following are values that refer to renamed records by their new names.
+func following(kind string, values map[string]any, renamed map[Ref]string) map[string]any {
+	if values == nil {
+		return nil
+	}
+	out := map[string]any{}
+	for name, value := range values {
+		text, _ := value.(string)
+		switch name {
+		case "application", "resource_application":
+			out[name] = renamedKey(Ref{application, text}, renamed)
+		case "pointer":
+			out[name] = renamedKey(Ref{node, text}, renamed)
+		case "parent":
+			of, _ := values["tree"].(string)
+			out[name] = strings.TrimPrefix(renamedKey(Ref{node, of + "/" + text}, renamed), of+"/")
+		case "set":
+			of := setApplication(text)
+			out[name] = escaped(renamedKey(Ref{application, of}, renamed)) + strings.TrimPrefix(text, escaped(of))
+		default:
+			out[name] = value
+		}
+	}
+	if identity, is := values["identity"].(map[string]any); is && kind == rule {
+		of, name, _ := identityOf(values)
+		if key := renamedKey(Ref{identityTypes[of], name}, renamed); key != name {
+			out["identity"] = map[string]any{"type": identity["type"], "name": key}
+		}
+	}
+	return out
+}
+
+// followed is the ref of a record with values that refer to renamed records. It keeps its number.
+func followed(ref Ref, values map[string]any, renamed map[Ref]string) Ref {
+	if key, has := renamed[ref]; has {
+		return Ref{ref.Kind, key}
+	}
+	key, err := keyOf(ref.Kind, values)
+	if err != nil || ref.Kind == application || ref.Kind == node || ref.Kind == connection {
+		return ref
+	}
+	return Ref{ref.Kind, key + strings.TrimPrefix(ref.Key, plainKey(ref.Key))}
+}
+
+func renamedKey(ref Ref, renamed map[Ref]string) string {
+	if key, has := renamed[ref]; has {
+		return key
+	}
+	return ref.Key
+}
