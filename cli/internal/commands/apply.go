@@ -60,6 +60,8 @@ func diff(a *App) *cobra.Command {
 		switch {
 		case p.Refused() != nil:
 			return refusedPlan
+		case p.Forbidden() != nil:
+			return p.Forbidden()
 		case len(p.Steps) > 0:
 			return failure.ErrNo
 		}
@@ -96,7 +98,7 @@ func apply(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			possible := p.Refused() == nil && p.Drifted() == nil
+			possible := p.Refused() == nil && p.Drifted() == nil && p.Forbidden() == nil
 			if s.Curl && possible {
 				return printCalls(ctx, s, p)
 			}
@@ -108,6 +110,8 @@ func apply(a *App) *cobra.Command {
 				return refusedPlan
 			case p.Drifted() != nil:
 				return p.Drifted()
+			case p.Forbidden() != nil:
+				return p.Forbidden()
 			case s.DryRun || len(p.Steps) == 0 && state == nil:
 				return nil
 			}

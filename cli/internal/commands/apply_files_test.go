@@ -52,7 +52,8 @@ func TestFiles(t *testing.T) {
 	assert.Equal(t, "one.txt two in", names("-f", one, "-f", two, "-f", "-"))
 	assert.Equal(t, "a.yaml b.yml .e.yaml d.yaml", names("-f", config))
 	assert.Equal(t, "a.yaml b.yml .e.yaml d.yaml", names("-f", filepath.Join(root, "linked")))
-	assert.Equal(t, "d.yaml a.yaml b.yml .e.yaml", names("-f", filepath.Join(root, "elsewhere"), "-f", config, "-f", config))
+	assert.Equal(t, "d.yaml a.yaml b.yml .e.yaml",
+		names("-f", filepath.Join(root, "elsewhere"), "-f", config, "-f", config))
 
 	link("gone", "config/x")
 	for _, args := range [][]string{

@@ -117,7 +117,8 @@ func TestNamesInCase(t *testing.T) {
 	t.Parallel()
 	p := realPlay(t)
 	p.inTenant("case")
-	both := p.file("{kind: Application, name: crm}\n---\n{kind: Application, name: CRM}\n---\n{kind: Application, name: hr}")
+	both := p.file("{kind: Application, name: crm}\n---\n{kind: Application, name: CRM}\n---\n" +
+		"{kind: Application, name: hr}")
 	for _, command := range []string{"diff", "apply"} {
 		got := p.run(command, "-f", both, "--yes")
 		assert.Equal(t, 2, got.code, got.out)

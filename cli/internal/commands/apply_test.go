@@ -376,7 +376,10 @@ func TestSet(t *testing.T) {
 
 		// An application that the set found is not the set's.
 		none := p.file("{kind: Application, name: other, descr: ours}")
-		require.Equal(t, 0, apply(none, "--prune").code)
+		got = apply(none, "--prune")
+		assert.Equal(t, 2, got.code, got.err)
+		assert.Contains(t, got.out, "- Resource crm:data:own\n    goes with Application crm, and is not of the set\n")
+		require.Equal(t, 0, apply(none, "--prune", "--cascade").code)
 		names := []string{"api", "list-applications", "--jq", "[.items[].name] | sort | join(\" \")"}
 		assert.Equal(t, "other\n", p.run(names...).out)
 		require.Equal(t, 0, apply(p.file("{kind: Tree, code: t, name: T}"), "--prune").code)

@@ -15,6 +15,7 @@ type planFlags struct {
 	files                   []string
 	set, state              string
 	rotate, takeOver, prune bool
+	cascade                 bool
 	maxDeletes              int
 }
 
@@ -27,7 +28,9 @@ func (f *planFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.state, "state", "", "a file that remembers it, instead of the platform")
 	flags.BoolVar(&f.takeOver, "take-over", false, "also change what somebody else has changed since the last apply")
 	flags.BoolVar(&f.prune, "prune", false, "delete what the set made and the files no longer have")
-	flags.IntVar(&f.maxDeletes, "max-deletes", 10, "delete at most so many records")
+	flags.IntVar(&f.maxDeletes, "max-deletes", 10,
+		"delete at most so many records, with those that go with others")
+	flags.BoolVar(&f.cascade, "cascade", false, "also delete what the set did not make, but goes with what it made")
 }
 
 // open reads the state of the set; nil if the files are no set.
@@ -53,7 +56,7 @@ func (f *planFlags) make(ctx context.Context, s *session.Session, state *plan.St
 	}
 	p, err := plan.Make(ctx, &platform{s: s}, wishes, plan.Options{
 		Rotate: f.rotate, Getenv: s.Getenv,
-		State: state, TakeOver: f.takeOver, Prune: f.prune, MaxDeletes: f.maxDeletes,
+		State: state, TakeOver: f.takeOver, Prune: f.prune, Cascade: f.cascade, MaxDeletes: f.maxDeletes,
 	})
 	if err != nil {
 		return nil, err

@@ -39,6 +39,11 @@ func (p *Plan) Apply(ctx context.Context, made Made) error {
 	for _, ref := range p.gone {
 		p.options.State.forget(ref)
 	}
+	for _, s := range p.Steps {
+		if s.With != nil {
+			p.options.State.forget(s.Ref)
+		}
+	}
 	return p.options.State.save(ctx)
 }
 
@@ -238,7 +243,7 @@ func (p *Plan) stopped(b batch, done int, err error) error {
 	switch {
 	case code == failure.Changed:
 		return &failure.Error{Code: code, Err: fmt.Errorf(
-			"%w\n  %d of %d steps are done, and stay; plan again", err, done, len(p.Steps))}
+			"%w\n  %d of %d steps are done, and stay; plan again", err, done, len(own(p.Steps)))}
 	case done == 0 && code != failure.OutcomeUnknown:
 		return err
 	}
@@ -254,5 +259,5 @@ func (p *Plan) stopped(b batch, done int, err error) error {
 			"command gets a lost answer again", text, newSecret(b[0].Kind))
 	}
 	return &failure.Error{Code: failure.Partly, Err: fmt.Errorf(
-		"stopped: %w\n  %d of %d steps are done; the same command goes on", text, done, len(p.Steps))}
+		"stopped: %w\n  %d of %d steps are done; the same command goes on", text, done, len(own(p.Steps)))}
 }

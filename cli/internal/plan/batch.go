@@ -24,6 +24,7 @@ type batch []*Step
 // set. The order of dependence stays.
 func (p *Plan) batches(steps []*Step) []batch {
 	var out []batch
+	steps = own(steps)
 	for i := 0; i < len(steps); {
 		end := i + 1
 		for end < len(steps) && steps[end].joins(steps[i]) {
@@ -44,6 +45,11 @@ func (p *Plan) batches(steps []*Step) []batch {
 		}
 	}
 	return out
+}
+
+// own are the steps that need requests of their own.
+func own(steps []*Step) []*Step {
+	return slices.DeleteFunc(slices.Clone(steps), func(s *Step) bool { return s.With != nil })
 }
 
 // joins reports whether a step can be done together with another.

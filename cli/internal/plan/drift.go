@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func (p *Plan) Drifted() error {
 }
 
 // prune plans the deletion of what the set made and the files no longer have. It counts what it leaves.
-func (p *Plan) prune() error {
+func (p *Plan) prune(ctx context.Context) error {
 	if p.options.State == nil {
 		return nil
 	}
@@ -90,15 +91,12 @@ func (p *Plan) prune() error {
 		}
 	}
 	gone = p.withoutParts(gone)
-	if len(gone) > p.options.MaxDeletes {
-		return failure.Usagef("%d records would be deleted, and --max-deletes is %d", len(gone), p.options.MaxDeletes)
-	}
 	slices.SortStableFunc(gone, func(a, b *Step) int {
 		return cmp.Or(cmp.Compare(rank(b.Kind), rank(a.Kind)), cmp.Compare(a.pointsAt(), b.pointsAt()),
 			cmp.Compare(b.depth(), a.depth()))
 	})
 	p.Steps = append(p.Steps, gone...)
-	return nil
+	return p.cascade(ctx, gone)
 }
 
 // driftOf finds what somebody else has changed in a record that is to be deleted.
@@ -121,7 +119,8 @@ func (s *Step) pointsAt() int {
 
 func (s *Step) depth() int { return number(s.record.raw["depth"]) }
 
-// withoutParts leaves out what goes with a record that is deleted, too.
+// withoutParts marks what goes with a record that is deleted, too. Protocols and sources, which are settings of their
+// application, it leaves out.
 func (p *Plan) withoutParts(gone []*Step) []*Step {
 	deleted := map[Ref]bool{}
 	for _, s := range gone {
@@ -129,9 +128,15 @@ func (p *Plan) withoutParts(gone []*Step) []*Step {
 	}
 	return slices.DeleteFunc(gone, func(s *Step) bool {
 		for _, ref := range needs(s.Ref, s.record.Values) {
-			if s.Kind != node && s.Kind != rule && deleted[ref] {
+			if s.Kind == node || s.Kind == rule || !deleted[ref] {
+				continue
+			}
+			if s.Kind == protocol || s.Kind == source {
 				p.gone = append(p.gone, s.Ref)
 				return true
+			}
+			if s.With == nil {
+				s.With = &ref
 			}
 		}
 		return false

@@ -131,10 +131,11 @@ func (s *Step) moves() bool { return s.Kind == node && s.Action == Alter && s.ch
 // changesOtherwise reports whether a step may change access in a way that the platform cannot be asked about.
 func (s *Step) changesOtherwise() bool {
 	switch s.Kind {
-	case member:
+	case member, membership:
 		return true
 	case node:
-		return s.Action == Alter && s.changes("condition", "is_dynamic", "is_pointer", "pointer")
+		return s.Action == Alter && s.changes("condition", "is_dynamic", "is_pointer", "pointer") ||
+			s.Action == Delete && (s.record.Values["is_dynamic"] == "1" || s.record.Values["is_pointer"] == "1")
 	case application, resource, resourceSet, tree:
 		return s.Action == Delete || s.Action == Alter && s.changes("status", "code", "actions", "type")
 	}
@@ -183,7 +184,11 @@ func (o *page) impact(i *Impact, live *Live) {
 }
 
 func (o *page) decisions(i *Impact, live *Live) {
-	fmt.Fprintln(o.w, o.Style.Bold("access: "+i.head()))
+	head := "access: "
+	if len(i.NotTried) > 0 {
+		head = "access, of what can be compared: "
+	}
+	fmt.Fprintln(o.w, o.Style.Bold(head+i.head()))
 	var rows [][]string
 	for n, item := range i.Items {
 		if n == mostDecisions && !o.All {

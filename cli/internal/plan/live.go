@@ -354,13 +354,18 @@ func (l *Live) readMembers(ctx context.Context, set *Record) error {
 		if err != nil {
 			return err
 		}
-		outer := map[string]any{"set": set.Key, "type": raw["resource_type"], "code": raw["resource_code"]}
-		l.ownerOf(raw["resource_id"], resource, set.Values["application"], outer)
-		if _, err := l.add(member, raw, outer); err != nil {
+		if _, err := l.add(member, raw, l.memberOf(set, raw)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// memberOf is what a member of a set has of its place.
+func (l *Live) memberOf(set *Record, raw map[string]any) map[string]any {
+	out := map[string]any{"set": set.Key, "type": raw["resource_type"], "code": raw["resource_code"]}
+	l.ownerOf(raw["resource_id"], resource, set.Values["application"], out)
+	return out
 }
 
 // ownerOf adds resource_application if a resource or a set is another application's.

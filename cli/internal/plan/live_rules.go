@@ -84,7 +84,12 @@ func (l *Live) nameIdentities(ctx context.Context, rules []map[string]any, units
 	if err := l.nameNodes(ctx, "id", slices.Sorted(maps.Keys(ids["node"]))); err != nil {
 		return err
 	}
-	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(ids["user"])), largestPage) {
+	return l.namePeople(ctx, slices.Sorted(maps.Keys(ids["user"])))
+}
+
+// namePeople finds the usernames of users.
+func (l *Live) namePeople(ctx context.Context, ids []string) error {
+	for chunk := range slices.Chunk(ids, largestPage) {
 		query := url.Values{"ids": {strings.Join(chunk, ",")}}
 		for raw, err := range l.platform.Each(ctx, "/v1/users", query) {
 			if err != nil {

@@ -29,7 +29,9 @@ type Step struct {
 	Changes []Change `json:"changes"`
 	// Waits is the record that must be made, or deleted, before this step can be tried.
 	Waits   *Ref  `json:"not_tried_before,omitempty"`
-	Problem error `json:"-"` // why the platform refuses it
+	Problem error `json:"-"`                        // why the platform refuses it
+	With    *Ref  `json:"goes_with,omitempty"`      // the record with which the platform deletes it by itself
+	Foreign bool  `json:"not_of_the_set,omitempty"` // the set has not made it
 	// Drift is what somebody else has changed since the set was applied.
 	Drift []string `json:"drift,omitempty"`
 
@@ -44,6 +46,7 @@ type Options struct {
 
 	State      *State // of a named set; nil: there is none
 	TakeOver   bool   // also what somebody else has changed
+	Cascade    bool   // also what the set did not make, if it goes with a record of the set
 	Prune      bool   // delete what the set made and the files no longer have
 	MaxDeletes int
 }
@@ -97,7 +100,7 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 			return nil, err
 		}
 	}
-	return p, p.prune()
+	return p, p.prune(ctx)
 }
 
 // plan adds the step of a wish, if one is needed.

@@ -103,6 +103,10 @@ func (o *page) step(s *Step) {
 	for _, line := range s.Drift {
 		fmt.Fprintln(o.w, o.Style.Yellow("    drift: "+line+" when the set was applied"))
 	}
+	if s.With != nil {
+		fmt.Fprintf(o.w, "    goes with %s%s\n", output.Printable(s.With.String()),
+			map[bool]string{true: ", and is not of the set"}[s.Foreign])
+	}
 	switch {
 	case s.Waits != nil && s.Action == Delete:
 		fmt.Fprintf(o.w, "    not tried: %s goes first\n", output.Printable(s.Waits.String()))

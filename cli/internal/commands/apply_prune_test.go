@@ -1,0 +1,69 @@
+package commands
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestPruneOfMore prunes records with which others go that somebody else has made: each is in the plan, counts, and
+// wants --cascade; and who loses access by it is told.
+func TestPruneOfMore(t *testing.T) {
+	t.Parallel()
+	p := realPlay(t)
+	p.inTenant("more")
+	p.done("users", "create", "wang.fang")
+	set := []string{"--set", "crm", "--prune"}
+	apply := func(text string, more ...string) ended {
+		return p.run(append(append([]string{"apply", "-f", p.file(text), "--yes"}, set...), more...)...)
+	}
+	require.Equal(t, 0, apply(smallSet+"---\n{kind: ResourceSet, application: crm, code: all}\n").code)
+	p.done("grants", "add", "--to", "user:wang.fang", "crm:offer", "read")
+	p.done("grants", "add", "--to", "node:company/platform", "crm:invoice", "read")
+	p.done("api", "add-resource-set-members", p.idOf("list-resource-sets", "all"), "--data",
+		`{"members":[{"resource_id":"`+p.idOf("list-resources", "offer")+`"}]}`)
+	p.done("accounts", "create", "crm", "liwei", "--user", "li.wei")
+	p.done("members", "add", "company/platform", "li.wei")
+
+	const other = "{kind: Tree, code: t, name: T}"
+	got := apply(other)
+	assert.Equal(t, 2, got.code, got.err)
+	for _, line := range []string{
+		"- Rule user wang.fang may use crm:data:offer\n    goes with Resource crm:data:offer, and is not of the set\n",
+		"- Rule node company/platform may use crm:data:invoice\n    goes with Resource crm:data:invoice, and is not of ",
+		"- ResourceSetMember crm:all/crm:data:offer\n    goes with ",
+		"- Account crm/liwei\n    goes with Application crm, and is not of the set\n",
+		"- Membership company/platform li.wei\n    goes with Node company/platform, and is not of the set\n",
+		"- ResourceSet crm:all\n    goes with Application crm\n",
+		"access, of what can be compared: nobody gains, 2 people lose\n",
+		"    not compared: Membership company/platform li.wei: only ", "\n1 to create, 0 to change, 13 to delete;",
+	} {
+		assert.Contains(t, got.out, line)
+	}
+	assert.Contains(t, got.err, "13 records would be deleted, and --max-deletes is 10; 5 of them are not of the set: "+
+		"--cascade")
+	got = apply(other, "--cascade")
+	assert.Equal(t, 2, got.code, got.err)
+	assert.Contains(t, got.out, "- Application crm\n", "the plan is shown before the refusal")
+	assert.NotContains(t, got.err, "--cascade")
+	got = apply(other, "--max-deletes", "13")
+	assert.Equal(t, 2, got.code, got.err)
+	assert.NotContains(t, got.err, "13 records")
+	p.done("grants", "list", "--app", "crm")
+	got = apply(other, "--max-deletes", "13", "--cascade")
+	require.Equal(t, 0, got.code, got.err+got.out)
+	assert.Equal(t, "t\n", p.done("api", "list-core-objects", "--jq", ".[].code").out)
+	assert.Empty(t, p.done("api", "list-applications", "--jq", ".items[].name").out)
+	got = apply(other)
+	assert.Equal(t, 0, got.code, got.err)
+	assert.Contains(t, got.out, "no difference")
+}
+
+// idOf is the id of the record of crm that has a code.
+func (p *play) idOf(list, code string) string {
+	p.t.Helper()
+	of := p.done("api", "list-applications", "--jq", `.items[] | select(.name == "crm").id`).out
+	id := p.done("api", list, "--application-id", of[:len(of)-1], "--code", code, "--jq", ".items[0].id").out
+	return id[:len(id)-1]
+}
