@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,11 +28,11 @@ func TestPruneOfMore(t *testing.T) {
 	p.done("members", "add", "company/platform", "li.wei")
 
 	const other = "{kind: Tree, code: t, name: T}"
-	got := apply(other)
+	got := apply(other, "--all")
 	assert.Equal(t, 2, got.code, got.err)
 	for _, line := range []string{
 		"- Rule user wang.fang may use crm:data:offer\n    goes with Resource crm:data:offer, and is not of the set\n",
-		"- Rule node company/platform may use crm:data:invoice\n    goes with Resource crm:data:invoice, and is not of ",
+		"- Rule node company/platform may use crm:data:invoice\n    goes with Resource crm:data:invoice, and is not",
 		"- ResourceSetMember crm:all/crm:data:offer\n    goes with ",
 		"- Account crm/liwei\n    goes with Application crm, and is not of the set\n",
 		"- Membership company/platform li.wei\n    goes with Node company/platform, and is not of the set\n",
@@ -66,4 +67,31 @@ func (p *play) idOf(list, code string) string {
 	of := p.done("api", "list-applications", "--jq", `.items[] | select(.name == "crm").id`).out
 	id := p.done("api", list, "--application-id", of[:len(of)-1], "--code", code, "--jq", ".items[0].id").out
 	return id[:len(id)-1]
+}
+
+// TestStillNamed keeps a record that files still name, although they no longer have it themselves.
+func TestStillNamed(t *testing.T) {
+	t.Parallel()
+	p := realPlay(t)
+	p.inTenant("named")
+	set := []string{"--set", "crm", "--prune", "--yes"}
+	whole := many(3, 12, 6)
+	got := p.run(append([]string{"apply", "-f", p.file(whole)}, set...)...)
+	require.Equal(t, 0, got.code, got.err+got.out)
+	_, rest, _ := strings.Cut(whole, "---\n")
+	file := p.file(rest)
+	got = p.run(append([]string{"apply", "-f", file}, set...)...)
+	assert.Equal(t, 2, got.code, got.out)
+	assert.Contains(t, got.err, "Application crm is no longer in them, and would be deleted, but is still named by\n"+
+		"    "+file+":1: Resource crm:data:r0\n")
+	assert.Contains(t, got.err, "\n    13 more\n")
+
+	// The tree is no longer there, but has a node that somebody else has made.
+	p.done("nodes", "create", "company/own", "--under", "company/n0", "--name", "Own")
+	short, _, _ := strings.Cut(whole, "---\nkind: Tree")
+	got = p.run(append([]string{"apply", "-f", p.file(short)}, set...)...)
+	assert.Equal(t, 2, got.code, got.out)
+	assert.Contains(t, got.err, "Node company/n0 is no longer in them, and would be deleted, but is still named by\n"+
+		"    Node company/own, which is neither the set's nor in the files\n")
+	assert.Equal(t, 0, p.run(append([]string{"diff", "-f", p.file(whole)}, set[:2]...)...).code, "all is there")
 }

@@ -71,7 +71,7 @@ func (p *Plan) Drifted() error {
 }
 
 // prune plans the deletion of what the set made and the files no longer have. It counts what it leaves.
-func (p *Plan) prune(ctx context.Context) error {
+func (p *Plan) prune(ctx context.Context, wishes []*Wish) error {
 	if p.options.State == nil {
 		return nil
 	}
@@ -89,6 +89,9 @@ func (p *Plan) prune(ctx context.Context) error {
 			s.driftOf(a) // also of one that was begun and never sent: somebody else may have made another of its name
 			gone = append(gone, s)
 		}
+	}
+	if err := p.stillNamed(wishes, gone); err != nil {
+		return err
 	}
 	gone = p.withoutParts(gone)
 	slices.SortStableFunc(gone, func(a, b *Step) int {

@@ -100,7 +100,7 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 			return nil, err
 		}
 	}
-	return p, p.prune(ctx)
+	return p, p.prune(ctx, wishes)
 }
 
 // plan adds the step of a wish, if one is needed.
