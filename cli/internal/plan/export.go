@@ -21,6 +21,7 @@ const masked = "******" // how the platform shows a secret
 // Export makes files of what runs, by their names: those of an application in one, and one for each other record.
 func (l *Live) Export(wanted Scope) (map[string][]byte, error) {
 	l.arrange()
+	l.variables = variablesOf(l.order)
 	files, names := map[string]*bytes.Buffer{}, map[string]string{}
 	for _, k := range kinds {
 		if k.parts || !wanted.has(k.name) {
@@ -50,6 +51,9 @@ func (l *Live) Export(wanted Scope) (map[string][]byte, error) {
 				return nil, err
 			}
 		}
+	}
+	if l.variables.collision != nil {
+		return nil, l.variables.collision
 	}
 	out := map[string][]byte{}
 	for name, file := range files {
@@ -108,10 +112,10 @@ func (l *Live) document(k *kind, r *Record) *yaml.Node {
 	if !k.parts {
 		put("kind", &yaml.Node{Kind: yaml.ScalarNode, Value: k.name})
 	}
-	secrets := secretName(r)
+	secrets := l.variables.begin(r)
 	for _, name := range []string{"name", "code"} { // what names the record comes first
 		if value := r.Values[name]; value != nil && value != "" && k.find(name) != nil {
-			put(name, yamlOf(value, secrets))
+			put(name, l.variables.yaml(value, secrets))
 		}
 	}
 	for _, f := range k.fields() {
@@ -122,7 +126,7 @@ func (l *Live) document(k *kind, r *Record) *yaml.Node {
 		if f.name == "actions" && k.name == resource {
 			value = withoutEmpty(value)
 		}
-		put(f.name, yamlOf(value, secrets+"_"+f.name))
+		put(f.name, l.variables.yaml(value, secrets+separator+f.name))
 	}
 	for _, name := range []string{"protocols", "sources", "members", "nodes"} {
 		if list := l.parts(k, r, name); len(list) > 0 {
@@ -144,7 +148,7 @@ func (l *Live) parts(of *kind, r *Record, name string) []*yaml.Node {
 		}
 	case "sources":
 		for _, s := range l.below[source+r.Key] {
-			out = append(out, yamlOf(s.Values["connection"], ""))
+			out = append(out, l.variables.yaml(s.Values["connection"], ""))
 		}
 	case "members":
 		for _, m := range l.below[member+r.Key] {
@@ -224,46 +228,4 @@ func withoutEmpty(value any) any {
 		out = append(out, item)
 	}
 	return out
-}
-
-// yamlOf makes YAML of a value. A secret, which the platform does not show, becomes a place where it comes from.
-func yamlOf(value any, secret string) *yaml.Node {
-	out := &yaml.Node{}
-	switch v := value.(type) {
-	case map[string]any:
-		out.Kind = yaml.MappingNode
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			text := &yaml.Node{}
-			text.SetString(name)
-			out.Content = append(out.Content, text, yamlOf(v[name], secret+"_"+name))
-		}
-	case []any:
-		out.Kind = yaml.SequenceNode
-		for _, item := range v {
-			out.Content = append(out.Content, yamlOf(item, secret))
-		}
-	case json.Number:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}
-	case string:
-		if v == masked {
-			return yamlOf(map[string]any{"from": "env:" + variable(secret)}, "")
-		}
-		out.SetString(v)
-	default:
-		_ = out.Encode(value) // true, false and null can be encoded
-	}
-	return out
-}
-
-// secretName begins the name of the variable that has a record's secret.
-func secretName(r *Record) string { return r.Kind + "_" + r.Key }
-
-// variable is a name that shells take for a variable: capital letters, digits and _.
-func variable(name string) string {
-	return strings.ToUpper(strings.Map(func(c rune) rune {
-		if c < 128 && (unicode.IsLetter(c) || unicode.IsDigit(c)) {
-			return c
-		}
-		return '_'
-	}, name))
 }

@@ -42,6 +42,8 @@ type Live struct {
 	ids      map[Ref]string               // also of records that are only named
 	below    map[string][]*Record         // the parts of records, for Export
 	naming   naming
+
+	variables *variables // of an export
 }
 
 // Scope says what to read: everything, or only the parts of these applications and trees.
