@@ -95,3 +95,38 @@ func TestStillNamed(t *testing.T) {
 		"    Node company/own, which is neither the set's nor in the files\n")
 	assert.Equal(t, 0, p.run(append([]string{"diff", "-f", p.file(whole)}, set[:2]...)...).code, "all is there")
 }
+
+// TestRulesAlike edits and removes one of several rules about the same: the others are what they were, and the set does
+// not take one for another.
+func TestRulesAlike(t *testing.T) {
+	t.Parallel()
+	p := realPlay(t)
+	p.inTenant("alike")
+	const app = "{kind: Application, name: crm}\n---\n{kind: Resource, application: crm, type: data, code: a, " +
+		"actions: [{code: r}, {code: w}, {code: x}]}\n"
+	rules := func(actions ...string) string {
+		out := app
+		for _, action := range actions {
+			out += "---\n{kind: Rule, application: crm, type: data, code: a, identity: {type: user, name: li.wei}, " +
+				action + "}\n"
+		}
+		return out
+	}
+	const r, w, x = "actions: [r]", "actions: [w]", "actions: [x]"
+	const conditional = r + ", condition: 'context.a == 1'"
+	for _, c := range []struct{ text, want string }{
+		{rules(r, w), "4 to create, 0 to change, 0 to delete"},
+		{rules(conditional, w), "0 to create, 1 to change, 0 to delete"}, // the first is edited
+		{rules(w), "0 to create, 0 to change, 1 to delete"},              // and removed
+		{rules(x, r, w), "2 to create, 0 to change, 0 to delete"},
+		{rules(w, r), "0 to create, 0 to change, 1 to delete"},
+		{rules(r, w), "no difference"},
+		{rules(r), "0 to create, 0 to change, 1 to delete"},
+	} {
+		got := p.run("apply", "-f", p.file(c.text), "--set", "crm", "--prune", "--yes")
+		require.Equal(t, 0, got.code, got.err+got.out)
+		assert.Contains(t, got.out, c.want)
+		got = p.run("diff", "-f", p.file(c.text), "--set", "crm", "--prune")
+		require.Equal(t, 0, got.code, got.err+got.out)
+	}
+}

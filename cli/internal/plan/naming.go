@@ -23,7 +23,7 @@ func fold(name string) string {
 	return norm.NFKC.String(cases.Fold().String(norm.NFKD.String(once)))
 }
 
-func namingOf(wishes []*Wish) naming {
+func namingOf(wishes []*Wish, state *State) naming {
 	n := naming{folded: map[Ref]string{}}
 	note := func(ref Ref) {
 		folded := Ref{ref.Kind, fold(ref.Key)}
@@ -37,6 +37,13 @@ func namingOf(wishes []*Wish) naming {
 	for _, w := range wishes {
 		for _, ref := range needs(w.Ref, w.Values) {
 			note(ref)
+		}
+	}
+	if state != nil {
+		for _, a := range state.Records {
+			for _, ref := range append(needs(a.Ref, a.Values), a.Ref) {
+				note(ref)
+			}
 		}
 	}
 	return n
@@ -64,6 +71,11 @@ func (s *State) rename(live *Live, wishes map[Ref]*Wish) {
 		key, there := live.names[a.Kind][a.ID]
 		if there && key != a.Key && (a.Kind == application || a.Kind == node) && wishes[Ref{a.Kind, key}] != nil {
 			renamed[a.Ref] = key
+		}
+		if kind, name, _ := identityOf(a.Values); kind == "user" {
+			if now := live.naming.of(Ref{user, name}); now.Key != name {
+				renamed[Ref{user, name}] = now.Key
+			}
 		}
 	}
 	if len(renamed) == 0 {

@@ -75,7 +75,7 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 		return nil, err
 	}
 	scope := scopeOf(wishes, options.State)
-	scope.naming = namingOf(wishes)
+	scope.naming = namingOf(wishes, options.State)
 	live, err := Read(ctx, platform, scope)
 	if err != nil {
 		return nil, err
@@ -95,6 +95,7 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 		return nil, err
 	}
 	pairs := live.pair(wishes)
+	p.renumber(pairs)
 	for _, w := range inOrder(wishes) {
 		if err := p.plan(w, pairs[w]); err != nil {
 			return nil, err
