@@ -77,7 +77,7 @@ func (p *parser) result() ([]*Wish, error) {
 				"without case", w.Place(), w.Ref, same.Place(), same.Key))
 		}
 	}
-	if err := unusable(p.faults); err != nil {
+	if err := unusable(append(p.faults, formerFaults(p.wishes)...)); err != nil {
 		return nil, err
 	}
 	return p.wishes, nil

@@ -68,6 +68,7 @@ var kinds = []*kind{
 		without: []string{"object_code", "parent_id", "pointer_id"},
 		members: []field{
 			{name: "code", kind: "string", required: true, about: "Unique in the tree"},
+			formerName,
 			{name: "pointer", kind: "string", about: "The node that it stands for, such as company/rd"},
 			{name: "nodes", kind: "array", part: node, about: "The nodes below it"},
 		},
@@ -76,6 +77,7 @@ var kinds = []*kind{
 		name: application, create: "create-application", update: "update-application", remove: "delete-application",
 		without: []string{"protocol_prop", "sso_enabled", "mfa_enabled", "type"},
 		members: []field{
+			formerName,
 			{name: "protocols", kind: "array", part: protocol, about: "Its protocols"},
 			{name: "sources", kind: "array", about: "Connections that it offers for sign-in, such as github/Our"},
 		},
@@ -126,6 +128,11 @@ var kinds = []*kind{
 }
 
 var resourceTypes = []string{"data", "api", "ui"}
+
+// formerName is the name, or the code of a node, from which a record is renamed in place.
+var formerName = field{
+	name: "was", kind: "string", about: "Its former name or code: it is renamed, and stays the same record",
+}
 
 var ofApplication = field{name: "application", kind: "string", required: true, about: "The application's name"}
 

@@ -167,7 +167,7 @@ func (l *Live) readTrees(ctx context.Context, scope Scope) error {
 
 func (l *Live) readNodes(ctx context.Context, of string, root any) error {
 	var list []map[string]any
-	codes := map[string]string{}
+	codes, keys := map[string]string{}, []string{}
 	query := url.Values{"object_code": {of}, "recursive": {"true"}}
 	for raw, err := range l.platform.Each(ctx, "/v1/tree-nodes", query) {
 		if err != nil {
@@ -175,9 +175,14 @@ func (l *Live) readNodes(ctx context.Context, of string, root any) error {
 		}
 		id, _ := raw["id"].(string)
 		codes[id], _ = raw["code"].(string)
+		keys = append(keys, of+"/"+codes[id])
 		if raw["id"] != root {
 			list = append(list, raw)
 		}
+	}
+	l.naming.settle(node, keys)
+	for id, code := range codes {
+		codes[id] = strings.TrimPrefix(l.naming.of(Ref{node, of + "/" + code}).Key, of+"/")
 	}
 	slices.SortStableFunc(list, func(a, b map[string]any) int { return number(a["depth"]) - number(b["depth"]) })
 	for _, raw := range list {
@@ -200,7 +205,7 @@ func (l *Live) readNodes(ctx context.Context, of string, root any) error {
 	}
 	for _, raw := range list {
 		if id, _ := raw["pointer_id"].(string); id != "" {
-			l.records[Ref{node, of + "/" + raw["code"].(string)}].Values["pointer"] = l.keyOf(node, id)
+			l.records[Ref{node, l.keyOf(node, raw["id"])}].Values["pointer"] = l.keyOf(node, id)
 		}
 	}
 	return nil
@@ -241,11 +246,18 @@ func (l *Live) readApplications(ctx context.Context, scope Scope) error {
 	if !scope.has(application) && !scope.has(resource) && !scope.has(resourceSet) && !scope.has(rule) {
 		return nil
 	}
+	var list []map[string]any
+	var names []string
 	for raw, err := range l.platform.Each(ctx, "/v1/applications", nil) {
 		if err != nil {
 			return err
 		}
 		name, _ := raw["name"].(string)
+		list, names = append(list, raw), append(names, name)
+	}
+	l.naming.settle(application, names)
+	for i, raw := range list {
+		name := names[i]
 		ref := l.naming.of(Ref{application, name})
 		l.name(ref, raw["id"].(string))
 		if !scope.has(application) || !within(scope.applications, ref.Key) {

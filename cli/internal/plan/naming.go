@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 // same name.
 type naming struct {
 	folded map[Ref]string // the files' key, by the key without case
+	was    map[Ref]string // the files' key, by the former one
 }
 
 // foldedKinds are the kinds whose names the platform compares without case.
@@ -23,8 +26,62 @@ func fold(name string) string {
 	return norm.NFKC.String(cases.Fold().String(norm.NFKD.String(once)))
 }
 
+// caseless is a ref without case, if the platform compares such names without it.
+func caseless(ref Ref) Ref {
+	if slices.Contains(foldedKinds, ref.Kind) {
+		ref.Key = fold(ref.Key)
+	}
+	return ref
+}
+
+// former is the ref that a wish had before it was renamed.
+func (w *Wish) former() (Ref, bool) {
+	was, _ := w.Values["was"].(string)
+	if was == "" {
+		return Ref{}, false
+	}
+	if w.Kind == node {
+		was = fmt.Sprintf("%s/%s", w.Values["tree"], was)
+	}
+	return caseless(Ref{w.Kind, was}), true
+}
+
+// formerFaults are the faults of former names: another document has one, or two documents have the same.
+func formerFaults(wishes []*Wish) []string {
+	names, former, faults := map[Ref]*Wish{}, map[Ref]*Wish{}, []string(nil)
+	for _, w := range wishes {
+		names[caseless(w.Ref)] = w
+	}
+	for _, w := range wishes {
+		was, has := w.former()
+		if !has {
+			continue
+		}
+		for _, other := range []*Wish{names[was], former[was]} {
+			if other != nil && other != w {
+				faults = append(faults, fmt.Sprintf("%s:%d: was names the same record as %s", w.File, w.line("was"),
+					other.Place()))
+			}
+		}
+		former[was] = w
+	}
+	return faults
+}
+
+// settle forgets former names of records that the platform has by the names of the files already.
+func (n naming) settle(kind string, keys []string) {
+	there := map[Ref]bool{}
+	for _, key := range keys {
+		there[caseless(Ref{kind, key})] = true
+	}
+	maps.DeleteFunc(n.was, func(was Ref, key string) bool {
+		now := caseless(Ref{kind, key})
+		return was.Kind == kind && was != now && there[now]
+	})
+}
+
 func namingOf(wishes []*Wish, state *State) naming {
-	n := naming{folded: map[Ref]string{}}
+	n := naming{folded: map[Ref]string{}, was: map[Ref]string{}}
 	note := func(ref Ref) {
 		folded := Ref{ref.Kind, fold(ref.Key)}
 		if _, has := n.folded[folded]; !has && slices.Contains(foldedKinds, ref.Kind) {
@@ -33,6 +90,9 @@ func namingOf(wishes []*Wish, state *State) naming {
 	}
 	for _, w := range wishes { // the documents first: only they have the name that is wanted
 		note(w.Ref)
+		if former, has := w.former(); has {
+			n.was[former] = w.Key
+		}
 	}
 	for _, w := range wishes {
 		for _, ref := range needs(w.Ref, w.Values) {
@@ -51,6 +111,9 @@ func namingOf(wishes []*Wish, state *State) naming {
 
 // of is what the files call a record of the platform.
 func (n naming) of(ref Ref) Ref {
+	if key, has := n.was[caseless(ref)]; has {
+		return Ref{ref.Kind, key}
+	}
 	if !slices.Contains(foldedKinds, ref.Kind) {
 		return ref
 	}

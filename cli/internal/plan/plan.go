@@ -137,7 +137,7 @@ func (p *Plan) plan(w *Wish, r *Record) error {
 // shown are the values of a wish without those that its name says already.
 func shown(w *Wish) map[string]any {
 	out := maps.Clone(w.Values)
-	for _, name := range []string{"application", "tree", "set", "connection"} {
+	for _, name := range []string{"application", "tree", "set", "connection", "was"} {
 		delete(out, name)
 	}
 	switch w.Kind {

@@ -216,7 +216,7 @@ func (p *Plan) identity(values map[string]any) map[string]any {
 func (p *Plan) body(ctx context.Context, s *Step) (map[string]any, error) {
 	values, out := s.wish.Values, map[string]any{}
 	inDocuments := []string{
-		"nodes", "protocols", "sources", "members", "application", "resource_application", "identity", "pointer",
+		"nodes", "protocols", "sources", "members", "application", "resource_application", "identity", "pointer", "was",
 	}
 	for _, f := range kindOf(s.Kind).fields() {
 		if value, has := values[f.name]; has && !slices.Contains(inDocuments, f.name) {
