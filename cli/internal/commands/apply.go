@@ -108,6 +108,8 @@ func apply(a *App) *cobra.Command {
 			switch {
 			case p.Refused() != nil:
 				return refusedPlan
+			case p.NotAllowed() != nil && !s.DryRun:
+				return p.NotAllowed()
 			case p.Drifted() != nil:
 				return p.Drifted()
 			case p.Forbidden() != nil:

@@ -30,6 +30,8 @@ type Step struct {
 	// Waits is the record that must be made, or deleted, before this step can be tried.
 	Waits   *Ref  `json:"not_tried_before,omitempty"`
 	Problem error `json:"-"`                        // why the platform refuses it
+	// Scope is what the caller lacks: the step was not tried.
+	Scope string `json:"not_tried_without,omitempty"`
 	With    *Ref  `json:"goes_with,omitempty"`      // the record with which the platform deletes it by itself
 	Foreign bool  `json:"not_of_the_set,omitempty"` // the set has not made it
 	// Drift is what somebody else has changed since the set was applied.
@@ -67,6 +69,7 @@ type Plan struct {
 	wishes   map[Ref]*Wish
 	options  Options
 	secrets  *secrets
+	scopes   scopes
 }
 
 // Make compares the files with what runs.
@@ -349,7 +352,20 @@ func (p *Plan) try(ctx context.Context, b batch, before *Step) error {
 		writes = writes[:1] // what follows needs the record
 	}
 	for _, w := range writes {
+		if scope := p.scopes.lacks(w.Operation); scope != "" {
+			b.withoutScope(scope)
+			return nil
+		}
 		_, err := p.platform.Write(ctx, w, true)
+		if idp.CodeOf(err) == idp.CodeForbidden {
+			if err := p.scopes.read(ctx, p.platform); err != nil {
+				return err
+			}
+			if scope := p.scopes.lacks(w.Operation); scope != "" {
+				b.withoutScope(scope)
+				return nil
+			}
+		}
 		problem, is := errors.AsType[*idp.Problem](err)
 		switch {
 		case err == nil:

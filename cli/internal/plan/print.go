@@ -112,6 +112,8 @@ func (o *page) step(s *Step) {
 		fmt.Fprintf(o.w, "    not tried: %s goes first\n", output.Printable(s.Waits.String()))
 	case s.Waits != nil:
 		fmt.Fprintf(o.w, "    not tried: %s is not there yet\n", output.Printable(s.Waits.String()))
+	case s.Scope != "":
+		fmt.Fprintf(o.w, "    not tried: it needs the scope %s\n", s.Scope)
 	case s.Problem != nil:
 		for _, line := range s.faults() {
 			fmt.Fprintln(o.w, o.Style.BoldRed("    ! "+output.Printable(line)))
@@ -167,7 +169,7 @@ func (p *Plan) Summary() string {
 		if s.Problem != nil {
 			refused++
 		}
-		if s.Waits != nil {
+		if s.Waits != nil || s.Scope != "" {
 			waiting++
 		}
 	}
