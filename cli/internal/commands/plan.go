@@ -15,7 +15,7 @@ type planFlags struct {
 	files                   []string
 	set, state              string
 	rotate, takeOver, prune bool
-	cascade                 bool
+	cascade, unmanaged      bool
 	maxDeletes              int
 }
 
@@ -30,6 +30,8 @@ func (f *planFlags) add(command *cobra.Command) {
 	flags.BoolVar(&f.prune, "prune", false, "delete what the set made and the files no longer have")
 	flags.IntVar(&f.maxDeletes, "max-deletes", 10,
 		"delete at most so many records, with those that go with others")
+	flags.BoolVar(&f.unmanaged, "unmanaged", false,
+		"also list the rules of these applications that were made by hand")
 	flags.BoolVar(&f.cascade, "cascade", false, "also delete what the set did not make, but goes with what it made")
 }
 
@@ -56,7 +58,8 @@ func (f *planFlags) make(ctx context.Context, s *session.Session, state *plan.St
 	}
 	p, err := plan.Make(ctx, &platform{s: s}, wishes, plan.Options{
 		Rotate: f.rotate, Getenv: s.Getenv,
-		State: state, TakeOver: f.takeOver, Prune: f.prune, Cascade: f.cascade, MaxDeletes: f.maxDeletes,
+		State: state, TakeOver: f.takeOver, Prune: f.prune, Unmanaged: f.unmanaged, Cascade: f.cascade,
+		MaxDeletes: f.maxDeletes,
 	})
 	if err != nil {
 		return nil, err

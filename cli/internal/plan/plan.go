@@ -29,11 +29,11 @@ type Step struct {
 	Changes []Change `json:"changes"`
 	// Waits is the record that must be made, or deleted, before this step can be tried.
 	Waits   *Ref  `json:"not_tried_before,omitempty"`
-	Problem error `json:"-"`                        // why the platform refuses it
+	Problem error `json:"-"` // why the platform refuses it
 	// Scope is what the caller lacks: the step was not tried.
-	Scope string `json:"not_tried_without,omitempty"`
-	With    *Ref  `json:"goes_with,omitempty"`      // the record with which the platform deletes it by itself
-	Foreign bool  `json:"not_of_the_set,omitempty"` // the set has not made it
+	Scope   string `json:"not_tried_without,omitempty"`
+	With    *Ref   `json:"goes_with,omitempty"`      // the record with which the platform deletes it by itself
+	Foreign bool   `json:"not_of_the_set,omitempty"` // the set has not made it
 	// Drift is what somebody else has changed since the set was applied.
 	Drift []string `json:"drift,omitempty"`
 
@@ -48,6 +48,7 @@ type Options struct {
 
 	State      *State // of a named set; nil: there is none
 	TakeOver   bool   // also what somebody else has changed
+	Unmanaged  bool   // list rules that are neither in the files nor of the set
 	Cascade    bool   // also what the set did not make, if it goes with a record of the set
 	Prune      bool   // delete what the set made and the files no longer have
 	MaxDeletes int
@@ -57,8 +58,9 @@ type Options struct {
 type Plan struct {
 	Steps     []*Step
 	Unchanged int
-	Left      int      // records that the set made, that the files no longer have, and that stay
-	Impact    *Impact  // who gains and who loses access; nil: nobody
+	Left      int     // records that the set made, that the files no longer have, and that stay
+	Impact    *Impact // who gains and who loses access; nil: nobody
+	Unmanaged []*Unmanaged
 	Notes     []string // what Apply has to say about records that are no steps
 
 	gone  []Ref   // parts that go with a record that is deleted
@@ -79,6 +81,9 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 	}
 	scope := scopeOf(wishes, options.State)
 	scope.naming = namingOf(wishes, options.State)
+	if options.Unmanaged {
+		scope.kinds[rule] = true
+	}
 	live, err := Read(ctx, platform, scope)
 	if err != nil {
 		return nil, err
@@ -104,7 +109,13 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 			return nil, err
 		}
 	}
-	return p, p.prune(ctx, wishes)
+	if err := p.prune(ctx, wishes); err != nil {
+		return nil, err
+	}
+	if options.Unmanaged {
+		p.findUnmanaged(pairs)
+	}
+	return p, nil
 }
 
 // plan adds the step of a wish, if one is needed.

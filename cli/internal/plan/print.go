@@ -55,6 +55,7 @@ func (p *Plan) Print(w io.Writer, v View) {
 		more := output.Counted(seen[of]-mostAlike, "more "+of.kind, "more "+of.kind+"s")
 		fmt.Fprintln(w, paint(v.Style, of.action, signs[of.action]+" "+more)+"; --all shows every step")
 	}
+	out.unmanaged(p.Unmanaged)
 	if p.Impact != nil {
 		out.impact(p.Impact, p.live)
 	}
@@ -173,7 +174,7 @@ func (p *Plan) Summary() string {
 			waiting++
 		}
 	}
-	if len(p.Steps) == 0 && p.Left == 0 {
+	if len(p.Steps) == 0 && p.Left == 0 && len(p.Unmanaged) == 0 {
 		return "no difference: " + output.Counted(p.Unchanged, "record is", "records are") + " as the files say"
 	}
 	parts := []string{fmt.Sprintf("%d to create, %d to change, %d to delete; %s as the files say",
@@ -187,6 +188,9 @@ func (p *Plan) Summary() string {
 	if p.Left > 0 {
 		parts = append(parts, output.Counted(p.Left, "that the set made is", "that the set made are")+
 			" not in the files: --prune deletes what the set made")
+	}
+	if len(p.Unmanaged) > 0 {
+		parts = append(parts, output.Counted(len(p.Unmanaged), "rule was", "rules were")+" made by hand")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -259,6 +263,9 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	out := map[string]any{"steps": steps, "unchanged": p.Unchanged, "left": p.Left}
 	if p.Impact != nil {
 		out["impact"] = p.Impact
+	}
+	if p.Unmanaged != nil {
+		out["unmanaged"] = p.Unmanaged
 	}
 	return json.Marshal(out)
 }
