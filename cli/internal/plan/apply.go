@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/idplatform/idplatform/cli/internal/failure"
 	idp "github.com/idplatform/idplatform/sdk/go"
@@ -240,24 +241,71 @@ func (p *Plan) readVersions(ctx context.Context, b batch, into map[string]any) e
 // stopped is the error of an apply that ended at a batch.
 func (p *Plan) stopped(b batch, done int, err error) error {
 	code := failure.CodeOf(err, true)
-	switch {
-	case code == failure.Changed:
+	if code == failure.Changed {
 		return &failure.Error{Code: code, Err: fmt.Errorf(
 			"%w\n  %d of %d steps are done, and stay; plan again", err, done, len(own(p.Steps)))}
-	case done == 0 && code != failure.OutcomeUnknown:
+	}
+	problem, is := errors.AsType[*idp.Problem](err)
+	refused := is && slices.Contains(refusals, problem.Status)
+	if done == 0 && code != failure.OutcomeUnknown && !refused {
 		return err
 	}
-	text := fmt.Errorf("%s: %w", b[0].Ref, err)
-	if problem, ok := errors.AsType[*idp.Problem](err); ok {
-		text = fmt.Errorf("%s: %s (%d %s)", b[0].Ref, problem.Detail, problem.Status, problem.Code)
-	}
+	text := b.told(err)
 	if len(b) > 1 {
 		text = fmt.Errorf("%w\n  it is one of %d steps that are done together, or not at all", text, len(b))
+	}
+	if done == 0 && refused {
+		return &failure.Error{Code: code, Err: fmt.Errorf("%w\n  nothing is done", text)}
 	}
 	if code == failure.OutcomeUnknown && p.options.State == nil && b[0].makesSecret() {
 		text = fmt.Errorf("%w\n  if it was made, its secret is lost: %s makes another one, and with --set the same "+
 			"command gets a lost answer again", text, newSecret(b[0].Kind))
 	}
+	next := "the same command goes on"
+	if refused {
+		next = "once that is mended, the same command goes on"
+	}
 	return &failure.Error{Code: failure.Partly, Err: fmt.Errorf(
-		"stopped: %w\n  %d of %d steps are done; the same command goes on", text, done, len(own(p.Steps)))}
+		"stopped: %w\n  %d of %d steps are done; %s", text, done, len(own(p.Steps)), next)}
+}
+
+// told is what went wrong with a batch, at the step that the platform means, with its place in the files.
+func (b batch) told(err error) error {
+	problem, is := errors.AsType[*idp.Problem](err)
+	if !is {
+		return fmt.Errorf("%s: %w", b[0].named(), err)
+	}
+	of := slices.Clone(b)
+	for i, s := range b {
+		one := *s
+		one.Problem = nil
+		of[i] = &one
+	}
+	if !of.refuse(err) {
+		of[0].Problem = err
+	}
+	text := error(nil)
+	for _, s := range of {
+		if s.Problem == nil {
+			continue
+		}
+		line := fmt.Sprintf("%s: %s (%d %s)", s.named(), problem.Detail, problem.Status, problem.Code)
+		if len(problem.Errors) > 0 {
+			line += "\n    " + strings.Join(s.faults(), "\n    ")
+		}
+		if text == nil {
+			text = errors.New(line)
+		} else {
+			text = fmt.Errorf("%w\n  %s", text, line)
+		}
+	}
+	return text
+}
+
+// named is a step with its place in the files.
+func (s *Step) named() string {
+	if s.Place == "" {
+		return s.Ref.String()
+	}
+	return s.Place + ": " + s.Ref.String()
 }

@@ -102,6 +102,9 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 	if err := p.checkReferences(wishes); err != nil {
 		return nil, err
 	}
+	if err := p.checkContents(wishes); err != nil {
+		return nil, err
+	}
 	pairs := live.pair(wishes)
 	p.renumber(pairs)
 	for _, w := range inOrder(wishes) {
