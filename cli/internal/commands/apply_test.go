@@ -34,7 +34,7 @@ func realPlay(t testing.TB) *play {
 	command.Env = env
 	token, err := command.Output()
 	require.NoError(t, err)
-	return &play{
+	p := &play{
 		t: t, config: filepath.Join(t.TempDir(), "config.yaml"), ctx: t.Context(),
 		server: httptest.NewServer(http.NotFoundHandler()), // only its URL is looked at
 		restart: func() { // after a kill, at the same address
@@ -48,6 +48,9 @@ func realPlay(t testing.TB) *play {
 			"SUBSCRIPTION_HR_DELIVERY_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
 		},
 	}
+	got := p.run("api", "put-kv-bucket", "first", "--data", "{}", "--create-tenant") // so acme is there
+	require.Equal(t, 0, got.code, got.err)
+	return p
 }
 
 // serve starts the program, and says where it listens.
@@ -159,7 +162,7 @@ func (p *play) file(text string) string {
 func (p *play) inTenant(name string) {
 	p.t.Helper()
 	p.env["IDPCLI_TENANT"] = name
-	got := p.run("users", "create", "li.wei")
+	got := p.run("users", "create", "li.wei", "--create-tenant")
 	require.Equal(p.t, 0, got.code, got.err)
 }
 

@@ -277,6 +277,8 @@ func (e *examination) credential(ctx context.Context, client *idp.Client) {
 	if tenant := e.session.TenantName(); tenant != "" && tenant != who.TenantID && !admin {
 		e.bad(stateFault, "tenant", "leave --tenant and IDPCLI_TENANT out",
 			"%s is not the credential's tenant, which is %s", tenant, who.TenantID)
+	} else if _, err := client.ListUsers(ctx, idp.ListUsersParams{PageSize: 1}); idp.CodeOf(err) == session.NoTenant {
+		e.bad(stateFault, "tenant", "look at its name; --create-tenant makes one", "there is no tenant %s", tenant)
 	} else {
 		e.ok("tenant", "%s", cmp.Or(tenant, who.TenantID))
 	}

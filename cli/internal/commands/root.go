@@ -126,6 +126,7 @@ func (a *App) addFlags(flags *pflag.FlagSet) {
 	o := &a.options
 	flags.StringVar(&o.Context, "context", "", "the context to use instead of the current one")
 	flags.StringVar(&o.Tenant, "tenant", "", "another tenant, for platform administrators")
+	flags.BoolVar(&o.CreateTenant, "create-tenant", false, "go on although nothing is in the tenant yet")
 	flags.StringVarP(&o.Format, "output", "o", "table", strings.Join(output.Formats, ", ")+", or template=… (Go's)")
 	flags.StringVar(&o.JQ, "jq", "", "print what this jq program makes of the answer")
 	flags.StringSliceVar(&o.Fields, "fields", nil, "print only these members, joined by commas")

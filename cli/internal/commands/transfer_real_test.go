@@ -71,7 +71,7 @@ func (p *play) done(args ...string) ended {
 func (p *play) frame() {
 	p.t.Helper()
 	for _, code := range []string{"company", "projects"} {
-		p.done("api", "create-core-object", "--code", code, "--name", code)
+		p.done("api", "create-core-object", "--code", code, "--name", code, "--create-tenant")
 	}
 	for _, name := range []string{"crm", "报销", `a:b\c /d`} {
 		id := strings.TrimSpace(p.done("api", "create-application", "--name", name, "--jq", ".id").out)

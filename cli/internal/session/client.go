@@ -41,7 +41,7 @@ func (s *Session) Client() (*idp.Client, error) {
 		wait = -1
 	}
 	s.client, err = idp.New(idp.Config{
-		URL: c.URL, Tokens: source, Tenant: s.TenantName(), HTTP: &http.Client{Transport: s.transport},
+		URL: c.URL, Tokens: source, Tenant: s.TenantName(), HTTP: &http.Client{Transport: s.knownTenant(s.transport)},
 		UserAgent: "idp-cli", MaxWait: wait, Timeout: s.Timeout,
 	})
 	return s.client, err

@@ -24,6 +24,7 @@ import (
 // Options are the flags that all commands have.
 type Options struct {
 	Context, Tenant string
+	CreateTenant    bool // the tenant may be new
 	Format, JQ      string
 	Fields          []string
 	All             bool
