@@ -15,8 +15,8 @@ func (a *api) registerCredentials(s *rest.Server) {
 	taken := []apperr.Kind{apperr.AlreadyExists}
 	credentials.Create(rest.Op{
 		Summary: "Bind a social identity to a user", Errors: taken,
-		Doc: "Unique: provider_code, idp_config_id and id1 together. The caller needs the scopes of this API that rules " +
-			"give the user, because who has the identity can sign in as the user.",
+		Doc: "Unique: provider_code, idp_config_id and id1 together. The caller needs the scopes of this API that " +
+			"rules give the user, because who has the identity can sign in as the user.",
 	}, a.credentials.Create)
 	credentials.List(rest.Op{Doc: "All filters are exact and must all hold."}, a.credentials.List)
 	credentials.Get(rest.Op{}, a.credentials.Get)

@@ -230,8 +230,8 @@ type batch struct {
 	seen   Seen // from earlier transactions of a dry run
 	made   Seen // from this transaction
 
-	// guarded says of the users who would get another password whether the caller may give them one: nil if so. It is nil
-	// for a caller who may give one to everybody.
+	// guarded says of the users who would get another password whether the caller may give them one: nil if so. It is
+	// nil for a caller who may give one to everybody.
 	guarded map[string]error
 }
 
