@@ -87,6 +87,7 @@ func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) 
 	if c.ackWait == 0 {
 		c.ackWait = defaultAckWait
 	}
+	b.metrics.begin(c.Name, b.metrics.parked)
 	handling, abort := context.WithCancel(context.WithoutCancel(ctx))
 	taking, stop := context.WithCancel(handling)
 	consumer := &Consumer{bus: b, config: c, stop: stop, abort: abort, stopped: make(chan struct{})}

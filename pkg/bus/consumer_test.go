@@ -153,6 +153,7 @@ func TestAFailedEventHoldsBackItsRecordOnly(t *testing.T) {
 	publish(t, b, message("1", 1), message("1", 2), message("2", 1))
 	require.EqualValues(t, 1, receive(t, order))
 	require.EqualValues(t, 2, receive(t, order))
+	require.Equal(t, 1, testutil.CollectAndCount(b.metrics.parked), "it is there before the first event is parked")
 	require.Zero(t, testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")))
 }
 

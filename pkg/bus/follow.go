@@ -102,6 +102,7 @@ func (b *Bus) Follow(ctx context.Context, c FollowerConfig) (*Follower, error) {
 	if c.retry == nil {
 		c.retry = followDelays
 	}
+	b.metrics.begin(c.Name, b.metrics.skipped)
 	f := &Follower{bus: b, config: c, done: make(chan struct{}), stale: errNoSnapshot, lost: time.Now()}
 	if c.Started != nil {
 		c.Started(f)

@@ -259,6 +259,7 @@ func TestAnEventThatCannotBeFollowedIsSkipped(t *testing.T) {
 		return errors.New("poison")
 	}}
 	ready(t, follow(t, b, &m))
+	require.Equal(t, 1, testutil.CollectAndCount(b.metrics.skipped), "it is there before the first event is skipped")
 	publish(t, b, message("1", 1), message("1", 2), message("2", 1))
 	require.Equal(t, []string{"1-2", "2-1"}, m.until(t, 1, "2-1"))
 	require.Equal(t, followTries, tries)

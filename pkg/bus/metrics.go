@@ -34,3 +34,11 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	return m, nil
 }
+
+// begin lets the counters of a consumer exist with 0: one that begins with 1 hides its first increase from rate() of
+// Prometheus.
+func (m *metrics) begin(consumer string, counters ...*prometheus.CounterVec) {
+	for _, c := range append(counters, m.handled, m.failed) {
+		c.WithLabelValues(consumer)
+	}
+}

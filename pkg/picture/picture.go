@@ -81,10 +81,10 @@ func NewRoom() *Room {
 func NewDecoder(room *Room, metrics prometheus.Registerer) *Decoder {
 	return &Decoder{
 		gate: room.decoding, squares: room.scaling,
-		decoded: telemetry.Register(metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
+		decoded: telemetry.Counters(metrics, prometheus.CounterOpts{
 			Name: "idp_pictures_decoded_total",
 			Help: "Pictures decoded: as uploaded, or a kept square for another size.",
-		}, []string{"of"})),
+		}, []string{"of"}, []string{"upload"}, []string{"square"}),
 	}
 }
 

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -106,4 +107,31 @@ func Register[C prometheus.Collector](registry prometheus.Registerer, collector 
 		panic(err)
 	}
 	return collector
+}
+
+// Counters registers counters by labels. Those of the known values are there with 0 from the start: a counter that
+// begins with 1 hides its first increase from rate() and increase() of Prometheus.
+func Counters(
+	registry prometheus.Registerer, o prometheus.CounterOpts, labels []string, known ...[]string,
+) *prometheus.CounterVec {
+	counters := Register(registry, prometheus.NewCounterVec(o, labels))
+	for _, values := range known {
+		counters.WithLabelValues(values...)
+	}
+	return counters
+}
+
+// Combinations are the label values of every combination.
+func Combinations(values ...[]string) [][]string {
+	all := [][]string{nil}
+	for _, next := range values {
+		var longer [][]string
+		for _, before := range all {
+			for _, value := range next {
+				longer = append(longer, append(slices.Clone(before), value))
+			}
+		}
+		all = longer
+	}
+	return all
 }

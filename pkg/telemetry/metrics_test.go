@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -82,4 +83,20 @@ func BenchmarkObserve(b *testing.B) {
 	for b.Loop() {
 		m.Observe("operation-42", 200, 3*time.Millisecond)
 	}
+}
+
+// Prometheus sees the first increase of a counter only if it has been there with 0.
+func TestCountersBeginWithZero(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	counters := Counters(registry, prometheus.CounterOpts{Name: "tries_total", Help: "Tries."},
+		[]string{"type", "outcome"}, Combinations([]string{"nats", "webhook"}, []string{"done", "failed"})...)
+	counters.WithLabelValues("nats", "done").Inc()
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`# HELP tries_total Tries.
+# TYPE tries_total counter
+tries_total{outcome="done",type="nats"} 1
+tries_total{outcome="failed",type="nats"} 0
+tries_total{outcome="done",type="webhook"} 0
+tries_total{outcome="failed",type="webhook"} 0
+`)))
 }

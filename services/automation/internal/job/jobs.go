@@ -59,22 +59,30 @@ func New(d Deps) *Jobs {
 		dueRuns: fair.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16, Calls: calls},
 		fires:   rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
 	}
-	s.attempts = telemetry.Register(d.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
+	s.attempts = telemetry.Counters(d.Metrics, prometheus.CounterOpts{
 		Name: "idp_job_attempts_total", Help: "Attempts of runs that this process made, by what became of them.",
-	}, []string{"target", "outcome"}))
+	}, []string{"target", "outcome"}, telemetry.Combinations([]string{Webhook, NATS, Function}, outcomes)...)
 	telemetry.Register(d.Metrics, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "idp_job_attempts_running", Help: "Attempts of runs that this process is making.",
 	}, func() float64 { return float64(s.calls.Count()) }))
 	return s
 }
 
+// outcomes are all that outcomeOf returns.
+var outcomes = []string{refused, notBegun, timedOut, failed, string(accepted), succeeded}
+
+const (
+	refused  = "refused"
+	notBegun = "not_begun"
+)
+
 // outcomeOf names what became of an attempt, for the metrics.
 func outcomeOf(o Outcome, failure, stored error) string {
 	switch {
 	case stored != nil:
-		return "refused"
+		return refused
 	case errors.Is(failure, errNotBegun):
-		return "not_begun"
+		return notBegun
 	case errors.Is(failure, context.DeadlineExceeded):
 		return timedOut
 	case failure != nil:

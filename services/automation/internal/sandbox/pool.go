@@ -54,9 +54,11 @@ func NewPool(c Config) *Pool {
 	gate.Share(max(1, int64(c.Workers)/2))
 	return &Pool{
 		Config: c, gate: gate, all: map[*process]bool{},
-		calls: telemetry.Register(c.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
+		calls: telemetry.Counters(c.Metrics, prometheus.CounterOpts{
 			Name: "idp_function_calls_total", Help: "Calls of functions by their outcome.",
-		}, []string{"outcome"})),
+		}, []string{"outcome"}, telemetry.Combinations([]string{
+			string(Succeeded), string(Failed), string(TimedOut), string(OutOfMemory), string(Crashed),
+		})...),
 		count: telemetry.Register(c.Metrics, prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "idp_function_workers", Help: "Processes that run functions.",
 		})),

@@ -93,9 +93,10 @@ func New(c Config) *Engine {
 		schedule: c.Schedule, gate: gate,
 		workers: map[docstore.Ref]*running{}, later: map[docstore.Ref]bool{}, ended: make(chan docstore.Ref),
 		metrics: metrics{
-			tries: telemetry.Register(c.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
+			tries: telemetry.Counters(c.Metrics, prometheus.CounterOpts{
 				Name: "idp_delivery_tries_total", Help: "Attempts to deliver an event to a subscription.",
-			}, []string{"type", "outcome"})),
+			}, []string{"type", "outcome"}, telemetry.Combinations(
+				[]string{subscription.Webhook, subscription.NATS}, []string{outcome(true), outcome(false)})...),
 			workers: telemetry.Register(c.Metrics, prometheus.NewGauge(prometheus.GaugeOpts{
 				Name: "idp_delivery_subscriptions", Help: "Active subscriptions that this replica delivers to.",
 			})),

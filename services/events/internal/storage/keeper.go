@@ -47,10 +47,11 @@ type Keeper struct {
 
 // New makes a Keeper.
 func New(c Config) *Keeper {
-	return &Keeper{c, telemetry.Register(c.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
+	return &Keeper{c, telemetry.Counters(c.Metrics, prometheus.CounterOpts{
 		Name: "idp_storage_dropped_total",
 		Help: "Messages that were dropped because their tenant had used up its share of the storage.",
-	}, []string{"stream"}))}
+	}, []string{"stream"}, telemetry.Combinations(
+		[]string{bus.EventStream, bus.SubscriptionStream, bus.DeadLetterStream})...)}
 }
 
 // Events keeps the tenants' events within their shares until ctx ends.
