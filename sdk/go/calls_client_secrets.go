@@ -17,7 +17,7 @@ type RefreshSecretsParams struct {
 // RefreshSecrets: refresh an application's client secrets.
 //
 // The new secret is shown only in this answer. Earlier ones stay valid for `grace_seconds`; tokens end at once. The
-// caller must have all scopes of the application.
+// caller must have all scopes of the application. Applications of the categories 2 and 3 have no secret: 409.
 //
 // (POST /v1/applications/{id}/secrets; scope applications:write and applications:secrets)
 func (c *Client) RefreshSecrets(ctx context.Context, id string, params RefreshSecretsParams, options ...Option) (*FreshSecret, error) {

@@ -48,6 +48,29 @@ func TestCreateWithDefaults(t *testing.T) {
 	assert.Equal(t, "1", list[0]["status"])
 }
 
+// An application that runs in a browser or on a device gets no secret: nothing would take it.
+func TestPublicClientsHaveNoSecret(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	for category, has := range map[string]bool{"1": true, "2": false, "3": false, "4": true} {
+		made := c.Post("/v1/applications", object{"name": category, "category": category}).Object()
+		require.Equal(t, has, made["client_secret"] != nil, category)
+		require.Equal(t, has, len(made["secrets"].([]any)) == 1, category)
+		refresh := c.Post(path(made, "secrets"), nil)
+		if has {
+			require.NotEmpty(t, refresh.Object()["client_secret"])
+			continue
+		}
+		refresh.Problem(http.StatusConflict, "invalid_state")
+		c.Patch(path(made), object{"category": "1"}).OK(nil)
+		require.NotEmpty(t, c.Post(path(made, "secrets"), nil).Object()["client_secret"])
+	}
+	batch := c.Post("/v1/batch/applications", object{"items": []object{{"name": "a", "category": "2"}, {"name": "b"}}})
+	items := batch.Object()["items"].([]any)
+	require.NotContains(t, items[0], "client_secret")
+	require.Contains(t, items[1], "client_secret")
+}
+
 // All members are returned as they were sent.
 func TestCreateWithEverything(t *testing.T) {
 	t.Parallel()

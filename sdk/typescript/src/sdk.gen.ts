@@ -1165,7 +1165,7 @@ export const listProtocols = <ThrowOnError extends boolean = false>(options: Opt
 /**
  * Refresh an application's client secrets
  *
- * The new secret is shown only in this answer. Earlier ones stay valid for `grace_seconds`; tokens end at once. The caller must have all scopes of the application.
+ * The new secret is shown only in this answer. Earlier ones stay valid for `grace_seconds`; tokens end at once. The caller must have all scopes of the application. Applications of the categories 2 and 3 have no secret: 409.
  */
 export const refreshSecrets = <ThrowOnError extends boolean = false>(options: Options<RefreshSecretsData, ThrowOnError>) => (options.client ?? client).post<RefreshSecretsResponses, RefreshSecretsErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

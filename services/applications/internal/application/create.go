@@ -34,12 +34,13 @@ func (c Created) Stored() (body []byte, tag string, err error) {
 // plan is an application to be created, with everything that is slow or random done before the transaction.
 type plan struct {
 	Application
-	protocolID, secret string
+	protocolID string
+	secret     string // empty for an application that has none
 }
 
-// Create adds an application, with its protocol enabled and a client secret. Members that the request does not name
-// come from the template, if there is one. The error is apperr.InvalidParameters with every fault, Forbidden (scopes
-// that the caller lacks) or AlreadyExists.
+// Create adds an application, with its protocol enabled and, if it can keep one, a client secret. Members that the
+// request does not name come from the template, if there is one. The error is apperr.InvalidParameters with every
+// fault, Forbidden (scopes that the caller lacks) or AlreadyExists.
 func (s *Applications) Create(ctx context.Context, shown Shown, edit Edit) (Created, error) {
 	var faults apperr.Faults
 	plans, err := s.plan(ctx, &faults, func(int) string { return "" }, []Edit{edit})
@@ -85,12 +86,16 @@ func (s *Applications) plan(
 	var scopes []string
 	for i, edit := range edits {
 		a := s.draft(ctx, faults.Within(at(i)), edit)
-		value, shown := newSecret(ids[idsEach*i+2])
-		plans = append(plans, &plan{protocolID: ids[idsEach*i+1], secret: value, Application: Application{
+		one := &plan{protocolID: ids[idsEach*i+1], Application: Application{
 			Meta: docstore.Meta{ID: ids[idsEach*i]}, Profile: a.Profile, ClientID: newClientID(), Status: toggle.On,
 			SSOEnabled: a.SSOEnabled, MFAEnabled: a.MFAEnabled, MultiAccountEnabled: toggle.Off,
-			Secrets: []Secret{shown}, IDPs: []Source{},
-		}})
+			Secrets: []Secret{}, IDPs: []Source{},
+		}}
+		if a.keepsSecrets() {
+			value, shown := newSecret(ids[idsEach*i+2])
+			one.secret, one.Secrets = value, []Secret{shown}
+		}
+		plans = append(plans, one)
 		scopes = append(scopes, a.Scopes...)
 	}
 	if err := faults.Err(); err != nil {
@@ -135,7 +140,9 @@ func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at fu
 	for i, p := range plans {
 		a := p.Application
 		a.Secrets = slices.Clone(a.Secrets)
-		a.Secrets[0].TimeCreated = tx.Now
+		for j := range a.Secrets {
+			a.Secrets[j].TimeCreated = tx.Now
+		}
 		apps[i], ids[i] = &a, a.ID
 		protocols[i] = &protocol.Protocol{
 			Meta: docstore.Meta{ID: p.protocolID}, AppID: a.ID, Type: a.ProtocolType, Status: toggle.On,
@@ -155,7 +162,11 @@ func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at fu
 	all := make([]Created, len(plans))
 	for i, p := range plans {
 		a := apps[i]
-		if err := keepHashes(ctx, tx, a, map[string]string{a.Secrets[0].ID: HashSecret(p.secret)}); err != nil {
+		fresh := map[string]string{}
+		for _, secret := range a.Secrets {
+			fresh[secret.ID] = HashSecret(p.secret)
+		}
+		if err := keepHashes(ctx, tx, a, fresh); err != nil {
 			return nil, err
 		}
 		if err := noteAdministrator(ctx, tx, a, false, a.administers()); err != nil {

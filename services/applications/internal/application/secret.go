@@ -37,6 +37,12 @@ type hashes struct {
 
 var secretHashes = docstore.Define(docstore.Schema[hashes]{Name: "secret_hashes", Noun: "secret", Part: true})
 
+// keepsSecrets reports whether an application runs on a server of its own. Single-page applications and programs on
+// people's devices are public clients (RFC 6749 §2.1): no endpoint takes a secret of them.
+func (p *Profile) keepsSecrets() bool {
+	return p.Category == StandardWeb || p.Category == BackendService
+}
+
 // newSecret makes a client secret and its public description.
 func newSecret(id string) (value string, shown Secret) {
 	value = secret.Token(secretBytes)
@@ -62,7 +68,7 @@ type Refreshed struct {
 
 // RefreshSecrets adds a new client secret. Earlier ones expire after grace, or sooner if they already had an earlier
 // end. Tokens end at once. The error is apperr.NotFound, VersionMismatch, Forbidden (the application has scopes that
-// the caller lacks) or InvalidState (too many valid secrets).
+// the caller lacks) or InvalidState (too many valid secrets, or an application that cannot keep one).
 func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time.Duration) (Refreshed, error) {
 	secretID, err := s.Store.NewID(ctx)
 	if err != nil {
@@ -73,6 +79,10 @@ func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time
 		a, err := load(ctx, tx, id)
 		if err != nil {
 			return Refreshed{}, err
+		}
+		if !a.keepsSecrets() {
+			return Refreshed{}, apperr.New(apperr.InvalidState,
+				"applications of category %s run where a secret cannot be kept: they have none", a.Category)
 		}
 		ends := tx.Now.Add(grace)
 		for i := range a.Secrets {

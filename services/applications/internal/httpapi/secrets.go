@@ -18,7 +18,8 @@ func (a *api) registerSecrets(s *rest.Server) {
 		Scope:      auth.ApplicationsWrite,
 		AlsoScopes: []auth.Scope{auth.ApplicationsSecrets}, Summary: "Refresh an application's client secrets",
 		Doc: "The new secret is shown only in this answer. Earlier ones stay valid for `grace_seconds`; tokens end " +
-			"at once. The caller must have all scopes of the application.",
+			"at once. The caller must have all scopes of the application. Applications of the categories 2 and 3 " +
+			"have no secret: 409.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Fresh: rest.FreshAlways,
 	}, a.refreshSecrets)
 }

@@ -15,7 +15,8 @@ const graces = [0, 3600, 86_400, 604_800, 2_592_000];
 export function SecretsTab({answer, again}: {answer: Answer<Application>; again: () => void}) {
   const app = answer.data;
   const rotating = useSignal(false);
-  const rotate = (
+  const isPublic = app.category === '2' || app.category === '3'; // a secret cannot be kept where it runs
+  const rotate = isPublic ? undefined : (
     <Button
       icon="refresh"
       scope="applications:secrets"
@@ -42,7 +43,7 @@ export function SecretsTab({answer, again}: {answer: Answer<Application>; again:
         </div>
         {app.secrets.length === 0 && (
           <Blank icon="key" title={t('noSecret')} action={rotate}>
-            {t('noSecretText')}
+            {t(isPublic ? 'publicText' : 'noSecretText')}
           </Blank>
         )}
         {app.secrets.length > 0 && (

@@ -150,6 +150,10 @@ export const t = texts({
   rotate: ['Rotate…', '轮换…'],
   firstSecret: ['Make a secret…', '生成密钥…'],
   noSecret: ['No secret', '没有密钥'],
+  publicText: [
+    'It runs in a browser or on a device, where a secret cannot be kept. It proves each sign-in by PKCE.',
+    '它运行在浏览器或设备上，无法保管密钥，每次登录通过 PKCE 证明。',
+  ],
   noSecretText: ['The application cannot get tokens by a secret.', '应用无法通过密钥获取令牌。'],
   works: ['Works', '有效期'],
   until: ['until {time}', '至 {time}'],
