@@ -65,7 +65,7 @@ func TestThumbnailsAreMadeOnce(t *testing.T) {
 			requireSquare(t, c.Get(fmt.Sprint(path(user, "avatar"), "?size=", size)), size)
 		}
 	}
-	require.Equal(t, map[string]int{"upload": 1}, decoded(t, s))
+	require.Equal(t, map[string]int{"upload": 1, "square": 0}, decoded(t, s))
 
 	odd := path(user, "avatar") + "?size=100"
 	first := c.Get(odd)
