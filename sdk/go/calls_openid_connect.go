@@ -11,7 +11,7 @@ import (
 
 // GetTenantOauthMetadata: get the metadata of a tenant's provider.
 //
-// OpenID Connect Discovery §4, RFC 8414.
+// OpenID Connect Discovery §4, RFC 8414. A tenant without applications has none: 404.
 //
 // (GET /.well-known/oauth-authorization-server/sign-in/{tenant})
 func (c *Client) GetTenantOauthMetadata(ctx context.Context, tenant string, options ...Option) (*OpenIDMetadata, error) {
@@ -23,7 +23,7 @@ func (c *Client) GetTenantOauthMetadata(ctx context.Context, tenant string, opti
 
 // GetOpenidConfiguration: get the metadata of a tenant's provider.
 //
-// OpenID Connect Discovery §4, RFC 8414.
+// OpenID Connect Discovery §4, RFC 8414. A tenant without applications has none: 404.
 //
 // (GET /sign-in/{tenant}/.well-known/openid-configuration)
 func (c *Client) GetOpenidConfiguration(ctx context.Context, tenant string, options ...Option) (*OpenIDMetadata, error) {
@@ -109,7 +109,7 @@ func (c *Client) IntrospectPersonToken(ctx context.Context, tenant string, body 
 
 // GetTenantJWKS: get the public keys of a tenant's provider.
 //
-// A JWK set (RFC 7517).
+// A JWK set (RFC 7517). A tenant without applications has none: 404.
 //
 // (GET /sign-in/{tenant}/jwks)
 func (c *Client) GetTenantJWKS(ctx context.Context, tenant string, options ...Option) (*SigningKeySet, error) {

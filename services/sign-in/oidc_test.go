@@ -154,7 +154,15 @@ func TestDiscovery(t *testing.T) {
 	one := w.Stranger().Get("/sign-in/acme/.well-known/openid-configuration").Object()
 	require.Equal(t, base, one["issuer"])
 	require.Equal(t, one, w.Stranger().Get("/.well-known/oauth-authorization-server/sign-in/acme").Object())
-	w.Stranger().Get("/sign-in/acme/jwks").OK(nil)
+	keys := func() []any { return w.Stranger().Get("/sign-in/acme/jwks").Object()["keys"].([]any) }
+	before := keys()
+	require.NotEmpty(t, before, "they are there before the first token, because proxies keep the answer")
+	w.tokens()
+	require.Equal(t, before, keys())
+	for _, path := range []string{"/sign-in/globex/jwks", "/sign-in/globex/.well-known/openid-configuration",
+		"/.well-known/oauth-authorization-server/sign-in/globex"} {
+		w.Stranger().Get(path).Problem(404, "not_found") // it has no applications
+	}
 	w.Stranger().Get("/sign-in/Not%20A/jwks").Problem(404, "not_found")
 	w.Stranger().With("Content-Type", "application/x-www-form-urlencoded").Post("/sign-in/acme/token?dry_run=true",
 		"grant_type=authorization_code").OAuthError(400, "invalid_request")

@@ -107,6 +107,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, MayUse: a.engine.MayUse,
 		Groups: a.engine.Groups, Holds: a.engine.Holds, Consent: a.consents.Covering, Seed: seed,
 		PublicURL: d.PublicURL, AccessTTL: c.AccessTTL, HTTP: d.Outbound, Log: d.Log,
+		HasApplications: a.hasApplications,
 	})
 	if err := a.addOthers(clients); err != nil {
 		return service.App{}, err
@@ -115,7 +116,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	server := d.Server("sign-in")
 	httpapi.Register(server, httpapi.Deps{
 		Engine: a.engine, Own: own, Sessions: a.sessions, Consents: a.consents, Settings: settled, OIDC: a.provider,
-		Keys: signing, SAML: a.saml, CAS: a.cas, Log: d.Log, PublicURL: d.PublicURL,
+		SAML: a.saml, CAS: a.cas, Log: d.Log, PublicURL: d.PublicURL,
 	})
 	return service.App{
 		Handler: server, Close: a.close, Tasks: a.tasks(), Followers: []bus.FollowerConfig{clients.Follower()},
@@ -141,14 +142,17 @@ func (a *app) addOthers(clients *client.Clients) error {
 		SigningKey: func(ctx context.Context, q questions.SigningKeyQuestion) (questions.SigningKey, error) {
 			return questions.SigningKeyOf.Ask(ctx, a.Bus, q)
 		},
-		HasApplications: func(ctx context.Context) (bool, error) {
-			found, err := questions.ApplicationRecords.Ask(ctx, a.Bus, questions.RecordsPage{Limit: 1})
-			return len(found.Applications) > 0, err
-		},
+		HasApplications: a.hasApplications,
 	})
 	a.cas = cas.New(a.Store, clients, a.engine.Groups)
 	a.notices = notice.New(notice.Deps{Store: a.Store, SAML: a.saml, CAS: a.cas, HTTP: a.Outbound, Log: a.Log})
 	return nil
+}
+
+// hasApplications reports whether the tenant has any.
+func (a *app) hasApplications(ctx context.Context) (bool, error) {
+	found, err := questions.ApplicationRecords.Ask(ctx, a.Bus, questions.RecordsPage{Limit: 1})
+	return len(found.Applications) > 0, err
 }
 
 // ended is told of each session that ends: the applications in it hear of it.

@@ -33,7 +33,7 @@ export const getAuthorizationServerMetadata = <ThrowOnError extends boolean = fa
 /**
  * Get the metadata of a tenant's provider
  *
- * OpenID Connect Discovery §4, RFC 8414.
+ * OpenID Connect Discovery §4, RFC 8414. A tenant without applications has none: 404.
  */
 export const getTenantOauthMetadata = <ThrowOnError extends boolean = false>(options: Options<GetTenantOauthMetadataData, ThrowOnError>) => (options.client ?? client).get<GetTenantOauthMetadataResponses, GetTenantOauthMetadataErrors, ThrowOnError>({ url: '/.well-known/oauth-authorization-server/sign-in/{tenant}', ...options });
 
@@ -338,7 +338,7 @@ export const showOwnPage = <ThrowOnError extends boolean = false>(options: Optio
 /**
  * Get the metadata of a tenant's provider
  *
- * OpenID Connect Discovery §4, RFC 8414.
+ * OpenID Connect Discovery §4, RFC 8414. A tenant without applications has none: 404.
  */
 export const getOpenidConfiguration = <ThrowOnError extends boolean = false>(options: Options<GetOpenidConfigurationData, ThrowOnError>) => (options.client ?? client).get<GetOpenidConfigurationResponses, GetOpenidConfigurationErrors, ThrowOnError>({ url: '/sign-in/{tenant}/.well-known/openid-configuration', ...options });
 
@@ -519,7 +519,7 @@ export const introspectPersonToken = <ThrowOnError extends boolean = false>(opti
 /**
  * Get the public keys of a tenant's provider
  *
- * A JWK set (RFC 7517).
+ * A JWK set (RFC 7517). A tenant without applications has none: 404.
  */
 export const getTenantJwks = <ThrowOnError extends boolean = false>(options: Options<GetTenantJwksData, ThrowOnError>) => (options.client ?? client).get<GetTenantJwksResponses, GetTenantJwksErrors, ThrowOnError>({ url: '/sign-in/{tenant}/jwks', ...options });
 

@@ -11,7 +11,6 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
-	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
@@ -25,7 +24,6 @@ type Deps struct {
 	Consents  *consent.Consents
 	Settings  *settings.Service
 	OIDC      *oidc.Provider
-	Keys      *keys.Keys
 	SAML      *saml.Provider
 	CAS       *cas.Server
 	Log       *slog.Logger

@@ -262,9 +262,14 @@ func (a *api) registerDiscovery(s *rest.Server) {
 	} {
 		rest.Handle(s, rest.Op{
 			ID: id, Method: http.MethodGet, Path: path, Summary: "Get the metadata of a tenant's provider",
-			Doc: "OpenID Connect Discovery §4, RFC 8414.", Response: example,
+			Doc:      "OpenID Connect Discovery §4, RFC 8414. A tenant without applications has none: 404.",
+			Response: example,
 		}, func(ctx context.Context, input *assetInput) (rest.Public[OpenIDMetadata], error) {
-			if _, err := in(ctx, input.Tenant); err != nil {
+			ctx, err := in(ctx, input.Tenant)
+			if err == nil {
+				err = a.OIDC.Exists(ctx)
+			}
+			if err != nil {
 				return rest.Public[OpenIDMetadata]{}, err
 			}
 			body, err := json.Marshal(oidc.Discovery(a.issuer(input.Tenant)))
@@ -273,14 +278,15 @@ func (a *api) registerDiscovery(s *rest.Server) {
 	}
 	rest.Handle(s, rest.Op{
 		ID: "get-tenant-jwks", Method: http.MethodGet, Path: below + "/jwks",
-		Summary: "Get the public keys of a tenant's provider", Doc: "A JWK set (RFC 7517).",
+		Summary:  "Get the public keys of a tenant's provider",
+		Doc:      "A JWK set (RFC 7517). A tenant without applications has none: 404.",
 		Response: SigningKeySet{[]map[string]any{{"kty": "EC", "crv": "P-256", "use": "sig", "alg": keys.ES256}}},
 	}, func(ctx context.Context, input *assetInput) (rest.Public[SigningKeySet], error) {
 		ctx, err := in(ctx, input.Tenant)
 		if err != nil {
 			return rest.Public[SigningKeySet]{}, err
 		}
-		set, err := a.Keys.JWKS(ctx)
+		set, err := a.OIDC.JWKS(ctx)
 		if err != nil {
 			return rest.Public[SigningKeySet]{}, err
 		}

@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clientproof"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/ratelimit"
@@ -73,6 +74,9 @@ type Deps struct {
 	// apperr.Unavailable. Without it no application gets tokens for the platform's API.
 	Holds func(ctx context.Context, userID, appID string, scopes []string) ([]string, error)
 
+	// HasApplications reports whether the tenant has any: else there is no provider. If nil, each tenant has some.
+	HasApplications func(context.Context) (bool, error)
+
 	// Seed is 32 secret bytes that never change (service.Deps.DataKey), from which refresh tokens are made.
 	Seed []byte
 	// PublicURL is the platform's, which names its API as a resource.
@@ -92,6 +96,7 @@ type Provider struct {
 	auth    *clientauth.Authenticator
 	logouts *backchannel.Sender
 	begins  *ratelimit.Buckets[string] // by address
+	exists  *cache.Cache[string, bool] // the tenants that had applications when they were asked about
 }
 
 var _ protocol.Protocol = (*Provider)(nil)
@@ -112,7 +117,39 @@ func New(d Deps) *Provider {
 	}
 	return &Provider{d, clientauth.New(d.Store, d.Clients, d.HTTP, d.Log), backchannel.New(backchannel.Deps{
 		Store: d.Store, Keys: d.Keys, Clients: d.Clients, HTTP: d.HTTP, Log: d.Log, Algorithm: Algorithm,
-	}), ratelimit.New[string](beginsPerSecond, beginsAtOnce, maxAddresses)}
+	}), ratelimit.New[string](beginsPerSecond, beginsAtOnce, maxAddresses), cache.New[string, bool](maxTenants)}
+}
+
+const maxTenants = 100_000
+
+// Exists makes sure that the tenant has a provider: one without applications does not, so that a mistyped tenant is
+// noticed. The error is apperr.NotFound or Unavailable.
+func (p *Provider) Exists(ctx context.Context) error {
+	tenant := request.Tenant(ctx)
+	if _, known := p.exists.Get(tenant); known || p.HasApplications == nil {
+		return nil
+	}
+	has, err := p.HasApplications(ctx)
+	if err == nil && !has {
+		err = apperr.New(apperr.NotFound, "the tenant has no applications")
+	}
+	if err == nil {
+		p.exists.Set(tenant, true)
+	}
+	return err
+}
+
+// JWKS returns the tenant's key set. The keys of access tokens, and those of ID tokens unless an application has chosen
+// another algorithm, are there before the first token: proxies keep the answer for minutes. The error is one of Exists.
+func (p *Provider) JWKS(ctx context.Context) (keys.JWKS, error) {
+	err := p.Exists(ctx)
+	if err == nil {
+		err = p.Keys.Prepare(docstore.OutsideTheAnswer(ctx), keys.ES256, defaultAlgorithm)
+	}
+	if err != nil {
+		return keys.JWKS{}, err
+	}
+	return p.Keys.JWKS(ctx)
 }
 
 // The pushed requests and device codes that an address may have stored without a secret.

@@ -94,7 +94,17 @@ type JWKS struct {
 	Keys []json.RawMessage `json:"keys"`
 }
 
-// JWKS returns it. A tenant in which nobody has signed in yet has no keys.
+// Prepare makes the tenant's keys for algorithms that are not there yet.
+func (k *Keys) Prepare(ctx context.Context, algorithms ...string) error {
+	for _, algorithm := range algorithms {
+		if _, _, err := k.signer(ctx, algorithm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JWKS returns it. A tenant has no keys before the first token or Prepare.
 func (k *Keys) JWKS(ctx context.Context) (JWKS, error) {
 	set, now := JWKS{Keys: []json.RawMessage{}}, k.store.Now()
 	h := k.of(ctx)
