@@ -90,7 +90,8 @@ func TestAnUnsignedSAMLRequestWithoutAnAnswer(t *testing.T) {
 	w.sloURL = ""
 	b, session := w.shop()
 	request := "/saml/slo?" + w.logoutRequest(session).Encode()
-	w.browser().get(request).confirm().shows(200, "Sign in")
+	stranger := w.browser().get(request).confirm().shows(200, "Sign in")
+	require.NotContains(t, stranger.body, "signed out")
 	require.Len(t, w.sessions(), 1)
 	b.get(request).confirm().shows(200, "signed out")
 	require.Empty(t, w.sessions())
