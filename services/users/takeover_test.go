@@ -59,7 +59,20 @@ func TestNobodyTakesOverAUserWithMoreScopes(t *testing.T) {
 	c.Delete(credentials+"/"+bound, nil).OK(nil) // takes a way to sign in, and gives none
 }
 
-// Without an answer nobody's password is reset, except by who may do everything.
+// A name that comes twice in one import is the same new user, in a dry run, too.
+func TestImportOfANameTwiceWithPasswords(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	rows := `{"username":"li.wei","password":"a first Passw0rd"}` + "\n" +
+		`{"username":"li.wei","password":"a second Passw0rd"}`
+	for _, query := range []string{"?on_conflict=update&dry_run=true", "?on_conflict=update"} {
+		require.Equal(t, []string{"created", "updated"}, statuses(importLines(t, c, query, rows)), query)
+	}
+	answer := c.Post("/v1/thin/login-verification", object{"login_name": "li.wei", "password": "a second Passw0rd"})
+	require.Equal(t, true, answer.Object()["verified"])
+}
+
+// Only a platform administrator resets a password while the permissions service is away.
 func TestResetsWaitForThePermissionsService(t *testing.T) {
 	t.Parallel()
 	s := testkit.Start(t, users.Spec(cheap()))

@@ -201,7 +201,8 @@ func (s *Users) ImportMany(ctx context.Context, records []*Import, on OnConflict
 	var made Seen // made by the last attempt
 	results, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Imported, error) {
 		made = Seen{}
-		b := batch{s: s, tx: tx, on: on, seen: seen, made: made, guarded: guarded}
+		b := batch{s: s, tx: tx, on: on, seen: seen, made: made, guarded: guarded,
+			created: map[string]bool{}}
 		if err := b.findOwners(ctx, records); err != nil {
 			return nil, err
 		}
@@ -230,9 +231,10 @@ type batch struct {
 	seen   Seen // from earlier transactions of a dry run
 	made   Seen // from this transaction
 
-	// guarded says of the users who would get another password whether the caller may give them one: nil if so. It is
-	// nil for a caller who may give one to everybody.
+	// guarded has, for the users who would get another password, why the caller may not set it; nil if it may. The map
+	// is nil for a caller who may set every password.
 	guarded map[string]error
+	created map[string]bool // the users that this transaction has made
 }
 
 // Seen maps the key of a login name to its holder.
@@ -321,6 +323,7 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 	draft := r.User
 	draft.ID, draft.ManagedBy = id, nil
 	b.own(&draft)
+	b.created[id] = true
 	_, err := Add(ctx, b.tx, id, draft, r.hash)
 	return Imported{Status: Created, ID: id}, err
 }
@@ -356,27 +359,31 @@ func (s *Users) guard(ctx context.Context, records []*Import, on OnConflict) (ma
 	return guarded, err
 }
 
-// mayTakeOver refuses to give a user another password. A user who was not asked about has got the name meanwhile.
+// mayTakeOver refuses to set the password of a user who has scopes that the caller lacks, and of one who got the name
+// after guard had asked about its owners.
 func (b *batch) mayTakeOver(id string) error {
+	if b.guarded == nil || b.created[id] {
+		return nil
+	}
 	refusal, asked := b.guarded[id]
-	if b.guarded != nil && !asked {
+	if !asked {
 		return apperr.New(apperr.InvalidState, "the user has changed meanwhile")
 	}
 	return refusal
 }
 
 func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, error) {
-	if r.hash != "" {
-		if err := b.mayTakeOver(id); err != nil {
-			return failed(err), nil
-		}
-	}
 	u, err := b.s.load(ctx, b.tx, id)
 	if b.seen != nil && apperr.IsNotFound(err) { // an earlier transaction of the dry run would have created it
 		return Imported{Status: Updated, ID: id}, nil
 	}
 	if err != nil {
 		return Imported{}, err
+	}
+	if r.hash != "" {
+		if err := b.mayTakeOver(id); err != nil {
+			return failed(err), nil
+		}
 	}
 	before := u.logins()
 	proposal := *u

@@ -12,8 +12,8 @@ import (
 )
 
 // MayTakeOver refuses a caller who would get a way to sign in as a user who has scopes of this API that the caller
-// lacks. Work without a request may do so. The error is apperr.Forbidden, or Unavailable if nobody knows the user's
-// scopes.
+// lacks. Work without a request may do so. The error is apperr.Forbidden, or Unavailable if the permissions service
+// does not answer.
 func MayTakeOver(ctx context.Context, b *bus.Bus, userID string) error {
 	caller := auth.PrincipalFrom(ctx)
 	if caller == nil || caller.Has(auth.PlatformAdmin) {
