@@ -11,6 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -50,6 +51,7 @@ type ConsumerConfig struct {
 
 	retry   func() backoff.BackOff // retryDelays, except in tests
 	ackWait time.Duration          // defaultAckWait, except in tests
+	opened  func(turns *fair.Gate) // in tests: gets the gate of each session
 }
 
 // Consumer is a running consumer.

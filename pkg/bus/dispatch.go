@@ -49,6 +49,9 @@ func (f *intake) newDispatcher(taking, handling context.Context) *dispatcher {
 		consumer: f, handling: handling, queues: map[string][]*delivery{}, held: map[uint64]*delivery{},
 		turns: fair.NewGate("events are being handled", int64(f.config.MaxAtOnce), fair.Any),
 	}
+	if f.config.opened != nil {
+		f.config.opened(d.turns)
+	}
 	d.taking, d.cancel = context.WithCancel(taking)
 	d.group.Go(d.extend)
 	return d

@@ -58,6 +58,13 @@ func NewGate(what string, size int64, callers int) *Gate {
 // called before the first Enter.
 func (g *Gate) Share(space int64) { g.share = space }
 
+// Callers is the number of a key's callers that are inside or wait.
+func (g *Gate) Callers(key string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.callers[key]
+}
+
 // Do enters as the context's tenant, does work, and leaves. Its errors are those of Enter.
 func (g *Gate) Do(ctx context.Context, space int64, work func()) error {
 	leave, err := g.Enter(ctx, request.Tenant(ctx), space)
