@@ -37,7 +37,7 @@ func TestPruneOfMore(t *testing.T) {
 		"- Account crm/liwei\n    goes with Application crm, and is not of the set\n",
 		"- Membership company/platform li.wei\n    goes with Node company/platform, and is not of the set\n",
 		"- ResourceSet crm:all\n    goes with Application crm\n",
-		"access, of what can be compared: nobody gains, 2 people lose\n",
+		"access (incomplete): nobody gains, 2 people lose\n",
 		"    not compared: Membership company/platform li.wei: only ", "\n1 to create, 0 to change, 13 to delete;",
 	} {
 		assert.Contains(t, got.out, line)

@@ -75,7 +75,7 @@ func TestAccessImpact(t *testing.T) {
 	p.refuseImpact()
 	got = p.run("diff", "-f", p.file(strings.Replace(access, other, strings.Replace(other, "read", "write", 1), 1)))
 	assert.Equal(t, 10, got.code, got.err)
-	assert.Contains(t, got.out, "access: nobody knows who gains or loses: it needs the scope permissions:read\n")
+	assert.Contains(t, got.out, "access: not known: it needs the scope permissions:read\n")
 }
 
 // TestAccessOfManyRules asks about more rules than a batch takes: a person of one of fifty nodes gains a fiftieth.

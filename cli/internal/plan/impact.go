@@ -168,7 +168,7 @@ func (o *page) impact(i *Impact, live *Live) {
 	defer fmt.Fprintln(o.w)
 	switch {
 	case i.Unknown != "":
-		fmt.Fprintf(o.w, "access: nobody knows who gains or loses: %s\n", output.Printable(i.Unknown))
+		fmt.Fprintf(o.w, "access: not known: %s\n", output.Printable(i.Unknown))
 	case i.AccessImpact == nil:
 		fmt.Fprintln(o.w, "access: nothing can be compared yet")
 	default:
@@ -186,7 +186,7 @@ func (o *page) impact(i *Impact, live *Live) {
 func (o *page) decisions(i *Impact, live *Live) {
 	head := "access: "
 	if len(i.NotTried) > 0 {
-		head = "access, of what can be compared: "
+		head = "access (incomplete): "
 	}
 	fmt.Fprintln(o.w, o.Style.Bold(head+i.head()))
 	var rows [][]string

@@ -51,10 +51,10 @@ func TestImpact(t *testing.T) {
 			"access: nobody gains or loses any\n"},
 		"nobody of a part": {
 			Impact{AccessImpact: &idp.AccessImpact{Complete: true}, NotTried: []string{"Membership a: b"}},
-			"access, of what can be compared: nobody gains or loses any\n    not compared: Membership a: b\n",
+			"access (incomplete): nobody gains or loses any\n    not compared: Membership a: b\n",
 		},
 		"unknown": {Impact{Unknown: "it needs the scope permissions:read", NotTried: []string{"Rule a: b"}},
-			`access: nobody knows who gains or loses: it needs the scope permissions:read
+			`access: not known: it needs the scope permissions:read
     not compared: Rule a: b
 `},
 		"not tried": {Impact{NotTried: []string{"1", "2", "3", "4", "5", "6", "7"}},

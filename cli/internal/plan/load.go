@@ -56,7 +56,7 @@ type files struct {
 	seen  map[string]bool // real paths, and - for standard input
 }
 
-// add adds a file, or those of a folder. named says that the caller has named it: then any name will do.
+// add adds a file, or the YAML files of a folder. A file that the caller has named may have any extension.
 func (f *files) add(path string, named bool) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -56,7 +56,7 @@ type Plan struct {
 	Steps     []*Step
 	Unchanged int
 	Left      int     // records that the set made, that the files no longer have, and that stay
-	Impact    *Impact // who gains and who loses access; nil: nobody
+	Impact    *Impact // who gains and who loses access; nil if no step changes that
 	Unmanaged []*Unmanaged
 	Notes     []string // what Apply has to say about records that are no steps
 

@@ -82,7 +82,7 @@ func (p *Plan) try(ctx context.Context, b batch, before *Step) error {
 		case b.refuse(err):
 			return nil
 		}
-		for _, s := range b { // nobody knows which
+		for _, s := range b { // the refusal does not say which step
 			if one := p.ready(batch{s}); len(one) > 0 {
 				if err := p.try(ctx, one, before); err != nil {
 					return err
