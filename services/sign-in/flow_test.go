@@ -358,7 +358,7 @@ func TestConsent(t *testing.T) {
 	c.SignIn.Consent = true
 	w.clients["portal"] = c
 	b := w.browser().get(w.authorize("portal")).signIn("ann", password)
-	b.shows(200, "Portal wants to know about you").shows(200, "Your email address").shows(200, "Ann Lee")
+	b.shows(200, "Portal wants access to your account").shows(200, "Your email address").shows(200, "Ann Lee")
 	require.Equal(t, "access_denied", b.press("deny").answered(callback).Get("error"))
 	require.Equal(t, "consent_required", b.get(w.authorize("portal", "prompt", "none")).answered(callback).Get("error"))
 	b.get(w.authorize("portal")).shows(200, "Portal wants").press("agree").answered(callback)

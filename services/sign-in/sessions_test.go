@@ -350,10 +350,10 @@ func TestDeviceCode(t *testing.T) {
 	require.NoError(t, err)
 	b := w.browser().get(base + "/device")
 	b.post(base+"/device", url.Values{"user_code": {begun.UserCode}}).signIn("ann", password)
-	link := b.shows(200, "TV wants to know about you").at
+	link := b.shows(200, "TV wants access to your account").at
 	w.signedIn().get(link).shows(200, "Where you are signed in")
 	w.browser().get(link).shows(200, "Sign in")
-	b.get(link).shows(200, "TV wants to know about you").press("agree").shows(200, "device")
+	b.get(link).shows(200, "TV wants access to your account").press("agree").shows(200, "device")
 	token, err := config.DeviceAccessToken(rp.ctx, begun)
 	require.NoError(t, err)
 	info, err := rp.provider.UserInfo(rp.ctx, oauth2.StaticTokenSource(token))

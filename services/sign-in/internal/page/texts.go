@@ -23,7 +23,7 @@ var english = map[string]string{
 
 	"choose_account": "Choose an account", "choose_why": "You have several accounts in %s.",
 
-	"consent": "Allow access", "consent_head": "%s wants to know about you",
+	"consent": "Allow access", "consent_head": "%s wants access to your account",
 	"consent_who": "You are signed in as %s. If you agree, the application gets:", "agree": "Agree",
 	"disagree": "Do not agree", "consent_later": "You can take this back at any time on your own page.",
 	"scope_profile": "Your name and profile", "scope_email": "Your email address", "scope_phone": "Your phone number",
@@ -84,7 +84,7 @@ var english = map[string]string{
 	"a_browser": "A browser", "since": "since %s", "my_consents": "What applications may know", "withdraw": "Take back",
 	"my_grants":      "Access while you are away",
 	"my_grants_hint": "These applications can use your account after you have signed out.",
-	"granted_since":  "since %s, until %s unless it is used", "end_grant": "End",
+	"granted_since":  "since %s, until %s unless it is used", "end_grant": "End access",
 	"grant_ended":     "The application has no access any more.",
 	"change_password": "Change password", "old_password": "Present password",
 	"wrong_password":   "The present password is not right.",
@@ -113,7 +113,7 @@ var chinese = map[string]string{
 
 	"choose_account": "选择账号", "choose_why": "您在 %s 中有多个账号。",
 
-	"consent": "授权", "consent_head": "%s 想要获取您的信息",
+	"consent": "授权", "consent_head": "%s 想要访问您的账户",
 	"consent_who": "您当前以 %s 的身份登录。同意后，该应用将获得：", "agree": "同意",
 	"disagree": "不同意", "consent_later": "您可以随时在个人页面撤回授权。",
 	"scope_profile": "您的姓名和个人资料", "scope_email": "您的邮箱地址", "scope_phone": "您的电话号码",
@@ -164,7 +164,7 @@ var chinese = map[string]string{
 	"home":      "我的账号", "my_sessions": "登录位置", "this_browser": "当前浏览器",
 	"a_browser": "某个浏览器", "since": "始于 %s", "my_consents": "应用可以获取的信息", "withdraw": "撤回",
 	"my_grants": "您离线时的访问", "my_grants_hint": "您退出登录后，这些应用仍可使用您的账户。",
-	"granted_since": "始于 %s，若不使用则至 %s", "end_grant": "结束",
+	"granted_since": "始于 %s，若不使用则至 %s", "end_grant": "结束访问",
 	"grant_ended":     "该应用已不再有访问权限。",
 	"change_password": "修改密码", "old_password": "当前密码",
 	"wrong_password":   "当前密码不正确。",
