@@ -52,7 +52,7 @@ func (c *Client) ListAllScimConnections(ctx context.Context, params ListScimConn
 // The tree `object_code` is made with it unless it exists; without one the connection has no groups. A `client_id`
 // and a tree belong to one connection. The caller needs the scopes for what the connection can do:
 // `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and
-// those of `scopes`.
+// all that `scopes` lists.
 //
 // (POST /v1/provisioning/connections; scope provisioning:write and users:write)
 func (c *Client) CreateScimConnection(ctx context.Context, body ScimConnectionInput, options ...Option) (*ScimConnection, error) {
@@ -79,7 +79,7 @@ func (c *Client) GetScimConnection(ctx context.Context, id string, options ...Op
 //
 // JSON merge patch (RFC 7396). `object_code` cannot change. Users follow a change of `owns` in the background. The
 // caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists,
-// `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
+// `users:secrets` if it adopts users or accepts passwords, and all that `scopes` lists.
 //
 // (PATCH /v1/provisioning/connections/{id}; scope provisioning:write and users:write)
 func (c *Client) UpdateScimConnection(ctx context.Context, id string, body ScimConnectionPatch, options ...Option) (*ScimConnection, error) {
@@ -117,7 +117,7 @@ func (c *Client) DisableScimConnection(ctx context.Context, id string, options .
 // EnableScimConnection: enable a connection.
 //
 // The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists,
-// `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
+// `users:secrets` if it adopts users or accepts passwords, and all that `scopes` lists.
 //
 // (POST /v1/provisioning/connections/{id}/enable; scope provisioning:write and users:write)
 func (c *Client) EnableScimConnection(ctx context.Context, id string, options ...Option) (*ScimConnection, error) {
@@ -182,7 +182,7 @@ func (c *Client) ListScimTokens(ctx context.Context, id string, options ...Optio
 //
 // It is shown once. A connection has at most five that are alive. The caller needs the scopes for what the connection
 // can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts
-// passwords, and those of `scopes`.
+// passwords, and all that `scopes` lists.
 //
 // (POST /v1/provisioning/connections/{id}/tokens; scope provisioning:write and users:write)
 func (c *Client) CreateScimToken(ctx context.Context, id string, body CreateScimTokenRequest, options ...Option) (*NewScimToken, error) {

@@ -3004,7 +3004,7 @@ export const listScimConnections = <ThrowOnError extends boolean = false>(option
 /**
  * Create a connection
  *
- * The tree `object_code` is made with it unless it exists; without one the connection has no groups. A `client_id` and a tree belong to one connection. The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
+ * The tree `object_code` is made with it unless it exists; without one the connection has no groups. A `client_id` and a tree belong to one connection. The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and all that `scopes` lists.
  */
 export const createScimConnection = <ThrowOnError extends boolean = false>(options: Options<CreateScimConnectionData, ThrowOnError>) => (options.client ?? client).post<CreateScimConnectionResponses, CreateScimConnectionErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3039,7 +3039,7 @@ export const getScimConnection = <ThrowOnError extends boolean = false>(options:
 /**
  * Change a connection
  *
- * JSON merge patch (RFC 7396). `object_code` cannot change. Users follow a change of `owns` in the background. The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
+ * JSON merge patch (RFC 7396). `object_code` cannot change. Users follow a change of `owns` in the background. The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and all that `scopes` lists.
  */
 export const updateScimConnection = <ThrowOnError extends boolean = false>(options: Options<UpdateScimConnectionData, ThrowOnError>) => (options.client ?? client).patch<UpdateScimConnectionResponses, UpdateScimConnectionErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3074,7 +3074,7 @@ export const disableScimConnection = <ThrowOnError extends boolean = false>(opti
 /**
  * Enable a connection
  *
- * The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
+ * The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and all that `scopes` lists.
  */
 export const enableScimConnection = <ThrowOnError extends boolean = false>(options: Options<EnableScimConnectionData, ThrowOnError>) => (options.client ?? client).post<EnableScimConnectionResponses, EnableScimConnectionErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3123,7 +3123,7 @@ export const listScimTokens = <ThrowOnError extends boolean = false>(options: Op
 /**
  * Make a token
  *
- * It is shown once. A connection has at most five that are alive. The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and those of `scopes`.
+ * It is shown once. A connection has at most five that are alive. The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and all that `scopes` lists.
  */
 export const createScimToken = <ThrowOnError extends boolean = false>(options: Options<CreateScimTokenData, ThrowOnError>) => (options.client ?? client).post<CreateScimTokenResponses, CreateScimTokenErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

@@ -54,12 +54,12 @@ func pathsOf(ctx context.Context, r docstore.Reader, ids []string) ([]string, er
 	return slices.Collect(maps.Keys(path)), nil
 }
 
-// joined is the set of nodes of which the caller of a request may change who the members are.
+// joined is the set of nodes whose members the caller of a request may change.
 type joined map[string]bool
 
 type joinedKey struct{}
 
-// withJoined is a context for a change of which MayJoin has checked the nodes.
+// withJoined returns a context that says that MayJoin has checked these nodes.
 func withJoined(ctx context.Context, ids []string) context.Context {
 	all := joined{}
 	before, _ := ctx.Value(joinedKey{}).(joined)
@@ -70,7 +70,7 @@ func withJoined(ctx context.Context, ids []string) context.Context {
 	return context.WithValue(ctx, joinedKey{}, all)
 }
 
-// unchecked are those of the nodes that withJoined does not have; none for a caller whom MayJoin never refuses.
+// unchecked returns the nodes that MayJoin has yet to check. A platform administrator needs no check.
 func unchecked(ctx context.Context, ids []string) []string {
 	if caller := auth.PrincipalFrom(ctx); caller == nil || caller.Has(auth.PlatformAdmin) {
 		return nil

@@ -33,8 +33,8 @@ func (s *State) ScopesOfUser(ctx context.Context, id string, now int64) (auth.Sc
 const nodesAtOnce = 100
 
 // ScopesOfNodes are the scopes of the platform's API that rules give the members of nodes: rules for the nodes, for
-// those above and for their trees. unknown are the nodes that the state does not have, of which only their own rules
-// are looked at. An error is ErrSearch or the context's.
+// those above and for their trees. unknown are the nodes that the state does not have: only their own rules count. An
+// error is ErrSearch or the context's.
 func (s *State) ScopesOfNodes(ctx context.Context, ids []string, now int64) (given auth.Scopes, unknown []string,
 	err error) {
 	if s.scopes.Len() == 0 {

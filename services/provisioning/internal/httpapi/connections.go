@@ -19,7 +19,7 @@ const (
 
 // mayLet tells which scopes the caller needs because the connection can do what they allow; see Connection.mayLet.
 const mayLet = "The caller needs the scopes for what the connection can do: `organization:write` if it takes a tree " +
-	"that exists, `users:secrets` if it adopts users or accepts passwords, and those of `scopes`."
+	"that exists, `users:secrets` if it adopts users or accepts passwords, and all that `scopes` lists."
 
 // letsActOnUsers are needed to let a client make, change and remove users.
 var letsActOnUsers = []auth.Scope{auth.UsersWrite}

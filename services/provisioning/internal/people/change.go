@@ -102,8 +102,8 @@ func (s *Users) adoptable(ctx context.Context, c *connection.Connection, w wish)
 	return &u, nil
 }
 
-// guardPassword leaves the password of a user as it is who has scopes of the platform's API beyond those of the
-// connection: whoever sets it can sign in as that user. The rest of the request holds, above all a deactivation.
+// guardPassword drops the new password of a user who has more scopes of the platform's API than the connection: a
+// client that sets a password can sign in as the user. The rest of the request is carried out, such as a deactivation.
 func (s *Users) guardPassword(ctx context.Context, j *job) error {
 	if j.change.Password == "" || j.change.UserID == "" {
 		return nil

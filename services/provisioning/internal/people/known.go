@@ -53,8 +53,7 @@ func amongNamesakes(named []*directory.User, externalID string) (known, namesake
 	return known, namesake
 }
 
-// errNamesake is the error for a new user whose userName, or another unique attribute, is that of a user with another
-// externalId.
+// errNamesake says that a user with another externalId has the userName, or another unique attribute, of a new user.
 func errNamesake(u *directory.User) error {
 	state := "the client sees it"
 	if u.Gone {

@@ -13,7 +13,8 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
 )
 
-// Guess is what can be guessed. Each kind counts apart: who guesses one keeps nobody from the other.
+// Guess is a kind of secret that people can guess. Each kind has its own counts, so guesses at device codes do not slow
+// down passwords.
 type Guess string
 
 // The kinds of guesses.
@@ -25,12 +26,12 @@ const (
 // failures counts wrong guesses, by the minute, in the memory of a replica. The users service counts wrong passwords
 // for each user, in its store.
 //
-// An address with too many failures is refused. A tenant with too many refuses nobody, because strangers with many
-// addresses cause that at will: each attempt waits instead, the longer the more often its own network has failed.
+// An address with too many failures is refused. In a tenant with too many, each attempt waits: strangers with many
+// addresses can cause that at will, so a refusal would lock people out. Failures of its own network lengthen the wait.
 type failures struct {
 	now    func() clock.Time
 	counts *cache.Cache[string, minute]
-	turns  *cache.Cache[string, clock.Time] // when the last attempt of a network begins that waits
+	turns  *cache.Cache[string, clock.Time] // by network: when its last waiting attempt begins
 }
 
 // minute is a count that begins at a time.

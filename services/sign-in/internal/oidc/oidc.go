@@ -122,8 +122,8 @@ func New(d Deps) *Provider {
 
 const maxTenants = 100_000
 
-// Exists makes sure that the tenant has a provider: one without applications does not, so that a mistyped tenant is
-// noticed. The error is apperr.NotFound or Unavailable.
+// Exists makes sure that the tenant has a provider. Only a tenant with applications has one, so that people notice a
+// mistyped tenant. The error is apperr.NotFound or Unavailable.
 func (p *Provider) Exists(ctx context.Context) error {
 	tenant := request.Tenant(ctx)
 	if _, known := p.exists.Get(tenant); known || p.HasApplications == nil {
@@ -139,8 +139,8 @@ func (p *Provider) Exists(ctx context.Context) error {
 	return err
 }
 
-// JWKS returns the tenant's key set. The keys of access tokens, and those of ID tokens unless an application has chosen
-// another algorithm, are there before the first token: proxies keep the answer for minutes. The error is one of Exists.
+// JWKS returns the tenant's key set. It first makes the keys for access tokens, and for ID tokens by the default
+// algorithm, because proxies keep the answer for minutes. The error is one of Exists.
 func (p *Provider) JWKS(ctx context.Context) (keys.JWKS, error) {
 	err := p.Exists(ctx)
 	if err == nil {
