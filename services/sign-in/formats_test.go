@@ -32,7 +32,9 @@ func TestGoldenDocuments(t *testing.T) {
 		"consent":  {"consents", first(w.admin().Get("/v1/consents"))["id"].(string)},
 		"settings": {"settings", settings}, "person": {"people", "20"},
 	} {
-		testkit.GoldenDocument(t, w.Service, began, name, document.collection, document.id)
+		testkit.GoldenDocument(t, w.Service, began, name, document.collection, document.id, func(b []byte) []byte {
+			return randomID.ReplaceAll(b, []byte(`"$1": "random"`))
+		})
 	}
 }
 
@@ -92,9 +94,9 @@ func TestGoldenEvents(t *testing.T) {
 	})
 }
 
-var randomID = regexp.MustCompile(`"(flow_id|family_id|id)":"[A-Za-z0-9_-]{22,26}"`)
+var randomID = regexp.MustCompile(`"(flow_id|family_id|session_id|id)": ?"[A-Za-z0-9_-]{22,26}"`)
 
-// redacted replaces the ids of flows and token families, which are random.
+// redacted replaces the ids of flows, sessions and token families, which are random.
 func redacted(events []bus.Event) []bus.Event {
 	for i := range events {
 		events[i].Data = randomID.ReplaceAll(events[i].Data, []byte(`"$1":"random"`))

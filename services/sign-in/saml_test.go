@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,10 +30,14 @@ func (w *world) shop() (b *browser, session string) {
 			SignIn: questions.SignInSettings{SLOURL: w.sloURL, IdPInitiated: true},
 		}
 	})
+	before := w.sessions()
 	b = w.browser().get("/saml/start/7").signIn("ann", password)
 	b.shows(200, "SAMLResponse")
-	all := w.sessions()
-	return b, all[len(all)-1].(object)["id"].(string)
+	after := slices.DeleteFunc(w.sessions(), func(s any) bool {
+		return slices.ContainsFunc(before, func(b any) bool { return b.(object)["id"] == s.(object)["id"] })
+	})
+	require.Len(w.t, after, 1)
+	return b, after[0].(object)["id"].(string)
 }
 
 // logoutRequest is a LogoutRequest about Ann that is not signed.

@@ -101,10 +101,12 @@ func Hash(text string) string {
 // split returns the session's id and the secret of a cookie.
 func split(cookie string) (id, text string, ok bool) {
 	id, text, ok = strings.Cut(cookie, ".")
-	return id, text, ok && len(id) <= 20 && len(text) == base64.RawURLEncoding.EncodedLen(cookieBytes)
+	return id, text, ok && len(id) <= maxID && len(text) == base64.RawURLEncoding.EncodedLen(cookieBytes)
 }
 
 const (
+	// maxID bounds the ids of sessions, in bytes.
+	maxID = 32
 	// maxApplications bounds the applications of a session; more than a person uses.
 	maxApplications = 500
 	// usedEvery is how often the use of a session is noted.
