@@ -1,6 +1,7 @@
 package oidc_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -198,6 +199,27 @@ func TestBackchannelTriesAgain(t *testing.T) {
 		return w.run(work) == 0
 	})
 	require.Empty(t, l.heard, "it is given up")
+}
+
+// An application that leads on to a page of its own after a logout has heard of it: nothing is sent again, and nobody is
+// warned.
+func TestBackchannelTakesRedirects(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := newListener(t)
+	l.status.Store(http.StatusFound)
+	w.change("shop", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = l.URL })
+	var logged bytes.Buffer
+	sender := backchannel.New(backchannel.Deps{Store: w.store, Keys: keys.New(w.store), Clients: w, HTTP: loopback(t),
+		Log: slog.New(slog.NewTextHandler(&logged, nil)), Algorithm: oidc.Algorithm})
+	w.tell("2001")
+	work := sender.Work()
+	require.Equal(t, 1, w.run(work))
+	l.hears(t)
+	sender.Close() // waits for what is on its way
+	w.clock.Advance(time.Hour)
+	require.Zero(t, w.run(work))
+	require.Empty(t, logged.String())
 }
 
 // inEachTenant are the applications of a world, as those of each tenant.

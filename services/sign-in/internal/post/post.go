@@ -233,7 +233,7 @@ func (s *Sender[T, N]) try(ctx context.Context, n N) (answered bool, err error) 
 	defer func() { _ = answer.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxBody))
 	switch status := answer.StatusCode; {
-	case status < http.StatusMultipleChoices:
+	case status < http.StatusBadRequest: // applications lead on to a page of theirs after a logout
 		return true, nil
 	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
 		return false, errors.New("status " + answer.Status)
