@@ -350,7 +350,7 @@ func TestDeviceCode(t *testing.T) {
 	require.NoError(t, err)
 	b := w.browser().get(base + "/device")
 	b.post(base+"/device", url.Values{"user_code": {begun.UserCode}}).signIn("ann", password)
-	link := b.shows(200, "TV wants access to your account").at
+	link := b.shows(200, "TV wants access to your account").shows(200, begun.UserCode).shows(200, "192.0.2.1").at
 	w.signedIn().get(link).shows(200, "Where you are signed in")
 	w.browser().get(link).shows(200, "Sign in")
 	b.get(link).shows(200, "TV wants access to your account").press("agree").shows(200, "device")

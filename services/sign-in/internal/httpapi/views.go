@@ -37,8 +37,13 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 	case flow.ChooseAccount:
 		return a.html(ctx, v, http.StatusOK, chooseOf(form, view))
 	case flow.Consent:
-		return a.html(ctx, v, http.StatusOK, page.Consent{Form: form, App: view.App.Name, Name: view.User.Name(),
-			Scopes: scopeTexts(v.frame(ctx), f.Request.Consents)})
+		p := page.Consent{Form: form, App: view.App.Name, Name: view.User.Name(),
+			Scopes: scopeTexts(v.frame(ctx), f.Request.Consents)}
+		if d := f.Request.Device; d != nil {
+			// Only names of browsers that are known: a User-Agent is whatever its sender wants the person to read.
+			p.Device = &page.AskingDevice{Code: d.Code, Address: d.Address, Browser: page.BrowserName(d.Agent)}
+		}
+		return a.html(ctx, v, http.StatusOK, p)
 	case flow.Refused:
 		return a.html(ctx, v, http.StatusForbidden, refusedOf(form, view))
 	case flow.Missing:

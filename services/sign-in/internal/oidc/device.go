@@ -26,6 +26,7 @@ const (
 	// letters are those of user codes: consonants, so that no words arise (RFC 8628 §6.1). A code has 34 bits.
 	letters    = "BCDFGHJKLMNPQRSTVWXZ"
 	userLength = 8
+	maxAgent   = 256 // bytes of a User-Agent that are kept
 )
 
 // grantDevice is the grant type of programs on devices without a browser (RFC 8628 §3.4).
@@ -39,6 +40,8 @@ type device struct {
 	ClientID  string     `json:"client_id"`
 	Scope     []string   `json:"scope,omitempty"`
 	Resources []string   `json:"resources,omitempty"`
+	Address   string     `json:"address,omitempty"` // of the program
+	Agent     string     `json:"agent,omitempty"`   // the program's User-Agent
 	Expires   clock.Time `json:"expires"`
 	Asked     clock.Time `json:"asked"` // when the program last asked
 	Denied    bool       `json:"denied,omitempty"`
@@ -90,7 +93,8 @@ func (p *Provider) Device(ctx context.Context, issuer string, r TokenRequest) (D
 		err := docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
 			_, err := devices.Insert(ctx, tx, &device{
 				Meta: docstore.Meta{ID: id}, UserCode: hashOf(user), AppID: client.AppID, ClientID: client.ClientID,
-				Scope: a.Scope, Resources: a.Resources, Expires: tx.Now.Add(deviceTTL),
+				Scope: a.Scope, Resources: a.Resources, Expires: tx.Now.Add(deviceTTL), Address: r.Address,
+				Agent: strings.ToValidUTF8(r.Browser[:min(len(r.Browser), maxAgent)], ""),
 			})
 			return err
 		})
@@ -100,7 +104,7 @@ func (p *Provider) Device(ctx context.Context, issuer string, r TokenRequest) (D
 		if err != nil {
 			return DeviceAnswer{}, err
 		}
-		shown := user[:userLength/2] + "-" + user[userLength/2:]
+		shown := shownCode(user)
 		return DeviceAnswer{
 			DeviceCode: text, UserCode: shown, URI: issuer + "/device",
 			Complete:  issuer + "/device?" + url.Values{"user_code": {shown}}.Encode(),
@@ -108,6 +112,9 @@ func (p *Provider) Device(ctx context.Context, issuer string, r TokenRequest) (D
 		}, nil
 	}
 }
+
+// shownCode is a user code as devices show it.
+func shownCode(code string) string { return code[:userLength/2] + "-" + code[userLength/2:] }
 
 // newUserCode makes a user code without its dash.
 func newUserCode() string {
@@ -156,6 +163,7 @@ func (p *Provider) DeviceRequest(ctx context.Context, userCode string) (protocol
 	// what (RFC 8628 §5.4), and must enter the code: a link to the flow would skip the page that says so.
 	r := protocol.Request{
 		Protocol: protocol.OIDC, AppID: d.AppID, Bound: true, AskConsent: true, Consents: a.consents(),
+		Device: &protocol.Device{Code: shownCode(code), Address: d.Address, Agent: d.Agent},
 	}
 	r.Message, err = json.Marshal(a)
 	return r, err

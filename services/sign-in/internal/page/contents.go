@@ -54,7 +54,11 @@ type Consent struct {
 	App    string
 	Name   string   // the person's
 	Scopes []string // texts
+	Device *AskingDevice
 }
+
+// AskingDevice is the device that a program has asked from. Address and Browser are empty if they are not known.
+type AskingDevice struct{ Code, Address, Browser string }
 
 func (Consent) about() (string, string) { return "consent.html", "consent" }
 

@@ -25,7 +25,10 @@ var english = map[string]string{
 
 	"consent": "Allow access", "consent_head": "%s wants access to your account",
 	"consent_who": "You are signed in as %s. If you agree, the application gets:", "agree": "Agree",
-	"disagree": "Do not agree", "consent_later": "You can take this back at any time on your own page.",
+	"consent_device":       "It runs on another device, which shows the code",
+	"consent_device_check": "Do not agree if you do not see this code on a device of yours.",
+	"consent_device_from":  "The device's address: %s.",
+	"disagree":             "Do not agree", "consent_later": "You can take this back at any time on your own page.",
 	"scope_profile": "Your name and profile", "scope_email": "Your email address", "scope_phone": "Your phone number",
 	"scope_groups": "The groups that you belong to", "scope_offline_access": "Access while you are not here",
 	"scope_openid": "Who you are", "scope_other": "“%s”",
@@ -115,7 +118,10 @@ var chinese = map[string]string{
 
 	"consent": "授权", "consent_head": "%s 想要访问您的账户",
 	"consent_who": "您当前以 %s 的身份登录。同意后，该应用将获得：", "agree": "同意",
-	"disagree": "不同意", "consent_later": "您可以随时在个人页面撤回授权。",
+	"consent_device":       "该应用在另一台设备上运行，设备上显示的代码为",
+	"consent_device_check": "如果您自己的设备上没有显示此代码，请不要同意。",
+	"consent_device_from":  "设备地址：%s。",
+	"disagree":             "不同意", "consent_later": "您可以随时在个人页面撤回授权。",
 	"scope_profile": "您的姓名和个人资料", "scope_email": "您的邮箱地址", "scope_phone": "您的电话号码",
 	"scope_groups": "您所属的组", "scope_offline_access": "在您离线时访问",
 	"scope_openid": "您的身份", "scope_other": "“%s”",

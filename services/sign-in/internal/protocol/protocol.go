@@ -41,6 +41,16 @@ type Request struct {
 	ACREssential  bool     `json:"acr_essential,omitempty"`  // without one of ACR the application gets an error
 	LoginHint     string   `json:"login_hint,omitempty"`
 	Locales       []string `json:"locales,omitempty"` // BCP 47, the best first
+
+	// Device is the one that a program on another device has asked from; nil for requests of a browser.
+	Device *Device `json:"device,omitempty"`
+}
+
+// Device is what a person can compare with the device in front of him, before he agrees (RFC 8628 §5.4).
+type Device struct {
+	Code    string `json:"code"` // as the device shows it
+	Address string `json:"address,omitempty"`
+	Agent   string `json:"agent,omitempty"` // User-Agent
 }
 
 // Person is who has signed in, and how, as the application is told.
