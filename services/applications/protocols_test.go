@@ -134,6 +134,25 @@ func TestSAMLKeys(t *testing.T) {
 	}
 }
 
+// The claims that an application's settings add replace none of the protocol, and none that others rely on.
+func TestClaimsAreNotReserved(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	oidc := path(addApp(t, c, "a"), "protocols/oidc")
+	put := func(name, value string) *testkit.Answer {
+		return c.Do(http.MethodPut, oidc, object{"protocol_prop": object{
+			"response_attr": []any{object{"attribute": name, "value": value}}}})
+	}
+	put("staff", "employee_number").OK(nil)
+	for _, name := range []string{"sub", "aud", "nonce", "email", "email_verified", "sid"} {
+		put(name, "username").Problem(http.StatusBadRequest, "invalid_parameters", "body.protocol_prop.response_attr")
+		put("", name).Problem(http.StatusBadRequest, "invalid_parameters", "body.protocol_prop.response_attr")
+	}
+	saml := path(addApp(t, c, "b", object{"protocol_type": "saml"}), "protocols/saml")
+	c.Do(http.MethodPut, saml, object{"protocol_prop": object{
+		"response_attr": []any{object{"attribute": "email", "value": "email"}}}}).OK(nil)
+}
+
 func TestAllowSHA1(t *testing.T) {
 	t.Parallel()
 	config := applications.DefaultConfig()

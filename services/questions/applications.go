@@ -2,6 +2,7 @@ package questions
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -117,11 +118,23 @@ type OIDCSettings struct {
 	LifetimeInSeconds  int64  `json:"lifetime_in_seconds"`
 }
 
+	// ResponseAttributes are claims of the ID token and of userinfo, beside those of the scopes.
+	ResponseAttributes []Attribute `json:"response_attr,omitempty"`
 // SAMLSettings are an application's settings of SAML 2.0.
 type SAMLSettings struct {
+// reservedClaims are those that the protocol has, and those that are told with whether they are verified.
+var reservedClaims = []string{
+	"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "auth_time", "nonce", "acr", "amr", "azp", "at_hash", "c_hash",
+	"s_hash", "sid", "cnf", "events", "client_id", "scope", "sub_jwk", "sub_account", "email", "email_verified",
+	"phone_number", "phone_number_verified",
+}
+
+// IsReservedClaim reports whether an attribute can not be a claim of this name.
+func IsReservedClaim(name string) bool { return slices.Contains(reservedClaims, name) }
+
 	ACSURL               string          `json:"acs_url"`
 	SPEntity             string          `json:"sp_entity"`
-	ResponseAttributes   []SAMLAttribute `json:"response_attr,omitempty"`
+	ResponseAttributes   []Attribute `json:"response_attr,omitempty"`
 	LifetimeInSeconds    int64           `json:"lifetime_in_seconds"`
 	SignatureAlgorithm   string          `json:"signature_algorithm,omitempty"`
 	DigestAlgorithm      string          `json:"digest_algorithm,omitempty"`
@@ -131,8 +144,8 @@ type SAMLSettings struct {
 	SigningCert string `json:"signing_cert,omitempty"`
 }
 
-// SAMLAttribute is an attribute of a SAML assertion: the value of a member of the user, or a literal.
-type SAMLAttribute struct {
+// Attribute is what an application is told about a person: the value of a member of the user, or a literal.
+type Attribute struct {
 	Value      string `json:"value"`
 	Attribute  string `json:"attribute"`
 	NameFormat string `json:"name_format,omitempty"`

@@ -163,10 +163,11 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 			SLOURL: "https://shop.example.com/slo", ACSURLs: []string{"https://shop.example.com/acs2"},
 			SPCerts: []string{"-----BEGIN CERTIFICATE-----…"}, SignedRequests: true, IdPInitiated: true,
 		},
-		OIDC: &questions.OIDCSettings{SignatureAlgorithm: "RS256", LifetimeInSeconds: 3600},
+		OIDC: &questions.OIDCSettings{SignatureAlgorithm: "RS256", LifetimeInSeconds: 3600,
+			ResponseAttributes: []questions.Attribute{{Value: "employee_number", Attribute: "staff"}}},
 		SAML: &questions.SAMLSettings{
 			ACSURL: "https://shop.example.com/acs", SPEntity: "https://shop.example.com",
-			ResponseAttributes: []questions.SAMLAttribute{{Value: "email", Attribute: "mail", NameFormat: "urn:…"}},
+			ResponseAttributes: []questions.Attribute{{Value: "email", Attribute: "mail", NameFormat: "urn:…"}},
 			LifetimeInSeconds:  3600, SignatureAlgorithm: "…#rsa-sha256", DigestAlgorithm: "…#sha256",
 			NameIDFormat: "urn:…", AuthnContextClassRef: "urn:…", SigningCert: "-----BEGIN CERTIFICATE-----…",
 		},

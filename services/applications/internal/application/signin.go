@@ -60,6 +60,7 @@ func (s *Applications) addProtocol(ctx context.Context, c *questions.Client, p *
 	case protocol.OIDC:
 		c.OIDC = &questions.OIDCSettings{
 			SignatureAlgorithm: prop.SignatureAlgorithm, LifetimeInSeconds: int64(prop.LifetimeInSeconds),
+			ResponseAttributes: attributesOf(prop),
 		}
 	case protocol.CAS:
 		c.CAS = &questions.CASSettings{}
@@ -68,9 +69,7 @@ func (s *Applications) addProtocol(ctx context.Context, c *questions.Client, p *
 			ACSURL: prop.ACSURL, SPEntity: prop.SPEntity, LifetimeInSeconds: int64(prop.LifetimeInSeconds),
 			SignatureAlgorithm: prop.SignatureAlgorithm, DigestAlgorithm: prop.DigestAlgorithm,
 			NameIDFormat: prop.NameIdentifierFormat, AuthnContextClassRef: prop.AuthnContextClassRef,
-		}
-		for _, a := range prop.ResponseAttr {
-			c.SAML.ResponseAttributes = append(c.SAML.ResponseAttributes, questions.SAMLAttribute(a))
+			ResponseAttributes: attributesOf(prop),
 		}
 		if _, ok, err := s.signingKey(ctx, p); err != nil {
 			return err
@@ -79,6 +78,13 @@ func (s *Applications) addProtocol(ctx context.Context, c *questions.Client, p *
 		}
 	}
 	return nil
+}
+
+func attributesOf(prop *protocol.Prop) (list []questions.Attribute) {
+	for _, a := range prop.ResponseAttr {
+		list = append(list, questions.Attribute(a))
+	}
+	return list
 }
 
 // signingKey returns the protocol's own key (PKCS #8, PEM) if it has one that can sign with RSA.
@@ -198,20 +204,13 @@ func (s *Applications) ofService(ctx context.Context, service string) (*Applicat
 		if err != nil {
 			return nil, err
 		}
-		var candidates []*Application
-		for _, doc := range page.Docs {
-			a, err := doc.Value()
-			if err != nil {
-				return nil, err
-			}
-			candidates = append(candidates, a)
-		}
-		slices.SortFunc(candidates, older)
-		for _, a := range candidates {
-			uses, err := s.usesCAS(ctx, a)
-			if uses || err != nil {
-				return a, err
-			}
+		candidates = append(candidates, a)
+	}
+	slices.SortFunc(candidates, older)
+	for _, a := range candidates {
+		uses, err := s.uses(ctx, a, kind)
+		if uses || err != nil {
+			return a, err
 		}
 	}
 	return nil, apperr.Missing("application")

@@ -1,19 +1,22 @@
 package protocol
 
 import (
+	"cmp"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Prop are the settings of a protocol. All are optional.
 type Prop struct {
 	ACSURL               string      `json:"acs_url,omitempty" doc:"SAML: assertion consumer service" example:"https://expenses.acme.test/saml/acs"`
 	SPEntity             string      `json:"sp_entity,omitempty" doc:"SAML: entity id of the service provider" example:"https://expenses.acme.test"`
-	ResponseAttr         []Attribute `json:"response_attr,omitempty" doc:"SAML: attributes of the response"`
+	ResponseAttr         []Attribute `json:"response_attr,omitempty" doc:"Attributes of the SAML response; claims of ID tokens and userinfo, beside those of the scopes"`
 	DigestAlgorithm      string      `json:"digest_algorithm,omitempty" doc:"Identifier of XML Signature, not with SHA-1" example:"http://www.w3.org/2001/04/xmlenc#sha256"`
 	LifetimeInSeconds    float64     `json:"lifetime_in_seconds,omitempty" minimum:"1" maximum:"86400" doc:"How long an assertion holds" example:"3600"`
 	SignatureAlgorithm   string      `json:"signature_algorithm,omitempty" doc:"Identifier of XML Signature; for oidc and oauth2, of JWS" example:"RS256"`
@@ -24,10 +27,10 @@ type Prop struct {
 	Fingerprint          string      `json:"saml_response_signing_cert_fingerprint,omitempty" doc:"SHA-256; computed, and checked if given"`
 }
 
-// Attribute is an attribute of the user in a SAML response.
+// Attribute is what an application is told about a user: an attribute of SAML, or a claim of OpenID Connect.
 type Attribute struct {
-	Value      string `json:"value,omitempty" doc:"The member of the user" example:"email"`
-	Attribute  string `json:"attribute,omitempty" doc:"The attribute's name" example:"mail"`
+	Value      string `json:"value,omitempty" doc:"The member of the user, such as sys_ext_props.team; another text is told as it is" example:"email"`
+	Attribute  string `json:"attribute,omitempty" doc:"The name of the attribute or claim" example:"mail"`
 	NameFormat string `json:"nameFormat,omitempty" doc:"SAML: NameFormat of the attribute" example:"urn:oasis:names:tc:SAML:2.0:attrname-format:basic"`
 }
 
@@ -70,6 +73,9 @@ func (p *Prop) Check(faults *apperr.Faults, kind string, rules Rules, was Prop, 
 	faults.Check(len(p.ResponseAttr) <= maxAttributes, "response_attr", "must have at most %d items", maxAttributes)
 	for _, a := range p.ResponseAttr {
 		faults.Check(a.Attribute != "" || a.Value != "", "response_attr", "must have attribute or value in each item")
+		reserved := kind == OIDC && questions.IsReservedClaim(cmp.Or(a.Attribute, a.Value))
+		faults.Check(!reserved || slices.Contains(was.ResponseAttr, a), "response_attr",
+			"must not name a claim that the protocol has, or one of email and phone_number")
 		for _, text := range []string{a.Value, a.Attribute, a.NameFormat} {
 			faults.Text("response_attr", text, maxText)
 		}

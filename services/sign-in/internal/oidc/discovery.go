@@ -56,7 +56,7 @@ func Discovery(issuer string) Metadata {
 		ScopesSupported: Scopes,
 		ClaimsSupported: []string{
 			"iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "sid", "at_hash", "name",
-			"preferred_username", "gender", "locale", "zoneinfo", "picture", "updated_at", "email", "email_verified",
+			"given_name", "family_name", "middle_name", "preferred_username", "gender", "locale", "zoneinfo", "picture", "updated_at", "email", "email_verified",
 			"phone_number", "phone_number_verified", "groups", "sub_account",
 		},
 		ResponseTypes: []string{"code"}, ResponseModes: []string{query, formPost},

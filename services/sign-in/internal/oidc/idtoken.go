@@ -7,6 +7,7 @@ import (
 	_ "crypto/sha512"
 	"encoding/base64"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 
@@ -35,9 +36,10 @@ func Algorithm(c questions.Client) string {
 func (p *Provider) idToken(
 	ctx context.Context, issuer string, client questions.Client, f *family, granted claims, nonce, access string,
 ) (string, error) {
-	if groups, _ := granted["groups"].([]string); len(groups) > maxGroups {
-		delete(granted, "groups")
-	}
+	maps.DeleteFunc(granted, func(_ string, value any) bool {
+		groups, ok := value.([]string)
+		return ok && len(groups) > maxGroups
+	})
 	now, ttl := p.Store.Now(), idTokenTTL
 	if client.OIDC != nil && client.OIDC.LifetimeInSeconds > 0 {
 		ttl = time.Duration(client.OIDC.LifetimeInSeconds) * time.Second

@@ -129,7 +129,7 @@ func (p *Provider) entitle(
 	if e.scope, err = p.scopes(ctx, client, g, audience); err != nil || !g.has(openID) {
 		return e, err
 	}
-	e.claims, err = p.about(ctx, g, person, g.ofIDToken())
+	e.claims, err = p.about(ctx, client, g, person, g.ofIDToken())
 	return e, err
 }
 

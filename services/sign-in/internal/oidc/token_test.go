@@ -574,6 +574,56 @@ func TestUserInfo(t *testing.T) {
 	refusedAs(t, err, 401, "invalid_token")
 }
 
+// An application's settings name more claims, for ID token and userinfo alike. They replace no claim that others rely on.
+func TestClaimsOfTheSettings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	record := strings.TrimSuffix(string(w.person.User), "}") +
+		`,"employee_number":"00123","sys_ext_props":{"team.name":"x",` +
+		`"scim":{"name":{"givenName":"Wei","familyName":"Li"},"roles":["dev","ops"],"level":3}},"free_ext_props":null}`
+	w.person.User = []byte(record)
+	w.change("shop", func(c *questions.Client) {
+		for name, value := range map[string]string{
+			"staff": "employee_number", "roles": "sys_ext_props.scim.roles", "level": "sys_ext_props.scim.level",
+			"team": "sys_ext_props.team.name", "teams": "groups", "plan": "gold", "none": "free_ext_props.x",
+			"": "username", "account": "sub_account", "name": "username",
+			"sub": "username", "aud": "everybody", "nonce": "mine", "acr": "high", "email": "sys_ext_props.team.name",
+			"email_verified": "gold", "password": "password_hash",
+		} {
+			c.OIDC.ResponseAttributes = append(c.OIDC.ResponseAttributes,
+				questions.Attribute{Attribute: name, Value: value})
+		}
+	})
+	tokens := w.tokens(byCode(w.code(ofShop("scope", "openid profile email", "nonce", ""))))
+	_, claims := claimsOf(t, tokens.IDToken)
+	info, err := w.UserInfo(w.ctx(), issuer, tokens.AccessToken)
+	require.NoError(t, err)
+	body, err := json.Marshal(info)
+	require.NoError(t, err)
+	var userinfo map[string]any
+	require.NoError(t, json.Unmarshal(body, &userinfo))
+	for name, want := range map[string]any{
+		"staff": "00123", "roles": []any{"dev", "ops"}, "level": 3.0, "team": "x", "plan": "gold", "username": "li.wei",
+		"teams": []any{"company", "company/rd"}, "name": "li.wei", "given_name": "Wei", "family_name": "Li",
+		"sub": "1001", "email": "li@acme.test", "email_verified": true, "middle_name": nil, "none": nil, "account": nil,
+		"password": "password_hash", // a literal: no member of that name is told
+	} {
+		require.Equal(t, want, claims[name], "%s in the ID token", name)
+		require.Equal(t, want, userinfo[name], "%s in userinfo", name)
+	}
+	require.Equal(t, []any{"shop", "urn:idplatform:aal:1", nil}, []any{claims["aud"], claims["acr"], claims["nonce"]})
+	require.NotContains(t, userinfo, "aud")
+
+	w.groups = make([]string, 201)
+	tokens = w.tokens(byCode(w.code(ofShop("scope", "openid"))))
+	_, claims = claimsOf(t, tokens.IDToken)
+	require.NotContains(t, claims, "teams", "so many would make the token too long for headers")
+	require.NotContains(t, claims, "given_name", "it is of the scope profile")
+	w.groups = nil
+	_, err = w.UserInfo(w.ctx(), issuer, tokens.AccessToken)
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
+}
+
 // everywhere has the same applications in each tenant.
 type everywhere struct{ *world }
 

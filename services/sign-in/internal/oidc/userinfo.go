@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
 )
 
@@ -34,7 +35,8 @@ func (p *Provider) readAccess(ctx context.Context, issuer, text string) (accessC
 }
 
 // UserInfo answers who an access token is about (OpenID Connect Core §5.3). A token for another API is refused: that
-// API would learn here what only the application may know (RFC 9068 §4). It asks no other service, except for groups.
+// API would learn here what only the application may know (RFC 9068 §4). It asks other services for groups, and for the
+// application unless it is known.
 // The error is apperr.Unauthenticated (invalid_token), Forbidden (insufficient_scope) or Unavailable.
 func (p *Provider) UserInfo(ctx context.Context, issuer, token string) (map[string]any, error) {
 	access, f, err := p.readAccess(ctx, issuer, token)
@@ -56,7 +58,11 @@ func (p *Provider) UserInfo(ctx context.Context, issuer, token string) (map[stri
 		return nil, err
 	}
 	f.Scope = scope // a token may have less than was granted
-	answer, err := p.about(ctx, &f.Granted, person, f.ofUserInfo())
+	client, err := p.Clients.Of(ctx, questions.ClientName{AppID: f.AppID})
+	if err != nil && !apperr.IsNotFound(err) { // the tokens of one that is gone end in a moment
+		return nil, err
+	}
+	answer, err := p.about(ctx, client, &f.Granted, person, f.ofUserInfo())
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // BenchmarkResponse is a signed assertion in a signed response for a signed request.
 func BenchmarkResponse(b *testing.B) {
 	w := signed(b)
-	w.client.SAML.ResponseAttributes = []questions.SAMLAttribute{
+	w.client.SAML.ResponseAttributes = []questions.Attribute{
 		{Attribute: "email", Value: "email"}, {Attribute: "groups", Value: "groups"},
 	}
 	r, err := w.provider.Start(w.ctx, "2001", "")

@@ -157,7 +157,7 @@ func TestAttributes(t *testing.T) {
 		{"password", nil, []string{"password"}},
 		{"arn:aws:iam::1:role/x", nil, []string{"arn:aws:iam::1:role/x"}},
 	} {
-		w.client.SAML.ResponseAttributes = []questions.SAMLAttribute{{Attribute: "a", Value: c.value}}
+		w.client.SAML.ResponseAttributes = []questions.Attribute{{Attribute: "a", Value: c.value}}
 		r, err := w.provider.Start(w.ctx, "2001", "")
 		require.NoError(t, err)
 		sp := w.sp(func(sp *crewjam.ServiceProvider) { sp.AllowIDPInitiated = true })
@@ -178,7 +178,7 @@ func TestAttributes(t *testing.T) {
 func TestAttributesWithOneNameOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.client.SAML.ResponseAttributes = []questions.SAMLAttribute{
+	w.client.SAML.ResponseAttributes = []questions.Attribute{
 		{Attribute: "email"}, {Value: "username", NameFormat: "uri"},
 	}
 	r, err := w.provider.Start(w.ctx, "2001", "")

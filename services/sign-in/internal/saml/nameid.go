@@ -9,6 +9,7 @@ import (
 	crewjam "github.com/crewjam/saml"
 
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/attribute"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
@@ -39,7 +40,7 @@ func known(format string) bool {
 // if the person has none. Persistent names differ from application to application, and are the same for ever; transient
 // ones are those of a session. Both come from the tenant's secret, so nobody can tell whose they are.
 func nameOf(
-	m message, issuer string, c questions.Client, p protocol.Person, user record, salt []byte,
+	m message, issuer string, c questions.Client, p protocol.Person, user attribute.Record, salt []byte,
 ) (name NameID, ok bool) {
 	format := m.NameIDFormat
 	if format == "" || format == formatUnspecified || format == formatUnspecified2 {
@@ -53,10 +54,10 @@ func nameOf(
 	case "", formatUnspecified, formatUnspecified2:
 		name = NameID{Value: account, Format: formatUnspecified}
 		if account == "" {
-			name.Value = user.text("username")
+			name.Value = user.Text("username")
 		}
 	case formatEmail:
-		name = NameID{Value: user.text("email"), Format: formatEmail}
+		name = NameID{Value: user.Text("email"), Format: formatEmail}
 	case formatPersistent, formatTransient:
 		whose := p.UserID
 		if format == formatTransient {

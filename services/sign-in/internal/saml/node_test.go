@@ -93,7 +93,7 @@ func (n *nodeSAML) query(do string, question, more object) saml.Inbound {
 func TestNodeSAML(t *testing.T) {
 	t.Parallel()
 	w := signed(t)
-	w.client.SAML.ResponseAttributes = []questions.SAMLAttribute{
+	w.client.SAML.ResponseAttributes = []questions.Attribute{
 		{Attribute: "mail", Value: "email"}, {Attribute: "groups", Value: "groups"},
 	}
 	n := startNode(t, w)

@@ -13,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/attribute"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
@@ -25,7 +26,7 @@ func (p *Provider) Grant(
 	if err != nil {
 		return protocol.Answer{}, err
 	}
-	user, err := recordOf(person)
+	user, err := attribute.RecordOf(person)
 	if err != nil {
 		return protocol.Answer{}, err
 	}
@@ -49,7 +50,7 @@ func (p *Provider) Grant(
 		return protocol.Answer{}, err
 	}
 	var groups []string
-	if tellsGroups(c) {
+	if attribute.TellGroups(c.SAML.ResponseAttributes) {
 		if groups, err = p.Groups(ctx, person.UserID); err != nil {
 			return protocol.Answer{}, err
 		}

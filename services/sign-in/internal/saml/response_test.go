@@ -25,7 +25,7 @@ func TestGroupsThatNobodyKnows(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.provider.Grant(w.ctx, issuer, r, w.person())
 	require.NoError(t, err, "they are not told")
-	w.client.SAML.ResponseAttributes = []questions.SAMLAttribute{{Attribute: "groups"}}
+	w.client.SAML.ResponseAttributes = []questions.Attribute{{Attribute: "groups"}}
 	_, err = w.provider.Grant(w.ctx, issuer, r, w.person())
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "an application would take none for true")
 }
@@ -33,7 +33,7 @@ func TestGroupsThatNobodyKnows(t *testing.T) {
 func TestCrewjamAcceptsTheResponse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.client.SAML.ResponseAttributes = []questions.SAMLAttribute{
+	w.client.SAML.ResponseAttributes = []questions.Attribute{
 		{Attribute: "mail", Value: "email", NameFormat: "urn:oasis:names:tc:SAML:2.0:attrname-format:basic"},
 		{Attribute: "groups", Value: "groups", NameFormat: "basic"},
 		{Attribute: "Role", Value: "arn:aws:iam::1:role/x,arn:aws:iam::1:saml-provider/y"},
