@@ -17,8 +17,11 @@ const (
 )
 
 func isConsole(path string) bool {
-	return path == consolePath || strings.HasPrefix(path, consolePath+"/")
+	return below(path, consolePath)
 }
+
+// below reports whether a path is a prefix or lies below it.
+func below(path, prefix string) bool { return path == prefix || strings.HasPrefix(path, prefix+"/") }
 
 // consoleCall returns the path of the operation that a path below consoleAPI stands for.
 func consoleCall(path string) (operation string, ok bool) {

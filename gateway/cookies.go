@@ -8,6 +8,9 @@ import (
 // signInPath is where the sign-in service has its pages, and all that has cookies.
 const signInPath = "/sign-in"
 
+// signInMetadataPath is where the metadata of its tenants are besides (RFC 8414 §3).
+const signInMetadataPath = "/.well-known/oauth-authorization-server" + signInPath
+
 // signInCookies are the names of the sign-in service's cookies, without the prefix that they have over HTTPS. The last
 // is followed by the tenant.
 var signInCookies = []string{"idp_browser", "idp_lang", "idp_session_"}
@@ -19,7 +22,7 @@ func keepCookies(r *http.Request, service string) {
 	if !ok {
 		return
 	}
-	pages := service == SignIn && (r.URL.Path == signInPath || strings.HasPrefix(r.URL.Path, signInPath+"/"))
+	pages := service == SignIn && below(r.URL.Path, signInPath)
 	if !pages && service != Console {
 		delete(r.Header, "Cookie")
 		return

@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,4 +81,27 @@ func TestCORSOfErrors(t *testing.T) {
 	w := get(g, "/v1/users", "Origin", console)
 	require.Equal(t, []string{console}, w.Header()["Access-Control-Allow-Origin"])
 	require.Equal(t, []string{"Origin", "Accept"}, w.Header()["Vary"])
+}
+
+// The sign-in service knows the origins of its tenants' applications, and answers preflights itself.
+func TestCORSOfSignIn(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, map[string]Upstream{SignIn: local(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/v1/") {
+			w.Header().Set("Access-Control-Allow-Origin", "https://app.example")
+		}
+		w.Header().Set("Asked", r.Method)
+	})}, func(c *Config) { c.CORSOrigins = []string{"*"} })
+	for _, path := range []string{"/sign-in/acme/token", "/.well-known/oauth-authorization-server/sign-in/acme"} {
+		r := httptest.NewRequest(http.MethodOptions, path, nil)
+		r.Header.Set("Origin", "https://app.example")
+		r.Header.Set("Access-Control-Request-Method", "POST")
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, r)
+		require.Equal(t, []string{"https://app.example"}, w.Header()["Access-Control-Allow-Origin"], path)
+		require.Equal(t, "OPTIONS", w.Header().Get("Asked"), path)
+		require.Equal(t, []string{"https://app.example"},
+			get(g, path, "Origin", "https://app.example").Header()["Access-Control-Allow-Origin"], path)
+	}
+	require.Equal(t, "*", get(g, "/v1/sign-in/settings", "Origin", console).Header().Get("Access-Control-Allow-Origin"))
 }

@@ -57,7 +57,7 @@ var prefixes = map[string][]string{
 		"/v1/kv", "/v1/jobs", "/v1/batch/jobs*", "/v1/functions", "/v1/components",
 	},
 	SignIn: {
-		signInPath, "/.well-known/oauth-authorization-server/sign-in", "/v1/sign-in", "/v1/sessions", "/v1/consents",
+		signInPath, signInMetadataPath, "/v1/sign-in", "/v1/sessions", "/v1/consents",
 		"/v1/grants",
 	},
 	Provisioning: {

@@ -3,6 +3,7 @@ package domain
 
 import (
 	"net"
+	"net/url"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -30,6 +31,18 @@ func HostKey(hostport string) string {
 		return Key(hostport)
 	}
 	return net.JoinHostPort(Key(host), port)
+}
+
+// Origin is the origin of an http or https URL in the form in which equal origins are equal: as browsers write it
+// (RFC 6454 §6.2). ok is false for other texts.
+func Origin(address string) (origin string, ok bool) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil ||
+		strings.Contains(address, `\`) {
+		return "", false
+	}
+	host := strings.TrimSuffix(HostKey(u.Host), ":")
+	return u.Scheme + "://" + strings.TrimSuffix(host, map[string]string{"https": ":443", "http": ":80"}[u.Scheme]), true
 }
 
 // EmailKey is Key for what follows the last @ of an address. A text without one stays as it is.

@@ -35,6 +35,30 @@ func TestKey(t *testing.T) {
 	require.Equal(t, "[::1]:80", HostKey("[::1]:80"))
 }
 
+func TestOrigin(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"https://app.example.com/callback?a=b#c": "https://app.example.com",
+		"HTTPS://App.Example.com:443":            "https://app.example.com",
+		"http://app.example.com:80/":             "http://app.example.com",
+		"http://app.example.com:443":             "http://app.example.com:443",
+		"https://例子.test:8443/":                  "https://xn--fsqu00a.test:8443",
+		"https://app.example.com:/":              "https://app.example.com",
+		"http://[::1]:5173/":                     "http://[::1]:5173",
+		"http://127.0.0.1":                       "http://127.0.0.1",
+		"null":                                   "",
+		"":                                       "",
+		"com.example.app:/callback":              "",
+		"https:///callback":                      "",
+		"https://a@b.test":                       "",
+		`https://a.test\@b.test`:                 "",
+	} {
+		got, ok := Origin(address)
+		require.Equal(t, want, got, address)
+		require.Equal(t, want != "", ok, address)
+	}
+}
+
 func FuzzKey(f *testing.F) {
 	for _, seed := range []string{"例子.广告", "xn--a", "A.B", "\u200d", "a..b", "\xff"} {
 		f.Add(seed)

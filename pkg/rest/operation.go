@@ -73,6 +73,11 @@ type Op struct {
 	Failed    func(*http.Request, error) Page
 	CrossSite bool
 
+	// Origins says which other origins' pages may read the answers in a browser; nil means none. With AnyOrigin, all
+	// may.
+	Origins   Origins
+	AnyOrigin bool
+
 	// Single marks an operation on the only record of its kind that a tenant has, whose path names no record. The
 	// domain takes If-Match by the name "": see docstore.ExpectFor.
 	Single bool
@@ -263,6 +268,9 @@ func (g *guardedAdapter) Handle(op *huma.Operation, handler func(huma.Context)) 
 		head.Method = http.MethodHead
 		g.Adapter.Handle(&head, func(hc huma.Context) { g.enter(hc, handler) })
 	}
+	if g.op.AnyOrigin || g.op.Origins != nil {
+		g.server.handlePreflight(g.Adapter, g.op)
+	}
 }
 
 // enter handles one request from its admission to its answer.
@@ -279,6 +287,9 @@ func (g *guardedAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 	}
 	if err == nil {
 		err = s.identify(op, call, c.Writer, c.Request)
+	}
+	if unknown := s.share(ctx, op, c, call.form); unknown != nil {
+		s.cfg.Log.WarnContext(ctx, "nobody knows whether the page of another origin may read this", "error", unknown)
 	}
 	if err != nil {
 		call.status, call.err = s.fail(ctx, op, c.Writer, c.Request, err), err

@@ -71,8 +71,10 @@ type Server struct {
 	tag    string
 	names  map[reflect.Type]string // of schemas that do not have the name of their type
 	rests  map[string]*restRoute   // by method and Gin's path
-	sites  *http.CrossOriginProtection
-	opaque *auth.Opaque // nil: there are no opaque tokens
+	// preflights are the operations that pages of other origins may call, by path.
+	preflights map[string][]*Op
+	sites      *http.CrossOriginProtection
+	opaque     *auth.Opaque // nil: there are no opaque tokens
 }
 
 // New makes a server whose only operation returns the OpenAPI document.
@@ -85,7 +87,7 @@ func New(cfg Config) *Server {
 	engine.UseRawPath, engine.UnescapePathValues = true, true // an id may contain an encoded slash
 
 	s := &Server{cfg: cfg, engine: engine, tag: cfg.Title, rests: map[string]*restRoute{},
-		names: map[reflect.Type]string{}, sites: protection(cfg.Origins)}
+		preflights: map[string][]*Op{}, names: map[reflect.Type]string{}, sites: protection(cfg.Origins)}
 	engine.Use(s.frame)
 	engine.NoRoute(func(c *gin.Context) {
 		problem.Write(c.Writer, apperr.New(apperr.NotFound, "no such path"))

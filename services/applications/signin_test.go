@@ -182,7 +182,7 @@ func TestAnswerClientOfEachProtocol(t *testing.T) {
 	require.Equal(t, &questions.SAMLSettings{
 		ACSURL: "https://shop.test/acs", SPEntity: "https://shop.test", LifetimeInSeconds: 600,
 		NameIDFormat:       "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent",
-		ResponseAttributes: []questions.SAMLAttribute{{Value: "email", Attribute: "mail", NameFormat: "urn:x"}},
+		ResponseAttributes: []questions.Attribute{{Value: "email", Attribute: "mail", NameFormat: "urn:x"}},
 		SigningCert:        cert,
 	}, found.SAML)
 	require.Nil(t, found.OIDC)
@@ -258,6 +258,23 @@ func TestAnswerClientAmongSeveral(t *testing.T) {
 	require.Equal(t, portal["id"], of(questions.ClientName{Service: "https://a.test/wiki/page"}))
 	c.Patch(path(portal), object{"redirect_url": "https://b.test"}).OK(nil)
 	require.Empty(t, of(questions.ClientName{Service: "https://a.test/wiki/page"}))
+
+	oidc := func(name, urls string) object {
+		s.Clock.Advance(1000)
+		return addApp(t, c, name, object{"protocol_type": "oidc", "redirect_url": urls})
+	}
+	spa := oidc("SPA", "https://Spa.test:443/callback?a=b, http://localhost:5173/")
+	later := oidc("Later", "https://spa.test/other")
+	for origin, want := range map[string]any{
+		"https://spa.test": spa["id"], "http://localhost:5173": spa["id"], "http://localhost:5174": "",
+		"https://spa.test.evil.test": "", "http://spa.test": "", "https://b.test": "",
+	} {
+		require.Equal(t, want, of(questions.ClientName{Origin: origin}), origin)
+	}
+	c.Post(path(spa, "disable"), nil).OK(nil)
+	require.Equal(t, later["id"], of(questions.ClientName{Origin: "https://spa.test"}))
+	c.Post(path(later, "protocols/oidc/disable"), nil).OK(nil)
+	require.Empty(t, of(questions.ClientName{Origin: "https://spa.test"}))
 }
 
 func TestAnswerSigningKey(t *testing.T) {

@@ -57,13 +57,15 @@ var LaunchableApplications = bus.Question[RecordsPage, Launchables]{
 	Service: "applications", Name: "launchable", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }
 
-// ClientName names an application by its client id, its id, the entity id of its SAML service provider, or a URL of a
-// CAS service; the others are empty.
+// ClientName names an application by its client id, its id, the entity id of its SAML service provider, a URL of a CAS
+// service, or the origin of a redirect URI (domain.Origin); the others are empty. An origin names the oldest application
+// that is enabled, with OpenID Connect.
 type ClientName struct {
 	ClientID string `json:"client_id,omitempty"`
 	AppID    string `json:"app_id,omitempty"`
 	SPEntity string `json:"sp_entity,omitempty"`
 	Service  string `json:"service,omitempty"`
+	Origin   string `json:"origin,omitempty"`
 }
 
 // Client is what the sign-in service needs to know of an application. The switches are true where the record has "1".
@@ -116,12 +118,10 @@ type SignInSettings struct {
 type OIDCSettings struct {
 	SignatureAlgorithm string `json:"signature_algorithm"`
 	LifetimeInSeconds  int64  `json:"lifetime_in_seconds"`
-}
-
 	// ResponseAttributes are claims of the ID token and of userinfo, beside those of the scopes.
 	ResponseAttributes []Attribute `json:"response_attr,omitempty"`
-// SAMLSettings are an application's settings of SAML 2.0.
-type SAMLSettings struct {
+}
+
 // reservedClaims are those that the protocol has, and those that are told with whether they are verified.
 var reservedClaims = []string{
 	"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "auth_time", "nonce", "acr", "amr", "azp", "at_hash", "c_hash",
@@ -132,6 +132,8 @@ var reservedClaims = []string{
 // IsReservedClaim reports whether an attribute can not be a claim of this name.
 func IsReservedClaim(name string) bool { return slices.Contains(reservedClaims, name) }
 
+// SAMLSettings are an application's settings of SAML 2.0.
+type SAMLSettings struct {
 	ACSURL               string          `json:"acs_url"`
 	SPEntity             string          `json:"sp_entity"`
 	ResponseAttributes   []Attribute `json:"response_attr,omitempty"`

@@ -150,7 +150,7 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 		questions.Scopes{Scopes: []string{"users:write", "platform:admin"}}))
 	add(of(questions.ScopesOfNodes, questions.NodeIDs{IDs: []string{"3", "4"}}, questions.ScopesOfMembers{
 		Scopes: questions.Scopes{Scopes: []string{"users:write"}}, Unknown: []string{"4"}}))
-	add(of(questions.ClientOf, questions.ClientName{ClientID: "c1"}, questions.Client{
+	add(of(questions.ClientOf, questions.ClientName{ClientID: "c1", Origin: "https://…"}, questions.Client{
 		AppID: "2001", ClientID: "c1", Name: "Shop", Category: "1", Enabled: true, SSO: true, MFA: true,
 		SubAccounts: true, LoginURL: "https://shop.example.com", LogoutURL: "https://shop.example.com/bye",
 		RedirectURLs: []string{"https://shop.example.com/callback"}, LoginTemplate: "strong",

@@ -11,6 +11,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
+
+	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
 // relyingParty is an application with unmodified client libraries.
@@ -182,4 +184,50 @@ func TestUserInfoWithoutAToken(t *testing.T) {
 	answer = w.Stranger().With("Authorization", "Bearer x").Get(ofPages + "/userinfo")
 	require.Equal(t, []any{401, `Bearer error="invalid_token"`},
 		[]any{answer.Status, answer.Header.Get("WWW-Authenticate")})
+}
+
+// Single-page applications call the endpoints from their own origin, without cookies.
+func TestOriginsOfApplications(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const portal, wiki, evil = "https://portal.test", "https://wiki.test", "https://evil.test"
+	const allowed = "Access-Control-Allow-Origin"
+	from := func(origin string) *testkit.Client { return w.Stranger().With("Origin", origin) }
+	for _, path := range []string{ofPages + "/jwks", ofPages + "/.well-known/openid-configuration",
+		"/.well-known/oauth-authorization-server" + ofPages} {
+		require.Equal(t, "*", from(evil).Get(path).Header.Get(allowed), path)
+	}
+	preflight := func(path, origin, method string) string {
+		answer := from(origin).With("Access-Control-Request-Method", method).
+			With("Access-Control-Request-Headers", "authorization").Do("OPTIONS", path, nil)
+		require.Equal(t, answer.Status == 204, answer.Header.Get(allowed) != "")
+		return answer.Header.Get(allowed)
+	}
+	form := func(origin, path string, values url.Values) *testkit.Answer {
+		return from(origin).With("Content-Type", "application/x-www-form-urlencoded").
+			Post(ofPages+path, values.Encode())
+	}
+	credentials := url.Values{"client_id": {"portal"}, "client_secret": {clientSecret}, "token": {"x"}}
+	for _, path := range []string{"/token", "/revoke", "/introspect", "/par"} {
+		for _, origin := range []string{portal, wiki} {
+			require.Equal(t, origin, preflight(ofPages+path, origin, "POST"), "a preflight names no application")
+		}
+		require.Empty(t, preflight(ofPages+path, evil, "POST"))
+		require.Empty(t, preflight(strings.Replace(ofPages, "acme", "globex", 1)+path, portal, "POST"))
+		require.Equal(t, portal, form(portal, path, credentials).Header.Get(allowed), path)
+		require.Empty(t, form(wiki, path, credentials).Header.Get(allowed), "another application's")
+		require.Empty(t, form(evil, path, credentials).Header.Get(allowed))
+		require.Equal(t, wiki, form(wiki, path, url.Values{"client_id": {"gone"}}).Header.Get(allowed),
+			"the page can read that there is no such application")
+	}
+	require.Equal(t, portal, preflight(ofPages+"/userinfo", portal, "GET"))
+	token, _ := w.tokens()
+	info := func(origin string) string {
+		return from(origin).With("Authorization", "Bearer "+token).Get(ofPages + "/userinfo").Header.Get(allowed)
+	}
+	require.Equal(t, []string{portal, "", ""}, []string{info(portal), info(wiki), info(evil)})
+	require.Equal(t, portal, from(portal).Get(ofPages+"/userinfo").Header.Get(allowed))
+	for _, path := range []string{"/authorize", "/logout", "/device_authorization"} {
+		require.Empty(t, form(portal, path, credentials).Header.Get(allowed), "%s is not for pages", path)
+	}
 }

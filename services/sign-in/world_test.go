@@ -22,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/domain"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
@@ -123,7 +124,11 @@ func (w *world) answer() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, c := range w.clients {
-			if request.Tenant(ctx) == "acme" && (c.ClientID == q.ClientID || c.AppID == q.AppID ||
+			ofOrigin := slices.ContainsFunc(c.RedirectURLs, func(uri string) bool {
+				origin, _ := domain.Origin(uri)
+				return origin == q.Origin
+			})
+			if request.Tenant(ctx) == "acme" && (c.ClientID == q.ClientID || c.AppID == q.AppID || ofOrigin ||
 				c.SAML != nil && c.SAML.SPEntity == q.SPEntity) {
 				return c, nil
 			}

@@ -96,12 +96,13 @@ const (
 	byKind         = "kind"
 	byConnection   = "connection"
 	byPlace        = "place"
+	byOrigin       = "origin"
 	byTimeCreated  = "time_created"
 	byTimeModified = "time_modified"
 )
 
 var applications = outbox.Define("application", "/applications", docstore.Schema[Application]{
-	Name: "applications", Noun: "application", Revision: 2,
+	Name: "applications", Noun: "application", Revision: 3,
 	Sortable: []string{byTimeCreated, byName, byTimeModified},
 	Due:      (*Application).due,
 	Settle:   func(a *Application, now clock.Time) { a.settle(now) },
@@ -119,6 +120,7 @@ var applications = outbox.Define("application", "/applications", docstore.Schema
 		}), byTimeCreated, byName),
 		docstore.ByList(byConnection, (*Application).connections),
 		docstore.ByList(byPlace, (*Application).places),
+		docstore.ByList(byOrigin, (*Application).origins),
 		docstore.ByNumber(byTimeCreated, func(a *Application) docstore.Value { return docstore.Moment(a.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(a *Application) docstore.Value {
 			return docstore.Moment(a.TimeModified)

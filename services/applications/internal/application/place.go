@@ -2,6 +2,7 @@ package application
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/domain"
@@ -41,6 +42,16 @@ func (a *Application) places() (list []string) {
 	for _, text := range a.redirects() {
 		if normal, ok := place(text); ok && !strings.Contains(text, "?") {
 			list = append(list, normal)
+		}
+	}
+	return list
+}
+
+// origins are those of the URLs to return to.
+func (a *Application) origins() (list []string) {
+	for _, text := range a.redirects() {
+		if origin, ok := domain.Origin(text); ok && !slices.Contains(list, origin) {
+			list = append(list, origin)
 		}
 	}
 	return list

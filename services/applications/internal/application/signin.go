@@ -146,11 +146,13 @@ func (s *Applications) named(ctx context.Context, name questions.ClientName) (*A
 		return s.ofEntity(ctx, name.SPEntity)
 	case name.Service != "":
 		return s.ofService(ctx, name.Service)
+	case name.Origin != "":
+		return s.oldest(ctx, byOrigin, name.Origin, protocol.OIDC)
 	}
 	return Find(ctx, s.Store, name.AppID)
 }
 
-// maxCandidates bounds the applications that share an entity id or the place of a service.
+// maxCandidates bounds the applications that share an entity id, the place of a service or an origin.
 const maxCandidates = 20
 
 // ofEntity finds the application whose enabled SAML service provider has an entity id. If there are several, it is the
@@ -198,9 +200,25 @@ func (s *Applications) ofService(ctx context.Context, service string) (*Applicat
 		return nil, apperr.Missing("application")
 	}
 	for _, base := range above(normal) {
-		page, err := applications.Page(ctx, s.Store, docstore.Query{
-			Filter: docstore.Eq(byPlace, docstore.Text(base)), Limit: maxCandidates,
-		})
+		a, err := s.oldest(ctx, byPlace, base, protocol.CAS)
+		if !apperr.IsNotFound(err) {
+			return a, err
+		}
+	}
+	return nil, apperr.Missing("application")
+}
+
+// oldest finds the oldest application with a protocol enabled among those with a value of an index.
+func (s *Applications) oldest(ctx context.Context, index, value, kind string) (*Application, error) {
+	page, err := applications.Page(ctx, s.Store, docstore.Query{
+		Filter: docstore.Eq(index, docstore.Text(value)), Limit: maxCandidates,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var candidates []*Application
+	for _, doc := range page.Docs {
+		a, err := doc.Value()
 		if err != nil {
 			return nil, err
 		}
@@ -216,11 +234,12 @@ func (s *Applications) ofService(ctx context.Context, service string) (*Applicat
 	return nil, apperr.Missing("application")
 }
 
-func (s *Applications) usesCAS(ctx context.Context, a *Application) (bool, error) {
+// uses reports whether people can sign in to an application by a protocol.
+func (s *Applications) uses(ctx context.Context, a *Application, kind string) (bool, error) {
 	if !a.Enabled() {
 		return false, nil
 	}
-	doc, err := s.Protocol(ctx, a.ID, protocol.CAS)
+	doc, err := s.Protocol(ctx, a.ID, kind)
 	if apperr.IsNotFound(err) {
 		return false, nil
 	}

@@ -98,6 +98,8 @@ func (c *Clients) Of(ctx context.Context, name questions.ClientName) (questions.
 		key = "a" + name.AppID
 	case name.SPEntity != "":
 		key = "e" + name.SPEntity
+	case name.Origin != "":
+		key = "o" + name.Origin
 	default:
 		var ok bool
 		if name.Service, ok = place(name.Service); !ok {

@@ -55,7 +55,8 @@ func start(t *testing.T) *world {
 			case w.gone.Load() || request.Tenant(ctx) != "acme":
 				return questions.Client{}, apperr.Missing("application")
 			}
-			return questions.Client{AppID: "1", Name: name.ClientID + name.AppID + name.SPEntity + name.Service}, nil
+			return questions.Client{AppID: "1", Name: name.ClientID + name.AppID + name.SPEntity + name.Service +
+				name.Origin}, nil
 		}))
 	require.NoError(t, testkit.AnswerFor(w.Deps.Bus, "identity-sources", "login-template",
 		func(_ context.Context, code questions.TemplateCode) (questions.LoginTemplate, error) {
@@ -87,25 +88,25 @@ func TestAnswersAreKept(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	for i, name := range []questions.ClientName{
-		{ClientID: "x"}, {AppID: "x"}, {SPEntity: "x"}, {Service: "https://x.test/a"},
+		{ClientID: "x"}, {AppID: "x"}, {SPEntity: "x"}, {Service: "https://x.test/a"}, {Origin: "https://x.test"},
 	} {
 		for range 3 {
 			found, err := w.Of(acme(t), name)
 			require.NoError(t, err)
-			require.Equal(t, name.ClientID+name.AppID+name.SPEntity+name.Service, found.Name)
+			require.Equal(t, name.ClientID+name.AppID+name.SPEntity+name.Service+name.Origin, found.Name)
 		}
 		require.EqualValues(t, i+1, w.asked.Load(), "each is asked for once")
 	}
 	found, err := w.Of(acme(t), questions.ClientName{Service: "https://x.test/a?ticket=1#top"})
 	require.NoError(t, err)
 	require.Equal(t, "https://x.test/a", found.Name)
-	require.EqualValues(t, 4, w.asked.Load(), "the query of a service does not count")
+	require.EqualValues(t, 5, w.asked.Load(), "the query of a service does not count")
 	for _, code := range []string{"", "strong", "strong"} {
 		template, err := w.Template(acme(t), code)
 		require.NoError(t, err)
 		require.Equal(t, code, template.Code)
 	}
-	require.EqualValues(t, 6, w.asked.Load())
+	require.EqualValues(t, 7, w.asked.Load())
 
 	for _, service := range []string{"", "x", "/x", "javascript:alert(1)", "https://u:p@x.test/"} {
 		_, err := w.Of(acme(t), questions.ClientName{Service: service})
@@ -116,7 +117,7 @@ func TestAnswersAreKept(t *testing.T) {
 	w.Clock.Advance(10 * time.Minute)
 	_, err = w.Of(acme(t), questions.ClientName{ClientID: "x"})
 	require.NoError(t, err)
-	require.EqualValues(t, 8, w.asked.Load())
+	require.EqualValues(t, 9, w.asked.Load())
 }
 
 func TestEventsDropAnswers(t *testing.T) {

@@ -172,6 +172,7 @@ func (a *api) registerTokens(s *rest.Server) {
 		return rest.Op{
 			ID: id, Method: http.MethodPost, Path: below + path, Record: rest.NoRecord, Summary: summary, Doc: doc,
 			OAuth: true, Momentary: true, Errors: clientErrors, Request: request, Response: response,
+			Origins: a.mayRead,
 		}
 	}
 	rest.Handle(s, post("push-authorization-request", "/par", "Push an authorization request",
@@ -205,7 +206,7 @@ func (a *api) registerTokens(s *rest.Server) {
 		})
 	userinfo := rest.Op{
 		ID: "get-userinfo", Method: http.MethodGet, Path: below + "/userinfo", Summary: "Get a person's claims",
-		OAuth: true, Errors: clientErrors, Response: PersonClaims{"1048577"},
+		OAuth: true, Errors: clientErrors, Response: PersonClaims{"1048577"}, Origins: a.mayRead,
 		Doc: "OpenID Connect Core §5.3. The access token is a bearer token (RFC 6750).",
 	}
 	rest.Handle(s, userinfo, func(ctx context.Context, in *bearerInput) (map[string]any, error) {
@@ -238,6 +239,23 @@ func call[T any](ctx context.Context, a *api, c *Call, form url.Values,
 	return endpoint(ctx, a.issuer(c.Tenant), r)
 }
 
+// mayRead lets the pages of an application read the answers in a browser.
+func (a *api) mayRead(ctx context.Context, r rest.CrossOrigin) (bool, error) {
+	ctx, err := in(ctx, r.Param("tenant"))
+	if err != nil {
+		return false, nil // there is nothing at the path
+	}
+	clientID := r.Form.Get("client_id")
+	if clientID == "" {
+		token := r.Form.Get("access_token")
+		if token == "" {
+			token, _ = auth.BearerToken(r.Request) // a request without one is answered in any case
+		}
+		clientID = oidc.ClientOf(token)
+	}
+	return a.OIDC.MayRead(ctx, r.Origin, clientID)
+}
+
 func (a *api) userinfo(ctx context.Context, c *Call, token string) (map[string]any, error) {
 	ctx, err := in(ctx, c.Tenant)
 	if err != nil {
@@ -263,7 +281,7 @@ func (a *api) registerDiscovery(s *rest.Server) {
 		rest.Handle(s, rest.Op{
 			ID: id, Method: http.MethodGet, Path: path, Summary: "Get the metadata of a tenant's provider",
 			Doc:      "OpenID Connect Discovery §4, RFC 8414. A tenant without applications has none: 404.",
-			Response: example,
+			Response: example, AnyOrigin: true,
 		}, func(ctx context.Context, input *assetInput) (rest.Public[OpenIDMetadata], error) {
 			ctx, err := in(ctx, input.Tenant)
 			if err == nil {
@@ -278,9 +296,10 @@ func (a *api) registerDiscovery(s *rest.Server) {
 	}
 	rest.Handle(s, rest.Op{
 		ID: "get-tenant-jwks", Method: http.MethodGet, Path: below + "/jwks",
-		Summary:  "Get the public keys of a tenant's provider",
-		Doc:      "A JWK set (RFC 7517). A tenant without applications has none: 404.",
-		Response: SigningKeySet{[]map[string]any{{"kty": "EC", "crv": "P-256", "use": "sig", "alg": keys.ES256}}},
+		Summary:   "Get the public keys of a tenant's provider",
+		Doc:       "A JWK set (RFC 7517). A tenant without applications has none: 404.",
+		AnyOrigin: true,
+		Response:  SigningKeySet{[]map[string]any{{"kty": "EC", "crv": "P-256", "use": "sig", "alg": keys.ES256}}},
 	}, func(ctx context.Context, input *assetInput) (rest.Public[SigningKeySet], error) {
 		ctx, err := in(ctx, input.Tenant)
 		if err != nil {

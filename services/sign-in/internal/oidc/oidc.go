@@ -20,8 +20,8 @@
 //
 // Errors of the endpoints that applications call are *apperr.Error with codes of OAuth, which package rest writes as
 // bodies of RFC 6749 §5.2. Answers of /token, /par, /introspect, /userinfo and /device_authorization must not be cached
-// (Cache-Control: no-store). Browsers call /token, /par, /userinfo, /revoke, /jwks and the discovery documents from
-// other origins, without cookies: Access-Control-Allow-Origin is *.
+// (Cache-Control: no-store). Pages of other origins call them in a browser, without cookies: MayRead. /jwks and the
+// discovery documents are for all origins.
 //
 // Codes, refresh tokens, pushed requests and assertions are used once in the store, by any replica.
 package oidc
