@@ -14,8 +14,8 @@ var requestHeaders = []string{
 
 // withCORS lets pages of these origins use the API (Fetch standard, "CORS protocol"). Credentials mode stays off: a
 // page that sends its token in Authorization does not need it. So "*" gives a page no more than its token does. The
-// gateway answers preflight requests itself. Without origins it adds no CORS headers; to the console, which has cookies,
-// never. The sign-in service decides itself which pages may call the endpoints of its tenants.
+// gateway answers preflight requests itself. Without origins it adds no CORS headers; to the console, which has
+// cookies, never. The sign-in service decides itself which pages may call the endpoints of its tenants.
 func withCORS(origins []string, next http.Handler) http.Handler {
 	if len(origins) == 0 {
 		return next // cors.New would take an empty list for "*"

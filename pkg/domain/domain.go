@@ -41,8 +41,8 @@ func Origin(address string) (origin string, ok bool) {
 		strings.Contains(address, `\`) {
 		return "", false
 	}
-	host := strings.TrimSuffix(HostKey(u.Host), ":")
-	return u.Scheme + "://" + strings.TrimSuffix(host, map[string]string{"https": ":443", "http": ":80"}[u.Scheme]), true
+	host, ofScheme := strings.TrimSuffix(HostKey(u.Host), ":"), map[string]string{"https": ":443", "http": ":80"}
+	return u.Scheme + "://" + strings.TrimSuffix(host, ofScheme[u.Scheme]), true
 }
 
 // EmailKey is Key for what follows the last @ of an address. A text without one stays as it is.

@@ -58,8 +58,8 @@ var LaunchableApplications = bus.Question[RecordsPage, Launchables]{
 }
 
 // ClientName names an application by its client id, its id, the entity id of its SAML service provider, a URL of a CAS
-// service, or the origin of a redirect URI (domain.Origin); the others are empty. An origin names the oldest application
-// that is enabled, with OpenID Connect.
+// service, or the origin of a redirect URI (domain.Origin); the others are empty. An origin names the oldest
+// application that is enabled, with OpenID Connect.
 type ClientName struct {
 	ClientID string `json:"client_id,omitempty"`
 	AppID    string `json:"app_id,omitempty"`

@@ -1,5 +1,5 @@
-// Package attribute finds what an application's settings (response_attr) say that it is told about a person: values of
-// members of the user, the groups, the sub-account, or literals. SAML and OpenID Connect write them each in its own form.
+// Package attribute finds what an application is told about a person by its settings (response_attr): values of members
+// of the user, the groups, the sub-account, or literals. SAML and OpenID Connect write them each in its own form.
 package attribute
 
 import (

@@ -201,8 +201,8 @@ func TestBackchannelTriesAgain(t *testing.T) {
 	require.Empty(t, l.heard, "it is given up")
 }
 
-// An application that leads on to a page of its own after a logout has heard of it: nothing is sent again, and nobody is
-// warned.
+// An application that leads on to a page of its own after a logout has heard of it: nothing is sent again, and no log
+// line warns.
 func TestBackchannelTakesRedirects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

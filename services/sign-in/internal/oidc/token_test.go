@@ -574,7 +574,8 @@ func TestUserInfo(t *testing.T) {
 	refusedAs(t, err, 401, "invalid_token")
 }
 
-// An application's settings name more claims, for ID token and userinfo alike. They replace no claim that others rely on.
+// The settings of an application name more claims, for ID token and userinfo alike. They replace none that others rely
+// on.
 func TestClaimsOfTheSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
