@@ -816,7 +816,7 @@ type ApplicationPatchProtocolProp struct {
 	// NameIdentifierFormat SAML: a URI
 	NameIdentifierFormat nullable.Nullable[string] `json:"name_identifier_format,omitempty"`
 
-	// ResponseAttr SAML: attributes of the response
+	// ResponseAttr Attributes of the SAML response; claims of ID tokens and userinfo, beside those of the scopes
 	ResponseAttr nullable.Nullable[[]ResponseAttribute] `json:"response_attr,omitempty"`
 
 	// SamlResponseSigningCert PEM
@@ -6179,7 +6179,7 @@ type ProtocolInputProp struct {
 	// NameIdentifierFormat SAML: a URI
 	NameIdentifierFormat *string `json:"name_identifier_format,omitempty"`
 
-	// ResponseAttr SAML: attributes of the response
+	// ResponseAttr Attributes of the SAML response; claims of ID tokens and userinfo, beside those of the scopes
 	ResponseAttr []ResponseAttribute `json:"response_attr,omitempty"`
 
 	// SamlResponseSigningCert PEM
@@ -6223,7 +6223,7 @@ type ProtocolProp struct {
 	// NameIdentifierFormat SAML: a URI
 	NameIdentifierFormat *string `json:"name_identifier_format,omitempty"`
 
-	// ResponseAttr SAML: attributes of the response
+	// ResponseAttr Attributes of the SAML response; claims of ID tokens and userinfo, beside those of the scopes
 	ResponseAttr []ResponseAttribute `json:"response_attr,omitempty"`
 
 	// SamlResponseSigningCert PEM
@@ -6759,7 +6759,7 @@ type ResourceSetMemberList struct {
 
 // ResponseAttribute defines model for ResponseAttribute.
 type ResponseAttribute struct {
-	// Attribute The attribute's name
+	// Attribute The name of the attribute or claim
 	//
 	// Example: mail
 	Attribute *string `json:"attribute,omitempty"`
@@ -6769,7 +6769,7 @@ type ResponseAttribute struct {
 	// Example: urn:oasis:names:tc:SAML:2.0:attrname-format:basic
 	NameFormat *string `json:"nameFormat,omitempty"`
 
-	// Value The member of the user
+	// Value The member of the user, such as sys_ext_props.team; another text is told as it is
 	//
 	// Example: email
 	Value *string `json:"value,omitempty"`

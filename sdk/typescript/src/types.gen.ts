@@ -950,7 +950,7 @@ export type ApplicationPatch = {
          */
         name_identifier_format?: string | null;
         /**
-         * SAML: attributes of the response
+         * Attributes of the SAML response; claims of ID tokens and userinfo, beside those of the scopes
          */
         response_attr?: Array<ResponseAttribute> | null;
         /**
@@ -8069,7 +8069,7 @@ export type ProtocolInputProp = {
      */
     name_identifier_format?: string;
     /**
-     * SAML: attributes of the response
+     * Attributes of the SAML response; claims of ID tokens and userinfo, beside those of the scopes
      */
     response_attr?: Array<ResponseAttribute>;
     /**
@@ -8112,7 +8112,7 @@ export type ProtocolProp = {
      */
     name_identifier_format?: string;
     /**
-     * SAML: attributes of the response
+     * Attributes of the SAML response; claims of ID tokens and userinfo, beside those of the scopes
      */
     response_attr?: Array<ResponseAttribute>;
     /**
@@ -8850,7 +8850,7 @@ export type ResourceSetMemberList = {
 
 export type ResponseAttribute = {
     /**
-     * The attribute's name
+     * The name of the attribute or claim
      */
     attribute?: string;
     /**
@@ -8858,7 +8858,7 @@ export type ResponseAttribute = {
      */
     nameFormat?: string;
     /**
-     * The member of the user
+     * The member of the user, such as sys_ext_props.team; another text is told as it is
      */
     value?: string;
 };
@@ -12029,7 +12029,7 @@ export type ApplicationPatchWritable = {
          */
         name_identifier_format?: string | null;
         /**
-         * SAML: attributes of the response
+         * Attributes of the SAML response; claims of ID tokens and userinfo, beside those of the scopes
          */
         response_attr?: Array<ResponseAttribute> | null;
         /**
@@ -14941,7 +14941,7 @@ export type ProtocolInputPropWritable = {
      */
     name_identifier_format?: string;
     /**
-     * SAML: attributes of the response
+     * Attributes of the SAML response; claims of ID tokens and userinfo, beside those of the scopes
      */
     response_attr?: Array<ResponseAttribute>;
     /**
