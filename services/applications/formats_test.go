@@ -21,7 +21,7 @@ func TestGoldenDocuments(t *testing.T) {
 			"allowed_social_login_provider": object{"wechat_scan_qr": 31}},
 		"sign_in_prop": object{"consent": "1", "audiences": []any{"https://api.a.test"},
 			"post_logout_urls": []any{"https://a.test/bye"}, "backchannel_logout_url": "https://a.test/back",
-			"frontchannel_logout_url": "https://a.test/front", "slo_url": "https://a.test/slo",
+			"frontchannel_logout_url": "https://a.test/front", "slo_url": "https://a.test/slo", "slo_binding": "redirect",
 			"acs_urls": []any{"https://a.test/acs2"}, "signed_requests": "0", "idp_initiated": "1"},
 		"sys_ext_props": object{"a": 1}, "free_ext_props": object{"键": []any{"值"}}, "jwks_uri": "https://a.test/jwks",
 	})

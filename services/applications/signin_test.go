@@ -68,7 +68,8 @@ func signInProp(t *testing.T) object {
 		"consent": "1", "audiences": []any{"https://api.shop.test", "urn:shop:api"},
 		"post_logout_urls":       []any{"https://shop.test/bye", "http://localhost:8080/bye"},
 		"backchannel_logout_url": "https://shop.test/back", "frontchannel_logout_url": "https://shop.test/front",
-		"slo_url": "https://shop.test/slo", "acs_urls": []any{"https://shop.test/acs2"}, "sp_certs": []any{cert},
+		"slo_url": "https://shop.test/slo", "slo_binding": "post", "slo_soap_url": "https://shop.test/soap",
+		"acs_urls": []any{"https://shop.test/acs2"}, "sp_certs": []any{cert},
 		"signed_requests": "1", "idp_initiated": "0",
 	}
 }
@@ -99,6 +100,8 @@ func TestSignInProp(t *testing.T) {
 		"an http URL":           {object{"backchannel_logout_url": "http://shop.test/"}, "backchannel_logout_url"},
 		"a relative URL":        {object{"frontchannel_logout_url": "/front"}, "frontchannel_logout_url"},
 		"a fragment":            {object{"slo_url": "https://shop.test/#a"}, "slo_url"},
+		"a binding":             {object{"slo_binding": "soap"}, "slo_binding"},
+		"an http SOAP URL":      {object{"slo_soap_url": "http://shop.test/soap"}, "slo_soap_url"},
 		"a relative audience":   {object{"audiences": []any{"api"}}, "audiences[0]"},
 		"a repeated audience":   {object{"audiences": []any{"urn:a", "urn:a"}}, "audiences[1]"},
 		"an empty URL":          {object{"post_logout_urls": []any{""}}, "post_logout_urls[0]"},
@@ -193,7 +196,8 @@ func TestAnswerClientOfEachProtocol(t *testing.T) {
 		Consent: true, Audiences: []string{"https://api.shop.test", "urn:shop:api"},
 		PostLogoutURLs:       []string{"https://shop.test/bye", "http://localhost:8080/bye"},
 		BackchannelLogoutURL: "https://shop.test/back", FrontchannelLogoutURL: "https://shop.test/front",
-		SLOURL: "https://shop.test/slo", ACSURLs: []string{"https://shop.test/acs2"},
+		SLOURL: "https://shop.test/slo", SLOByPost: true, SLOSOAPURL: "https://shop.test/soap",
+		ACSURLs: []string{"https://shop.test/acs2"},
 		SPCerts: []string{prop["sp_certs"].([]any)[0].(string)}, SignedRequests: true,
 	}, found.SignIn)
 

@@ -108,6 +108,8 @@ type SignInSettings struct {
 	BackchannelLogoutURL  string   `json:"backchannel_logout_url,omitempty"`
 	FrontchannelLogoutURL string   `json:"frontchannel_logout_url,omitempty"`
 	SLOURL                string   `json:"slo_url,omitempty"`
+	SLOByPost             bool     `json:"slo_by_post,omitempty"` // by HTTP-POST, not HTTP-Redirect
+	SLOSOAPURL            string   `json:"slo_soap_url,omitempty"`
 	ACSURLs               []string `json:"acs_urls,omitempty"`
 	SPCerts               []string `json:"sp_certs,omitempty"` // PEM
 	SignedRequests        bool     `json:"signed_requests,omitempty"`
@@ -134,14 +136,14 @@ func IsReservedClaim(name string) bool { return slices.Contains(reservedClaims, 
 
 // SAMLSettings are an application's settings of SAML 2.0.
 type SAMLSettings struct {
-	ACSURL               string          `json:"acs_url"`
-	SPEntity             string          `json:"sp_entity"`
+	ACSURL               string      `json:"acs_url"`
+	SPEntity             string      `json:"sp_entity"`
 	ResponseAttributes   []Attribute `json:"response_attr,omitempty"`
-	LifetimeInSeconds    int64           `json:"lifetime_in_seconds"`
-	SignatureAlgorithm   string          `json:"signature_algorithm,omitempty"`
-	DigestAlgorithm      string          `json:"digest_algorithm,omitempty"`
-	NameIDFormat         string          `json:"name_identifier_format,omitempty"`
-	AuthnContextClassRef string          `json:"authn_context_class_ref,omitempty"`
+	LifetimeInSeconds    int64       `json:"lifetime_in_seconds"`
+	SignatureAlgorithm   string      `json:"signature_algorithm,omitempty"`
+	DigestAlgorithm      string      `json:"digest_algorithm,omitempty"`
+	NameIDFormat         string      `json:"name_identifier_format,omitempty"`
+	AuthnContextClassRef string      `json:"authn_context_class_ref,omitempty"`
 	// SigningCert (PEM) is of the application's own key, which SigningKeyOf has; empty: the tenant's signs.
 	SigningCert string `json:"signing_cert,omitempty"`
 }

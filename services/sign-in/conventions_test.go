@@ -21,7 +21,7 @@ func TestConventions(t *testing.T) {
 			"sign-out-by-form", "confirm-sign-out", "get-openid-configuration", "get-tenant-oauth-metadata",
 			"get-tenant-jwks", "authorize-device", "show-device-page", "enter-device-code", "get-saml-metadata",
 			"sign-in-by-saml", "sign-in-by-saml-by-form", "sign-out-by-saml", "sign-out-by-saml-by-form", "start-saml",
-			"confirm-saml-sign-out", "sign-in-by-cas", "sign-out-by-cas", "validate-cas-ticket-one",
+			"confirm-saml-sign-out", "resume-saml-sign-out", "continue-saml-sign-out", "sign-in-by-cas", "sign-out-by-cas", "validate-cas-ticket-one",
 			"validate-cas-ticket-two", "validate-cas-ticket-three",
 		},
 		Secrets:   map[string]testkit.Secret{"oidc_keys": {NotSent: true}, "saml_keys": {NotSent: true}},

@@ -28,6 +28,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
+	"github.com/idplatform/idplatform/services/sign-in/internal/signout"
 )
 
 // Config holds the service's own settings.
@@ -60,7 +61,7 @@ func Spec(c Config) service.Spec {
 		Name: "sign-in",
 		Collections: slices.Concat(session.Collections(), person.Collections(), consent.Collections(),
 			settings.Collections(), flow.Collections(), oidc.Collections(), saml.Collections(), cas.Collections(),
-			notice.Collections()),
+			notice.Collections(), signout.Collections()),
 		New: c.new,
 	}
 }
@@ -75,6 +76,7 @@ type app struct {
 	saml     *saml.Provider
 	cas      *cas.Server
 	notices  *notice.Sender
+	signOuts *signout.SignOuts
 }
 
 func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
@@ -116,7 +118,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	server := d.Server("sign-in")
 	httpapi.Register(server, httpapi.Deps{
 		Engine: a.engine, Own: own, Sessions: a.sessions, Consents: a.consents, Settings: settled, OIDC: a.provider,
-		SAML: a.saml, CAS: a.cas, Log: d.Log, PublicURL: d.PublicURL,
+		SAML: a.saml, CAS: a.cas, SignOuts: a.signOuts, Log: d.Log, PublicURL: d.PublicURL,
 	})
 	return service.App{
 		Handler: server, Close: a.close, Tasks: a.tasks(), Followers: []bus.FollowerConfig{clients.Follower()},
@@ -146,6 +148,7 @@ func (a *app) addOthers(clients *client.Clients) error {
 	})
 	a.cas = cas.New(a.Store, clients, a.engine.Groups)
 	a.notices = notice.New(notice.Deps{Store: a.Store, SAML: a.saml, CAS: a.cas, HTTP: a.Outbound, Log: a.Log})
+	a.signOuts = &signout.SignOuts{Store: a.Store, SAML: a.saml, Tell: a.notices.TellSAML}
 	return nil
 }
 
@@ -186,6 +189,8 @@ func (a *app) tasks() []service.Task {
 			Do: a.sessions.ForgetBrowser},
 		service.DueWork{Name: "forget flows", Every: time.Minute, Due: flow.Due, Do: a.engine.Forget},
 		service.DueWork{Name: "forget CAS tickets", Every: 10 * time.Second, Due: cas.Due, Do: a.cas.Expire},
+		service.DueWork{Name: "give up sign-outs in browsers", Every: 10 * time.Second, Due: signout.Due,
+			Do: a.signOuts.GiveUp},
 		a.notices.Work(),
 	)
 	for _, e := range a.saml.Expiring() {

@@ -19,7 +19,9 @@ type SignInProp struct {
 	PostLogoutURLs        []string `json:"post_logout_urls,omitempty" maxItems:"20" doc:"OIDC: where people may return to after a logout, besides logout_url" example:"[\"https://expenses.acme.test/bye\"]"`
 	BackchannelLogoutURL  string   `json:"backchannel_logout_url,omitempty" doc:"OIDC: hears of the end of sessions (Back-Channel Logout)" example:"https://expenses.acme.test/backchannel"`
 	FrontchannelLogoutURL string   `json:"frontchannel_logout_url,omitempty" doc:"OIDC: is loaded in a frame at a logout (Front-Channel Logout)"`
-	SLOURL                string   `json:"slo_url,omitempty" doc:"SAML: single logout service"`
+	SLOURL                string   `json:"slo_url,omitempty" doc:"SAML: single logout service, for messages through the browser"`
+	SLOBinding            string   `json:"slo_binding,omitempty" enum:"redirect,post" doc:"SAML: how messages go to slo_url; absent: redirect"`
+	SLOSOAPURL            string   `json:"slo_soap_url,omitempty" doc:"SAML: single logout service by SOAP; if there is one, logouts are told by it alone"`
 	ACSURLs               []string `json:"acs_urls,omitempty" maxItems:"20" doc:"SAML: further assertion consumer services, besides acs_url"`
 	SPCerts               []string `json:"sp_certs,omitempty" maxItems:"10" doc:"SAML: certificates (PEM) by which its requests are signed"`
 	SignedRequests        string   `json:"signed_requests,omitempty" enum:"1,0" doc:"SAML, 1: requests without a signature are refused"`
@@ -28,9 +30,16 @@ type SignInProp struct {
 
 // IsZero is for encoding/json.
 func (s SignInProp) IsZero() bool {
-	return s.Consent+s.BackchannelLogoutURL+s.FrontchannelLogoutURL+s.SLOURL+s.SignedRequests+s.IdPInitiated == "" &&
+	return s.Consent+s.BackchannelLogoutURL+s.FrontchannelLogoutURL+s.SLOURL+s.SLOBinding+s.SLOSOAPURL+s.SignedRequests+
+		s.IdPInitiated == "" &&
 		len(s.Audiences)+len(s.PostLogoutURLs)+len(s.ACSURLs)+len(s.SPCerts) == 0
 }
+
+// The bindings of slo_url.
+const (
+	sloRedirect = "redirect"
+	sloPost     = "post"
+)
 
 // Limits of the members of SignInProp.
 const (
@@ -50,6 +59,9 @@ func (s *SignInProp) check(faults *apperr.Faults, rules Rules) {
 	rules.url(faults, "backchannel_logout_url", s.BackchannelLogoutURL)
 	rules.url(faults, "frontchannel_logout_url", s.FrontchannelLogoutURL)
 	rules.url(faults, "slo_url", s.SLOURL)
+	rules.url(faults, "slo_soap_url", s.SLOSOAPURL)
+	faults.Check(slices.Contains([]string{"", sloRedirect, sloPost}, s.SLOBinding), "slo_binding",
+		"must be redirect or post")
 	for _, m := range []struct {
 		name string
 		list []string
@@ -98,7 +110,8 @@ func (s *SignInProp) forSignIn() questions.SignInSettings {
 	return questions.SignInSettings{
 		Consent: s.Consent == toggle.On, Audiences: s.Audiences, PostLogoutURLs: s.PostLogoutURLs,
 		BackchannelLogoutURL: s.BackchannelLogoutURL, FrontchannelLogoutURL: s.FrontchannelLogoutURL,
-		SLOURL: s.SLOURL, ACSURLs: s.ACSURLs, SPCerts: s.SPCerts, SignedRequests: s.SignedRequests == toggle.On,
+		SLOURL: s.SLOURL, SLOByPost: s.SLOBinding == sloPost, SLOSOAPURL: s.SLOSOAPURL,
+		ACSURLs: s.ACSURLs, SPCerts: s.SPCerts, SignedRequests: s.SignedRequests == toggle.On,
 		IdPInitiated: s.IdPInitiated == toggle.On,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
+	"github.com/idplatform/idplatform/services/sign-in/internal/signout"
 )
 
 // Deps are what the operations call. All are required.
@@ -26,6 +27,7 @@ type Deps struct {
 	OIDC      *oidc.Provider
 	SAML      *saml.Provider
 	CAS       *cas.Server
+	SignOuts  *signout.SignOuts
 	Log       *slog.Logger
 	PublicURL string
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/sign-in/internal/cas"
 	"github.com/idplatform/idplatform/services/sign-in/internal/page"
+	"github.com/idplatform/idplatform/services/sign-in/internal/signout"
 )
 
 type casInput struct{ Visitor }
@@ -75,7 +76,7 @@ func (a *api) casLogout(ctx context.Context, in *casInput) (rest.Page, error) {
 	v.choose(a.language(v), "", nil, locale)
 	navigates := in.Request.Header.Get("Sec-Fetch-Dest")
 	if s != nil && (navigates == "" || strings.EqualFold(navigates, "document")) {
-		return a.signOut(ctx, v, s, "", to)
+		return a.endHere(ctx, v, s, signout.End{URL: to})
 	}
 	if to != "" {
 		return a.onward(ctx, v, "", to)

@@ -1,19 +1,24 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/page"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
+	"github.com/idplatform/idplatform/services/sign-in/internal/signout"
 )
 
 // LogoutForm describes a request to sign out (OpenID Connect RP-Initiated Logout 1.0 §2).
@@ -92,7 +97,7 @@ func (a *api) logout(ctx context.Context, in *Visitor, values url.Values, confir
 	case s == nil:
 		return a.html(ctx, v, http.StatusOK, page.LoggedOut{App: app})
 	case confirmed, r.UserID == s.UserID && (r.SessionID == "" || r.SessionID == s.ID):
-		return a.signOut(ctx, v, s, app, r.Return)
+		return a.endHere(ctx, v, s, signout.End{URL: r.Return, AppID: r.AppID})
 	}
 	return a.html(ctx, v, http.StatusOK, page.Logout{
 		Form: page.Form{Action: v.base + "/sign-out"}, App: app, Name: name, Hidden: handedOn(values),
@@ -110,26 +115,97 @@ func handedOn(values url.Values) url.Values {
 	return kept
 }
 
-// signOut ends the session, and leads back to the application.
-func (a *api) signOut(ctx context.Context, v *visit, s *session.Session, app, to string) (rest.Page, error) {
+// endHere ends the browser's session. Applications of OpenID Connect hear of it in frames, those of SAML one after the
+// other, and then the browser goes to the end.
+func (a *api) endHere(ctx context.Context, v *visit, s *session.Session, end signout.End) (rest.Page, error) {
 	frames, err := a.frames(ctx, v, s)
 	if err != nil {
 		return rest.Page{}, err
 	}
-	_, err = a.Sessions.End(flow.As(ctx, v.Issuer, s.UserID), s.ID, session.LoggedOut)
+	id := ""
+	err = a.Sessions.EndInBrowser(flow.As(ctx, v.Issuer, s.UserID), s.ID, session.LoggedOut,
+		func(ctx context.Context, tx *docstore.Tx) error {
+			var err error
+			id, err = a.SignOuts.Begin(ctx, tx, v.Issuer, s.ID, end, len(frames) > 0 && end.Reply != nil)
+			return err
+		})
 	if err != nil && !apperr.IsNotFound(err) {
 		return rest.Page{}, err
 	}
 	a.signedOut(v)
-	if len(frames) == 0 && to != "" {
-		return a.onward(ctx, v, app, to)
+	switch {
+	case len(frames) > 0 && id != "":
+		p, err := a.leave(ctx, v, flow.View{Answer: protocol.Answer{URL: v.base + "/saml/sign-out/" + id}}, frames...)
+		p.RefreshAfter = frameTime
+		return p, err
+	case id != "":
+		return a.goOn(ctx, v, id, nil)
+	case len(frames) == 0:
+		return a.ended(ctx, v, signout.Step{End: end})
 	}
-	p, err := a.html(ctx, v, http.StatusOK, page.LoggedOut{Frames: frames, OnURL: to, App: app})
+	app, err := a.nameOf(ctx, end.AppID)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	p, err := a.html(ctx, v, http.StatusOK, page.LoggedOut{Frames: frames, OnURL: end.URL, App: app})
 	p.Policy.Frames = origins(frames)
-	if to != "" {
-		p.Refresh, p.RefreshAfter = to, frameTime
+	if end.URL != "" {
+		p.Refresh, p.RefreshAfter = end.URL, frameTime
 	}
 	return p, err
+}
+
+// goOn sends the browser to the next application of a sign-out. Each step is a page of its own, because browsers follow
+// only so many redirects.
+func (a *api) goOn(ctx context.Context, v *visit, id string, came *saml.Finished) (rest.Page, error) {
+	step, err := a.SignOuts.Continue(ctx, id, came)
+	if apperr.IsNotFound(err) {
+		return a.html(ctx, v, http.StatusOK, page.LoggedOut{})
+	}
+	if err != nil {
+		return rest.Page{}, err
+	}
+	if step.ToApp == nil {
+		return a.ended(ctx, v, step)
+	}
+	return a.leave(ctx, v, flow.View{Answer: *step.ToApp})
+}
+
+// ended is the end of a sign-out: the answer to the application that has asked for it by SAML, the way back to one of
+// OpenID Connect, or a page that says how it went.
+func (a *api) ended(ctx context.Context, v *visit, step signout.Step) (rest.Page, error) {
+	end := step.End
+	if end.Reply != nil {
+		outcome := end.Outcome
+		if outcome == saml.AllEnded && len(step.Missed) > 0 {
+			outcome = saml.SomeEnded
+		}
+		answer, err := a.SAML.AnswerLogout(ctx, v.Issuer, *end.Reply, outcome)
+		switch {
+		case err == nil:
+			return a.answer(ctx, v, answer)
+		case !errors.Is(err, protocol.ErrUnknown):
+			return rest.Page{}, err
+		case outcome == saml.NoneEnded:
+			return a.redirect(v, v.base), nil
+		}
+	}
+	app, err := a.nameOf(ctx, end.AppID)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	if end.URL != "" && len(step.Missed) == 0 {
+		return a.onward(ctx, v, app, end.URL)
+	}
+	p := page.LoggedOut{OnURL: end.URL, App: app}
+	for _, missed := range step.Missed {
+		name, err := a.nameOf(ctx, missed)
+		if err != nil {
+			return rest.Page{}, err
+		}
+		p.Missed = append(p.Missed, cmp.Or(name, missed))
+	}
+	return a.html(ctx, v, http.StatusOK, p)
 }
 
 // onward leads to an address of an application: a redirect after a GET, else a page, which does not carry on the

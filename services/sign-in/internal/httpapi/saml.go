@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
+	"github.com/idplatform/idplatform/services/sign-in/internal/signout"
 )
 
 // SAMLForm is a message of an application by the HTTP-POST binding.
@@ -39,6 +40,13 @@ type samlFormInput struct {
 type samlStartInput struct {
 	Visitor
 	App string `path:"app" doc:"The application's id" example:"1048577"`
+}
+
+type samlResumeInput struct{ Visitor }
+
+type samlContinueInput struct {
+	Visitor
+	SignOut string `path:"sign_out" doc:"The sign-out" example:"JBSWY3DPEHPK3PXPJBSWY3DPEH"`
 }
 
 type samlConfirmInput struct {
@@ -99,6 +107,25 @@ func (a *api) registerSAML(s *rest.Server) {
 		return a.asked(ctx, v, r, err)
 	})
 	rest.Handle(s, rest.Op{
+		ID: "resume-saml-sign-out", Method: http.MethodGet, Path: below + "/saml/sign-out", Failed: a.failed,
+		Summary: "Go on with a sign-out by SAML that came by a form", ContentTypes: htmlOnly, Response: examplePage,
+		Doc: "The query has the application's request, sealed. Forms of other sites come without cookies.",
+	}, a.resumeSAML)
+	rest.Handle(s, rest.Op{
+		ID: "continue-saml-sign-out", Method: http.MethodGet, Path: below + "/saml/sign-out/{sign_out}",
+		Failed: a.failed, Summary: "Go on to the next application of a sign-out", ContentTypes: htmlOnly,
+		Response: examplePage,
+		Doc: "The browser tells the applications of SAML one after the other. One whose answer it does not bring has " +
+			"not confirmed.",
+	}, func(ctx context.Context, in *samlContinueInput) (rest.Page, error) {
+		ctx, v, err := a.enter(ctx, &in.Visitor)
+		if err != nil || in.Request.Method == http.MethodHead {
+			return rest.Page{}, err
+		}
+		v.choose(a.language(v), "", nil, "")
+		return a.goOn(ctx, v, in.SignOut, nil)
+	})
+	rest.Handle(s, rest.Op{
 		ID: "confirm-saml-sign-out", Method: http.MethodPost, Path: below + "/saml/sign-out", Record: rest.NoRecord,
 		Failed: a.failed, Summary: "Confirm to sign out by SAML", ContentTypes: htmlOnly,
 		Errors: []apperr.Kind{apperr.Forbidden}, Doc: "The form of the page that asks.",
@@ -144,12 +171,24 @@ func (a *api) samlSLO(ctx context.Context, v *visit, in saml.Inbound) (rest.Page
 	}
 	v.choose(a.language(v), "", nil, "")
 	if m.Logout == nil {
-		return a.html(ctx, v, http.StatusOK, page.LoggedOut{})
+		return a.goOn(ctx, v, m.Finished.Chain, m.Finished)
 	}
-	if m.Logout.Certain || len(m.Logout.SessionIDs) == 0 {
-		return a.endSAML(ctx, v, m.Logout, saml.AllEnded)
+	if v.request.Method != http.MethodGet && v.Cookie == "" && len(m.Logout.SessionIDs) > 0 {
+		sealed, err := a.sealLogout(v, m.Logout)
+		if err != nil {
+			return rest.Page{}, err
+		}
+		return a.redirect(v, v.base+"/saml/sign-out?"+url.Values{"logout": {sealed}}.Encode()), nil
 	}
-	return a.askSAML(ctx, v, m.Logout)
+	return a.takeSAML(ctx, v, m.Logout)
+}
+
+// takeSAML ends the sessions that an application's request is about, or asks the person first.
+func (a *api) takeSAML(ctx context.Context, v *visit, l *saml.Logout) (rest.Page, error) {
+	if l.Certain || len(l.SessionIDs) == 0 {
+		return a.endSAML(ctx, v, l, saml.AllEnded)
+	}
+	return a.askSAML(ctx, v, l)
 }
 
 // askSAML asks the person whether the application may sign it out.
@@ -164,29 +203,57 @@ func (a *api) askSAML(ctx context.Context, v *visit, l *saml.Logout) (rest.Page,
 	}
 	who, locale := a.whoIs(ctx, s)
 	v.choose(a.language(v), "", nil, locale)
-	text, err := json.Marshal(l)
+	sealed, err := a.sealLogout(v, l)
 	if err != nil {
 		return rest.Page{}, err
 	}
 	return a.html(ctx, v, http.StatusOK, page.Logout{
 		Form: page.Form{Action: v.base + "/saml/sign-out"}, App: name, Name: who,
-		Hidden: url.Values{"logout": {a.Engine.Keys.Seal(text, sealedFor(v))}},
+		Hidden: url.Values{"logout": {sealed}},
 	})
 }
 
 func sealedFor(v *visit) []byte { return []byte("SAML logout " + v.tenant) }
+
+// sealLogout seals a request that the browser brings back.
+func (a *api) sealLogout(v *visit, l *saml.Logout) (string, error) {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return "", err
+	}
+	return a.Engine.Keys.Seal(text, sealedFor(v)), nil
+}
+
+// openLogout opens a sealed request. ok is false if it is none of the tenant.
+func (a *api) openLogout(v *visit, sealed string) (l *saml.Logout, ok bool) {
+	text, err := a.Engine.Keys.Open(sealed, sealedFor(v))
+	if err == nil {
+		err = json.Unmarshal(text, &l)
+	}
+	return l, err == nil && l != nil
+}
+
+// resumeSAML takes a request that came by a form of another site, once the browser has brought its cookies.
+func (a *api) resumeSAML(ctx context.Context, in *samlResumeInput) (rest.Page, error) {
+	ctx, v, err := a.enter(ctx, &in.Visitor)
+	if err != nil || in.Request.Method == http.MethodHead {
+		return rest.Page{}, err
+	}
+	v.choose(a.language(v), "", nil, "")
+	l, ok := a.openLogout(v, in.Request.URL.Query().Get("logout"))
+	if !ok {
+		return a.redirect(v, v.base+"/logout"), nil
+	}
+	return a.takeSAML(ctx, v, l)
+}
 
 func (a *api) confirmSAML(ctx context.Context, in *samlConfirmInput) (rest.Page, error) {
 	ctx, v, err := a.enter(ctx, &in.Visitor)
 	if err != nil {
 		return rest.Page{}, err
 	}
-	var l saml.Logout
-	text, err := a.Engine.Keys.Open(in.Form.Get("logout"), sealedFor(v))
-	if err == nil {
-		err = json.Unmarshal(text, &l)
-	}
-	if err != nil { // of another tenant
+	l, ok := a.openLogout(v, in.Form.Get("logout"))
+	if !ok {
 		return a.redirect(v, v.base+"/logout"), nil
 	}
 	s, err := a.Sessions.Of(ctx, v.Cookie)
@@ -205,12 +272,23 @@ func (a *api) confirmSAML(ctx context.Context, in *samlConfirmInput) (rest.Page,
 		outcome = saml.SomeEnded
 	}
 	v.choose(a.language(v), "", nil, "")
-	return a.endSAML(ctx, v, &l, outcome)
+	return a.endSAML(ctx, v, l, outcome)
 }
 
-// endSAML ends the sessions, and answers the application. The others are told from server to server.
+// endSAML ends the sessions, and answers the application. The others hear of it: those of the browser's own session
+// through the browser.
 func (a *api) endSAML(ctx context.Context, v *visit, l *saml.Logout, outcome saml.Outcome) (rest.Page, error) {
+	here, err := a.Sessions.Of(ctx, v.Cookie)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	end := signout.End{Reply: &l.Reply, Outcome: outcome}
+	own := false
 	for _, id := range l.SessionIDs {
+		if here != nil && id == here.ID {
+			own = true
+			continue
+		}
 		s, err := a.Sessions.Find(ctx, id)
 		if apperr.IsNotFound(err) {
 			continue
@@ -223,14 +301,8 @@ func (a *api) endSAML(ctx context.Context, v *visit, l *saml.Logout, outcome sam
 			return rest.Page{}, err
 		}
 	}
-	answer, err := a.SAML.AnswerLogout(ctx, v.Issuer, l.Reply, outcome)
-	switch {
-	case errors.Is(err, protocol.ErrUnknown) && outcome == saml.NoneEnded:
-		return a.redirect(v, v.base), nil
-	case errors.Is(err, protocol.ErrUnknown):
-		return a.html(ctx, v, http.StatusOK, page.LoggedOut{})
-	case err != nil:
-		return rest.Page{}, err
+	if own {
+		return a.endHere(ctx, v, here, end)
 	}
-	return a.answer(ctx, v, answer)
+	return a.ended(ctx, v, signout.Step{End: end})
 }

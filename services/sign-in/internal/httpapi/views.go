@@ -111,15 +111,17 @@ func (a *api) away(ctx context.Context, v *visit, view flow.View, form page.Form
 }
 
 // leave leads to the application.
-func (a *api) leave(ctx context.Context, v *visit, view flow.View) (rest.Page, error) {
+func (a *api) leave(ctx context.Context, v *visit, view flow.View, frames ...string) (rest.Page, error) {
 	to := view.Answer
 	if to.Post != nil {
 		p, err := a.html(ctx, v, http.StatusOK, page.Post{App: view.App.Name, URL: to.URL, Fields: to.Post})
 		p.Policy = rest.Policy{Forms: true, ScriptHash: page.PostHash}
 		return p, err
 	}
-	p, err := a.html(ctx, v, http.StatusOK, page.Leave{App: view.App.Name, URL: to.URL})
-	p.Refresh = to.URL
+	p, err := a.html(ctx, v, http.StatusOK, page.Leave{
+		App: view.App.Name, URL: to.URL, Frames: frames, SignedIn: view.Session != nil,
+	})
+	p.Refresh, p.Policy.Frames = to.URL, origins(frames)
 	return p, err
 }
 

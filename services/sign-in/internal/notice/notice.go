@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/sign-in/internal/cas"
@@ -55,7 +54,7 @@ func New(d Deps) *Sender {
 	s := &Sender{Deps: d}
 	s.Sender = post.NewSender[notice](post.Config[notice]{
 		Store: d.Store, HTTP: d.HTTP, Log: d.Log, Name: "send logout requests", Notices: notices,
-		AppID: (*notice).appID, Form: s.form,
+		AppID: (*notice).appID, Message: s.message,
 	})
 	return s
 }
@@ -70,32 +69,40 @@ func (s *Sender) Tell(ctx context.Context, tx *docstore.Tx, issuer, sessionID st
 	if err != nil {
 		return err
 	}
-	var all []notice
-	for i := range bySAML {
-		all = append(all, notice{SAML: &bySAML[i]})
-	}
 	for i := range byCAS {
-		all = append(all, notice{CAS: &byCAS[i]})
+		if err := insert(ctx, tx, issuer, notice{CAS: &byCAS[i]}); err != nil {
+			return err
+		}
 	}
+	return s.TellSAML(ctx, tx, issuer, bySAML)
+}
+
+// TellSAML stores notices of applications of SAML.
+func (s *Sender) TellSAML(ctx context.Context, tx *docstore.Tx, issuer string, all []saml.Notice) error {
 	for i := range all {
-		n := &all[i]
-		n.Stored, n.Issuer = post.New(tx.Now), issuer
-		if _, err := notices.Insert(ctx, tx, n); err != nil {
+		if err := insert(ctx, tx, issuer, notice{SAML: &all[i]}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Sender) form(ctx context.Context, n *notice) (to string, form url.Values, err error) {
-	var message protocol.Answer
+func insert(ctx context.Context, tx *docstore.Tx, issuer string, n notice) error {
+	n.Stored, n.Issuer = post.New(tx.Now), issuer
+	_, err := notices.Insert(ctx, tx, &n)
+	return err
+}
+
+func (s *Sender) message(ctx context.Context, n *notice) (m post.Message, err error) {
 	if n.SAML != nil {
-		message, err = s.SAML.LogoutRequest(ctx, n.Issuer, *n.SAML, "", true)
+		m, err = s.SAML.BackRequest(ctx, n.Issuer, *n.SAML)
 	} else {
-		message, err = s.CAS.LogoutPost(ctx, *n.CAS)
+		var a protocol.Answer
+		a, err = s.CAS.LogoutPost(ctx, *n.CAS)
+		m = post.Message{To: a.URL, Form: a.Post}
 	}
 	if errors.Is(err, protocol.ErrUnknown) {
 		err = post.ErrNobody
 	}
-	return message.URL, message.Post, err
+	return m, err
 }

@@ -93,10 +93,14 @@ type Problem struct {
 
 func (p Problem) about() (string, string) { return "problem.html", p.Head }
 
-// Leave leads to the application at once.
+// Leave leads to the application at once. The frames tell applications of a logout meanwhile.
 type Leave struct {
-	App string
-	URL string
+	App    string
+	URL    string
+	Frames []string
+	// SignedIn is true on the way of a person who has signed in, and not after a logout or an error. Other tabs are
+	// told.
+	SignedIn bool
 }
 
 // Href is the address as a link. It is one that the application has registered, such as an app's own scheme, which
@@ -137,6 +141,7 @@ type LoggedOut struct {
 	Frames []string
 	OnURL  string // back to the application; empty: to the person's own page
 	App    string
+	Missed []string // the names of applications in which the person may still be signed in
 }
 
 func (LoggedOut) about() (string, string) { return "logged_out.html", "signed_out" }

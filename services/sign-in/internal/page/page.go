@@ -172,7 +172,8 @@ type Content interface {
 func Render(f Frame, c Content) ([]byte, error) {
 	name, title := c.about()
 	f.title = title
-	_, f.signedIn = c.(Leave)
+	leave, _ := c.(Leave)
+	f.signedIn = leave.SignedIn
 	var b bytes.Buffer
 	err := pages.ExecuteTemplate(&b, name, struct {
 		Frame

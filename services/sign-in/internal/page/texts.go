@@ -72,8 +72,10 @@ var english = map[string]string{
 	"sign_out_who": "You are signed in as %s. Signing out also ends your session in the applications " +
 		"that you opened.",
 	"signed_out":      "You are signed out",
-	"signed_out_text": "Your session has ended, and the applications have been told.",
-	"sign_in_again":   "Sign in again",
+	"signed_out_text": "Your session here has ended.",
+	"signed_out_missed": "These applications have not confirmed that you are signed out there. " +
+		"Sign out in them too, or close the browser.",
+	"sign_in_again": "Sign in again",
 
 	"device":      "Connect a device",
 	"device_why":  "Enter the code that the device or program shows you. Only go on if it is yours.",
@@ -157,8 +159,9 @@ var chinese = map[string]string{
 
 	"sign_out": "退出登录", "sign_out_ask": "要退出登录吗？", "stay": "保持登录",
 	"sign_out_who": "您当前以 %s 的身份登录。退出后，您在已打开的应用中的会话也将结束。",
-	"signed_out":   "您已退出登录", "signed_out_text": "您的会话已结束，并已通知相关应用。",
-	"sign_in_again": "重新登录",
+	"signed_out":   "您已退出登录", "signed_out_text": "您在此处的会话已结束。",
+	"signed_out_missed": "以下应用尚未确认您已退出。请在这些应用中也退出登录，或关闭浏览器。",
+	"sign_in_again":     "重新登录",
 
 	"device": "连接设备", "device_why": "请输入设备或程序显示的代码。仅在它属于您时继续。",
 	"device_code": "代码", "wrong_code": "代码不正确或已过期。",

@@ -1,6 +1,6 @@
-// Package post tells applications something from server to server, by forms. What is to be told is stored in the
-// transaction in which it happens, so that none is lost, and sent until the application answers: five times within an
-// hour. A tenant whose applications are slow to answer does not delay the others.
+// Package post tells applications something from server to server, by forms or by SOAP. What is to be told is stored in
+// the transaction in which it happens, so that none is lost, and sent until the application answers: five times within
+// an hour. A tenant whose applications are slow to answer does not delay the others.
 package post
 
 import (
@@ -34,7 +34,7 @@ const (
 	atOnce   = 32              // notices on their way from one replica
 	share    = 8               // of these those of one tenant
 	others   = 16              // tenants that are looked at beside those whose notices have been due for longest
-	maxBody  = 4 << 10         // bytes of an answer that are read, so that the connection can be used again
+	maxBody  = 32 << 10        // bytes of an answer that are read
 )
 
 // Stored is what every stored notice embeds.
@@ -81,10 +81,38 @@ type Config[T any] struct {
 	Name    string // of the work, such as "send logout tokens"
 	Notices *docstore.Collection[T]
 	AppID   func(*T) string
-	// Form is where a notice goes, and what it says. After ErrNobody it is not sent; after other errors it is tried
+	// Message is where a notice goes, and what it says. After ErrNobody it is not sent; after other errors it is tried
 	// again.
-	Form func(ctx context.Context, n *T) (to string, form url.Values, err error)
+	Message func(ctx context.Context, n *T) (Message, error)
 }
+
+// Message is what an application is sent.
+type Message struct {
+	To   string
+	Form url.Values
+	SOAP []byte // an envelope that is sent instead of a form; nil for none
+	// Check reads the body of a good answer; nil: it says nothing. An error is logged.
+	Check func(body []byte) error
+}
+
+func (m Message) request(ctx context.Context) (*http.Request, error) {
+	body, contentType := m.Form.Encode(), "application/x-www-form-urlencoded"
+	if m.SOAP != nil {
+		body, contentType = string(m.SOAP), "text/xml; charset=utf-8"
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.To, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", contentType)
+	if m.SOAP != nil {
+		r.Header.Set("SOAPAction", soapAction)
+	}
+	return r, nil
+}
+
+// soapAction is the header of SAML's SOAP binding (SAML bindings §3.2.3).
+const soapAction = "http://www.oasis-open.org/committees/security"
 
 // Sender sends the notices of a kind, for one replica.
 type Sender[T any, N notice[T]] struct {
@@ -212,7 +240,7 @@ func (s *Sender[T, N]) send(ctx context.Context, n N) {
 
 // try sends a notice once. answered is true if the application has answered, or has nothing to hear.
 func (s *Sender[T, N]) try(ctx context.Context, n N) (answered bool, err error) {
-	to, form, err := s.Form(ctx, n)
+	m, err := s.Message(ctx, n)
 	if errors.Is(err, ErrNobody) {
 		return true, nil
 	}
@@ -221,18 +249,19 @@ func (s *Sender[T, N]) try(ctx context.Context, n N) (answered bool, err error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(form.Encode()))
+	r, err := m.request(ctx)
 	if err != nil {
 		return true, err
 	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	answer, err := s.HTTP.Do(r)
 	if err != nil {
 		return errors.Is(err, outbound.ErrRefused), err // no later try may go there either
 	}
 	defer func() { _ = answer.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxBody))
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, maxBody)) // what is cut off is not well-formed
 	switch status := answer.StatusCode; {
+	case status < http.StatusMultipleChoices && m.Check != nil:
+		return true, m.Check(body)
 	case status < http.StatusBadRequest: // applications lead on to a page of theirs after a logout
 		return true, nil
 	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:

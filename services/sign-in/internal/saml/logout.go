@@ -2,6 +2,7 @@ package saml
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"context"
 	"encoding/base64"
@@ -18,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/post"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
@@ -49,7 +51,7 @@ type Reply struct {
 // Finished is the answer of an application to a LogoutRequest of ours.
 type Finished struct {
 	AppID  string
-	Chain  string // as given to LogoutRequest
+	Chain  string // as given to FrontRequest
 	Failed bool
 }
 
@@ -78,6 +80,11 @@ type logoutResponse struct {
 			} `xml:"urn:oasis:names:tc:SAML:2.0:protocol StatusCode"`
 		} `xml:"urn:oasis:names:tc:SAML:2.0:protocol StatusCode"`
 	} `xml:"urn:oasis:names:tc:SAML:2.0:protocol Status"`
+}
+
+// succeeded reports whether the person is signed out.
+func (r *logoutResponse) succeeded() bool {
+	return r.Status.Code.Value == crewjam.StatusSuccess && r.Status.Code.Second == nil
 }
 
 // SLO reads a message to /slo. A Logout that is Certain ends its sessions, with Take, as if the person had asked for
@@ -192,8 +199,7 @@ func (p *Provider) finished(ctx context.Context, issuer string, m received) (*Fi
 			return nil, err
 		}
 		_, err = messages.Delete(ctx, tx, ours)
-		failed := r.Status.Code.Value != crewjam.StatusSuccess || r.Status.Code.Second != nil
-		return &Finished{AppID: c.AppID, Chain: ours.Chain, Failed: failed}, err
+		return &Finished{AppID: c.AppID, Chain: ours.Chain, Failed: !r.succeeded()}, err
 	})
 }
 
@@ -207,31 +213,46 @@ type Notice struct {
 	Name      NameID `json:"name"`
 }
 
-// Take removes the applications of a session and returns them.
+// Take removes the applications of a session and returns them, in the order in which the person entered them.
 func (p *Provider) Take(ctx context.Context, tx *docstore.Tx, sessionID string) ([]Notice, error) {
-	var all []Notice
+	var entries []*Participant
 	ofSession := docstore.Eq(bySession, docstore.Text(sessionID))
 	err := participants.DeleteWhere(ctx, tx, ofSession, func(d docstore.Doc[Participant]) error {
 		entry, err := d.Value()
-		if err == nil {
-			all = append(all, Notice{AppID: entry.AppID, SessionID: entry.SessionID, Name: entry.Name})
-		}
+		entries = append(entries, entry)
 		return err
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(entries, func(a, b *Participant) int {
+		return cmp.Or(cmp.Compare(a.TimeCreated.Millis(), b.TimeCreated.Millis()), cmp.Compare(a.ID, b.ID))
+	})
+	var all []Notice
+	for _, entry := range entries {
+		all = append(all, Notice{AppID: entry.AppID, SessionID: entry.SessionID, Name: entry.Name})
+	}
+	return all, nil
 }
 
-// LogoutRequest makes the request that tells an application of the end of a session: a redirect or, with post, a form.
-// chain comes back with the answer. The error is protocol.ErrUnknown if the application has no address for it, or is no
-// more.
-func (p *Provider) LogoutRequest(
-	ctx context.Context, issuer string, n Notice, chain string, post bool,
+// ErrBySOAP is the error for an application that is told from server to server, since it has a SOAP service.
+var ErrBySOAP = errors.New("the application is told by SOAP")
+
+// FrontRequest makes the request that tells an application of the end of a session through the browser, by the binding
+// of its settings. chain comes back with the answer. The error is ErrBySOAP, or protocol.ErrUnknown if the application
+// has no address for it, or is no more.
+func (p *Provider) FrontRequest(
+	ctx context.Context, issuer string, n Notice, chain string,
 ) (protocol.Answer, error) {
+	if c, err := p.Clients.Of(ctx, questions.ClientName{AppID: n.AppID}); err == nil && c.SAML != nil &&
+		c.SignIn.SLOSOAPURL != "" {
+		return protocol.Answer{}, ErrBySOAP
+	}
 	c, s, err := p.addressee(ctx, n.AppID)
 	if err != nil {
 		return protocol.Answer{}, err
 	}
-	id, now := newID(), p.Store.Now()
+	id := newID()
 	err = docstore.Do(ctx, p.Store, func(tx *docstore.Tx) error {
 		_, err := messages.Insert(ctx, tx, &Used{
 			Meta: docstore.Meta{ID: hash(ourRequest, c.AppID, id)}, AppID: c.AppID, Chain: chain,
@@ -242,11 +263,45 @@ func (p *Provider) LogoutRequest(
 	if err != nil {
 		return protocol.Answer{}, err
 	}
+	return s.send(c, paramRequest, "", c.SignIn.SLOByPost, p.requestAbout(issuer, n, id, c.SignIn.SLOURL))
+}
+
+// requestAbout is a LogoutRequest about a session, without a signature.
+func (p *Provider) requestAbout(issuer string, n Notice, id, to string) *etree.Element {
+	now := p.Store.Now()
 	end := now.Add(good).Std()
-	return s.send(c, paramRequest, "", post, (&crewjam.LogoutRequest{
-		ID: id, Version: "2.0", IssueInstant: now.Std(), NotOnOrAfter: &end, Destination: c.SignIn.SLOURL,
+	return (&crewjam.LogoutRequest{
+		ID: id, Version: "2.0", IssueInstant: now.Std(), NotOnOrAfter: &end, Destination: to,
 		Issuer: issuerOf(issuer), NameID: n.Name.element(), SessionIndex: &crewjam.SessionIndex{Value: n.SessionID},
-	}).Element())
+	}).Element()
+}
+
+// BackRequest makes the request that tells an application of the end of a session from server to server: by SOAP if it
+// has a service for that, else by a form to its slo_url, which only applications take that find a session without its
+// cookie. Errors are those of FrontRequest.
+func (p *Provider) BackRequest(ctx context.Context, issuer string, n Notice) (post.Message, error) {
+	c, err := p.Clients.Of(ctx, questions.ClientName{AppID: n.AppID}) // a disabled one is told, too
+	if apperr.IsNotFound(err) || err == nil && (c.SAML == nil || c.SignIn.SLOURL+c.SignIn.SLOSOAPURL == "") {
+		err = protocol.ErrUnknown
+	}
+	if err != nil {
+		return post.Message{}, err
+	}
+	s, err := p.signerFor(ctx, c)
+	if err != nil {
+		return post.Message{}, err
+	}
+	to := c.SignIn.SLOSOAPURL
+	if to == "" {
+		a, err := s.send(c, paramRequest, "", true, p.requestAbout(issuer, n, newID(), c.SignIn.SLOURL))
+		return post.Message{To: a.URL, Form: a.Post}, err
+	}
+	request := p.requestAbout(issuer, n, newID(), to)
+	if err := s.sign(request, methodOf(c)); err != nil {
+		return post.Message{}, fmt.Errorf("sign a message: %w", err)
+	}
+	envelope, err := inSOAP(request)
+	return post.Message{To: to, SOAP: envelope, Check: checkSOAP}, err
 }
 
 // Outcome is what became of a LogoutRequest.

@@ -213,7 +213,8 @@ func TestApplicationsAreTold(t *testing.T) {
 	basic.Golden(t, "testdata/notice.json", marshal(t, notices[0]))
 
 	for _, post := range []bool{true, false} {
-		a, err := w.provider.LogoutRequest(w.ctx, issuer, notices[0], "chain-7", post)
+		w.client.SignIn.SLOByPost = post
+		a, err := w.provider.FrontRequest(w.ctx, issuer, notices[0], "chain-7")
 		require.NoError(t, err)
 		require.Equal(t, post, a.Post != nil)
 		require.True(t, strings.HasPrefix(a.URL, slo))
@@ -235,7 +236,7 @@ func TestAnswersToOurRequests(t *testing.T) {
 	w.enter("session-1")
 	notice := w.take("session-1")[0]
 	ask := func() protocol.Answer {
-		a, err := w.provider.LogoutRequest(w.ctx, issuer, notice, "c", false)
+		a, err := w.provider.FrontRequest(w.ctx, issuer, notice, "c")
 		require.NoError(t, err)
 		return a
 	}
@@ -261,7 +262,7 @@ func TestAnswersToOurRequests(t *testing.T) {
 	requirePage(t, err, "too late")
 
 	w.client.SignIn.SLOURL = ""
-	_, err = w.provider.LogoutRequest(w.ctx, issuer, notice, "c", false)
+	_, err = w.provider.FrontRequest(w.ctx, issuer, notice, "c")
 	require.ErrorIs(t, err, protocol.ErrUnknown)
 	_, err = w.provider.AnswerLogout(w.ctx, issuer, saml.Reply{AppID: "2001"}, saml.AllEnded)
 	require.ErrorIs(t, err, protocol.ErrUnknown)
@@ -271,4 +272,44 @@ func TestAnswersToOurRequests(t *testing.T) {
 	u, err := url.Parse(a.URL)
 	require.NoError(t, err)
 	require.NotEmpty(t, u.Query().Get("Signature"))
+}
+
+// Only an answer that says so confirms a logout by SOAP.
+func TestAnswersBySOAP(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.enter("session-1")
+	notice := w.take("session-1")[0]
+	m, err := w.provider.BackRequest(w.ctx, issuer, notice)
+	require.NoError(t, err)
+	require.Equal(t, slo, m.To)
+	require.NotEmpty(t, m.Form.Get("SAMLRequest"), "without a service by SOAP it is a form")
+	w.client.SignIn.SLOSOAPURL = "https://sp.example.com/soap"
+	_, err = w.provider.FrontRequest(w.ctx, issuer, notice, "c")
+	require.ErrorIs(t, err, saml.ErrBySOAP)
+	m, err = w.provider.BackRequest(w.ctx, issuer, notice)
+	require.NoError(t, err)
+	require.Equal(t, "https://sp.example.com/soap", m.To)
+	require.Contains(t, string(m.SOAP), `Destination="https://sp.example.com/soap"`)
+
+	answer := func(body string) string {
+		return `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>` + body + `</s:Body></s:Envelope>`
+	}
+	response := func(codes string) string {
+		return answer(`<p:LogoutResponse xmlns:p="urn:oasis:names:tc:SAML:2.0:protocol" ID="_1" Version="2.0"><p:Status>` +
+			codes + `</p:Status></p:LogoutResponse>`)
+	}
+	good := `<p:StatusCode Value="` + statusPrefix + `Success"/>`
+	require.NoError(t, m.Check([]byte(response(good))))
+	for about, body := range map[string]string{
+		"nothing": "", "text": "OK", "no envelope": good, "no response": answer(""),
+		"a fault": answer(`<s:Fault><faultcode>s:Server</faultcode></s:Fault>`),
+		"refused": response(`<p:StatusCode Value="` + statusPrefix + `Requester"/>`),
+		"partial": response(`<p:StatusCode Value="` + statusPrefix + `Success"><p:StatusCode Value="` + statusPrefix +
+			`PartialLogout"/></p:StatusCode>`),
+		"cut off":  response(good)[:200],
+		"entities": `<!DOCTYPE x [<!ENTITY e "x">]>` + response(good),
+	} {
+		require.Error(t, m.Check([]byte(body)), about)
+	}
 }

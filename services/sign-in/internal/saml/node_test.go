@@ -182,7 +182,7 @@ func (n *nodeSAML) isSignedOut(w *world) func(*testing.T) {
 	return func(t *testing.T) {
 		w.enter("session-5")
 		notice := w.take("session-5")[0]
-		a, err := w.provider.LogoutRequest(w.ctx, issuer, notice, "chain", false)
+		a, err := w.provider.FrontRequest(w.ctx, issuer, notice, "chain")
 		require.NoError(t, err)
 		u, err := url.Parse(a.URL)
 		require.NoError(t, err)
@@ -192,7 +192,8 @@ func (n *nodeSAML) isSignedOut(w *world) func(*testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, &saml.Finished{AppID: "2001", Chain: "chain"}, m.Finished)
 
-		a, err = w.provider.LogoutRequest(w.ctx, issuer, notice, "chain", true)
+		w.client.SignIn.SLOByPost = true
+		a, err = w.provider.FrontRequest(w.ctx, issuer, notice, "chain")
 		require.NoError(t, err)
 		result := n.must("validateLogoutRequest", object{"message": a.Post.Get("SAMLRequest")}, nil).(object)
 		require.Equal(t, "li.wei", result["profile"].(object)["nameID"])

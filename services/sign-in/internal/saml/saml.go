@@ -9,9 +9,10 @@
 //   - GET and POST /slo: SLO reads a LogoutRequest or a LogoutResponse; see there.
 //   - Errors of these are *protocol.PageError and protocol.ErrUnknown (pages with status 400), *protocol.AnswerError
 //     (its answer goes to the application), and apperr.Unavailable.
-//   - When a session ends, Take gives, in the same transaction, what applications must be told. LogoutRequest makes the
-//     message for each, through the browser one after the other or from server to server. The browser comes back to
-//     /slo with a LogoutResponse. The application that has asked for the logout gets AnswerLogout at last.
+//   - When a session ends, Take gives, in the same transaction, what applications must be told. FrontRequest makes the
+//     message for each through the browser, one after the other, BackRequest from server to server (package signout).
+//     The browser comes back to /slo with a LogoutResponse. The application that has asked for the logout gets
+//     AnswerLogout at last.
 //   - Due and Expire are the work of two service.DueTasks, for each of Expiring.
 package saml
 

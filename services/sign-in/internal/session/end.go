@@ -40,6 +40,23 @@ func (s *Sessions) End(ctx context.Context, id, reason string) (docstore.Deleted
 	})
 }
 
+// EndInBrowser ends the session of the browser that asks for it. before is part of the transaction, and comes first.
+// The error is apperr.NotFound.
+func (s *Sessions) EndInBrowser(
+	ctx context.Context, id, reason string, before func(context.Context, *docstore.Tx) error,
+) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		session, err := sessions.Load(ctx, tx, id)
+		if err == nil {
+			err = before(ctx, tx)
+		}
+		if err != nil {
+			return err
+		}
+		return s.end(ctx, tx, session, reason)
+	})
+}
+
 // EndDue ends sessions whose time is over.
 func (s *Sessions) EndDue(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {

@@ -80,21 +80,21 @@ func New(d Deps) *Sender {
 	s := &Sender{Deps: d}
 	s.Sender = post.NewSender[notice](post.Config[notice]{
 		Store: d.Store, HTTP: d.HTTP, Log: d.Log, Name: "send logout tokens", Notices: notices,
-		AppID: func(n *notice) string { return n.AppID }, Form: s.form,
+		AppID: func(n *notice) string { return n.AppID }, Message: s.message,
 	})
 	return s
 }
 
-func (s *Sender) form(ctx context.Context, n *notice) (to string, form url.Values, err error) {
+func (s *Sender) message(ctx context.Context, n *notice) (post.Message, error) {
 	client, err := s.Clients.Of(ctx, questions.ClientName{AppID: n.AppID})
 	if apperr.IsNotFound(err) || err == nil && (client.OIDC == nil || client.SignIn.BackchannelLogoutURL == "") {
-		return "", nil, post.ErrNobody
+		return post.Message{}, post.ErrNobody
 	}
 	if err != nil {
-		return "", nil, err
+		return post.Message{}, err
 	}
 	token, err := s.token(ctx, client, n)
-	return client.SignIn.BackchannelLogoutURL, url.Values{"logout_token": {token}}, err
+	return post.Message{To: client.SignIn.BackchannelLogoutURL, Form: url.Values{"logout_token": {token}}}, err
 }
 
 // logoutEvent is the one event that a logout token is about (§2.4).
