@@ -19,6 +19,17 @@ func (c *Client) GetSamlMetadata(ctx context.Context, tenant string, options ...
 	}, options)
 }
 
+// ResumeSamlSignOut: go on with a sign-out by SAML that came by a form.
+//
+// The query has the application's request, sealed. Forms of other sites come without cookies.
+//
+// (GET /sign-in/{tenant}/saml/sign-out)
+func (c *Client) ResumeSamlSignOut(ctx context.Context, tenant string, options ...Option) (*Download, error) {
+	return c.download(ctx, Request{
+		Method: http.MethodGet, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/sign-out", Open: true,
+	}, options)
+}
+
 // ConfirmSamlSignOut: confirm to sign out by SAML.
 //
 // The form of the page that asks.
@@ -27,6 +38,18 @@ func (c *Client) GetSamlMetadata(ctx context.Context, tenant string, options ...
 func (c *Client) ConfirmSamlSignOut(ctx context.Context, tenant string, body SAMLLogoutForm, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/sign-out", Open: true,
+	}, options)
+}
+
+// ContinueSamlSignOut: go on to the next application of a sign-out.
+//
+// The browser tells the applications of SAML one after the other. One whose answer it does not bring has not
+// confirmed.
+//
+// (GET /sign-in/{tenant}/saml/sign-out/{sign_out})
+func (c *Client) ContinueSamlSignOut(ctx context.Context, tenant string, signOut string, options ...Option) (*Download, error) {
+	return c.download(ctx, Request{
+		Method: http.MethodGet, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/sign-out/" + url.PathEscape(signOut), Open: true,
 	}, options)
 }
 

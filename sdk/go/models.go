@@ -867,7 +867,13 @@ type ApplicationPatchSignInProp struct {
 	// SignedRequests SAML, 1: requests without a signature are refused; one of "1", "0"
 	SignedRequests nullable.Nullable[string] `json:"signed_requests,omitempty"`
 
-	// SloURL SAML: single logout service
+	// SloBinding SAML: how messages go to slo_url; absent: redirect; one of "redirect", "post"
+	SloBinding nullable.Nullable[string] `json:"slo_binding,omitempty"`
+
+	// SloSoapURL SAML: single logout service by SOAP; if there is one, logouts are told by it alone
+	SloSoapURL nullable.Nullable[string] `json:"slo_soap_url,omitempty"`
+
+	// SloURL SAML: single logout service, for messages through the browser
 	SloURL nullable.Nullable[string] `json:"slo_url,omitempty"`
 
 	// SpCerts SAML: certificates (PEM) by which its requests are signed
@@ -7474,7 +7480,13 @@ type SignInProp struct {
 	// SignedRequests SAML, 1: requests without a signature are refused; one of "1", "0"
 	SignedRequests *string `json:"signed_requests,omitempty"`
 
-	// SloURL SAML: single logout service
+	// SloBinding SAML: how messages go to slo_url; absent: redirect; one of "redirect", "post"
+	SloBinding *string `json:"slo_binding,omitempty"`
+
+	// SloSoapURL SAML: single logout service by SOAP; if there is one, logouts are told by it alone
+	SloSoapURL *string `json:"slo_soap_url,omitempty"`
+
+	// SloURL SAML: single logout service, for messages through the browser
 	SloURL *string `json:"slo_url,omitempty"`
 
 	// SpCerts SAML: certificates (PEM) by which its requests are signed

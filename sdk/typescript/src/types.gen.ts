@@ -1023,7 +1023,15 @@ export type ApplicationPatch = {
          */
         signed_requests?: '1' | '0' | null;
         /**
-         * SAML: single logout service
+         * SAML: how messages go to slo_url; absent: redirect
+         */
+        slo_binding?: 'redirect' | 'post' | null;
+        /**
+         * SAML: single logout service by SOAP; if there is one, logouts are told by it alone
+         */
+        slo_soap_url?: string | null;
+        /**
+         * SAML: single logout service, for messages through the browser
          */
         slo_url?: string | null;
         /**
@@ -9815,7 +9823,15 @@ export type SignInProp = {
      */
     signed_requests?: '1' | '0';
     /**
-     * SAML: single logout service
+     * SAML: how messages go to slo_url; absent: redirect
+     */
+    slo_binding?: 'redirect' | 'post';
+    /**
+     * SAML: single logout service by SOAP; if there is one, logouts are told by it alone
+     */
+    slo_soap_url?: string;
+    /**
+     * SAML: single logout service, for messages through the browser
      */
     slo_url?: string;
     /**
@@ -12102,7 +12118,15 @@ export type ApplicationPatchWritable = {
          */
         signed_requests?: '1' | '0' | null;
         /**
-         * SAML: single logout service
+         * SAML: how messages go to slo_url; absent: redirect
+         */
+        slo_binding?: 'redirect' | 'post' | null;
+        /**
+         * SAML: single logout service by SOAP; if there is one, logouts are told by it alone
+         */
+        slo_soap_url?: string | null;
+        /**
+         * SAML: single logout service, for messages through the browser
          */
         slo_url?: string | null;
         /**
@@ -20068,6 +20092,52 @@ export type GetSamlMetadataResponses = {
 
 export type GetSamlMetadataResponse = GetSamlMetadataResponses[keyof GetSamlMetadataResponses];
 
+export type ResumeSamlSignOutData = {
+    body?: never;
+    path: {
+        /**
+         * The tenant's id
+         */
+        tenant: string;
+    };
+    query?: never;
+    url: '/sign-in/{tenant}/saml/sign-out';
+};
+
+export type ResumeSamlSignOutErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: string;
+    /**
+     * not_found
+     */
+    404: string;
+    /**
+     * rate_limited
+     */
+    429: string;
+    /**
+     * internal
+     */
+    500: string;
+    /**
+     * unavailable
+     */
+    503: string;
+};
+
+export type ResumeSamlSignOutError = ResumeSamlSignOutErrors[keyof ResumeSamlSignOutErrors];
+
+export type ResumeSamlSignOutResponses = {
+    /**
+     * OK
+     */
+    200: string;
+};
+
+export type ResumeSamlSignOutResponse = ResumeSamlSignOutResponses[keyof ResumeSamlSignOutResponses];
+
 export type ConfirmSamlSignOutData = {
     body: SamlLogoutForm;
     path: {
@@ -20133,6 +20203,56 @@ export type ConfirmSamlSignOutResponses = {
 };
 
 export type ConfirmSamlSignOutResponse = ConfirmSamlSignOutResponses[keyof ConfirmSamlSignOutResponses];
+
+export type ContinueSamlSignOutData = {
+    body?: never;
+    path: {
+        /**
+         * The tenant's id
+         */
+        tenant: string;
+        /**
+         * The sign-out
+         */
+        sign_out: string;
+    };
+    query?: never;
+    url: '/sign-in/{tenant}/saml/sign-out/{sign_out}';
+};
+
+export type ContinueSamlSignOutErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: string;
+    /**
+     * not_found
+     */
+    404: string;
+    /**
+     * rate_limited
+     */
+    429: string;
+    /**
+     * internal
+     */
+    500: string;
+    /**
+     * unavailable
+     */
+    503: string;
+};
+
+export type ContinueSamlSignOutError = ContinueSamlSignOutErrors[keyof ContinueSamlSignOutErrors];
+
+export type ContinueSamlSignOutResponses = {
+    /**
+     * OK
+     */
+    200: string;
+};
+
+export type ContinueSamlSignOutResponse = ContinueSamlSignOutResponses[keyof ContinueSamlSignOutResponses];
 
 export type SignOutBySamlData = {
     body?: never;
