@@ -220,7 +220,8 @@ func (c *Collection[T]) Touch(ctx context.Context, tx *Tx, v *T) (Doc[T], error)
 }
 
 // Recount is Replace that always writes at the same version, without comparing the document. It is for a document of
-// which only Counts have changed. The Doc has no Previous.
+// which only members have changed that are no information of its own: Counts, or when it was used. The Doc has no
+// Previous.
 func (c *Collection[T]) Recount(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	doc, err := c.untyped.replace(ctx, tx, v, newCounts)
 	return Doc[T]{doc}, err

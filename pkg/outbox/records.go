@@ -78,6 +78,12 @@ func (r *Records[T]) Touch(ctx context.Context, tx *docstore.Tx, v *T) (docstore
 	return r.told(ctx, tx, "updated", doc, err)
 }
 
+// Recount is Collection.Recount that tells updated.
+func (r *Records[T]) Recount(ctx context.Context, tx *docstore.Tx, v *T) (docstore.Doc[T], error) {
+	doc, err := r.Collection.Recount(ctx, tx, v)
+	return r.told(ctx, tx, "updated", doc, err)
+}
+
 // Delete is Collection.Delete that tells deleted.
 func (r *Records[T]) Delete(ctx context.Context, tx *docstore.Tx, v *T) (docstore.Doc[T], error) {
 	doc, err := r.Collection.Delete(ctx, tx, v)

@@ -42,6 +42,9 @@ func TestLogin(t *testing.T) {
 	}
 	now := c.Get(path(user)).Object()
 	require.Equal(t, s.Clock.Now().String(), now["time_last_login"])
+	require.Equal(t, []any{user["version"], user["time_modified"]}, []any{now["version"], now["time_modified"]},
+		"a login is no change of the record")
+	require.Equal(t, `"1"`, c.Get(path(user)).Header.Get("ETag"), "an administrator's If-Match holds")
 
 	refused := object{"verified": false, "reason": "invalid_credentials"}
 	for _, name := range []string{"nobody", "", "A-17", "李伟", "Lǐ", user["id"].(string), "Lǐ. 伟", "%", "\x00"} {

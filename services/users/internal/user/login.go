@@ -151,7 +151,9 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, browser, verifi
 		}
 	}
 	u.TimeLastLogin = tx.Now
-	now, err := users.As("login_verified").Touch(ctx, tx, u)
+	// A login is no change of what the record says of the person: who edits it is not disturbed (If-Match), and
+	// applications see no new updated_at (OpenID Connect Core §5.1).
+	now, err := users.As("login_verified").Recount(ctx, tx, u)
 	if err != nil {
 		return Login{}, err
 	}

@@ -40,7 +40,7 @@ type User struct {
 	AvatarURL           string     `json:"avatar_url" readOnly:"true" doc:"Where the picture is; empty: none" example:"/v1/users/1048577/avatar"`
 	PasswordSet         bool       `json:"password_set" readOnly:"true" doc:"Whether the user can sign in by password" example:"true"`
 	TimePasswordChanged clock.Time `json:"time_password_changed" readOnly:"true" nullable:"true" doc:"When the password was set last; null: never"`
-	TimeLastLogin       clock.Time `json:"time_last_login" readOnly:"true" nullable:"true" doc:"null: never"`
+	TimeLastLogin       clock.Time `json:"time_last_login" readOnly:"true" nullable:"true" doc:"Changes without a new version; null: never"`
 	TimeResigned        clock.Time `json:"time_resigned" readOnly:"true" nullable:"true" doc:"In the future while the resignation is only scheduled"`
 	ManagedBy           *ManagedBy `json:"managed_by" readOnly:"true" doc:"The provisioning connection that owns members of the user, which change only through SCIM; null: none"`
 }
