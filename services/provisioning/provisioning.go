@@ -42,7 +42,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 		Users:  people.New(people.Deps{Store: d.Store, Bus: d.Bus, Gate: held, Base: base}),
 		Groups: groups.New(groups.Deps{Store: d.Store, Bus: d.Bus, Gate: held}),
 	}
-	held.Do = httpapi.CarryOut(domain)
+	held.Do, held.Remove = httpapi.CarryOut(domain, false), httpapi.CarryOut(domain, true)
 	server := d.Server("provisioning")
 	server.AcceptOpaque(opaque)
 	httpapi.Register(server, domain)

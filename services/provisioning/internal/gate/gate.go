@@ -5,6 +5,10 @@ package gate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -41,34 +45,43 @@ type Request struct {
 	Reason       string     `json:"reason" doc:"Why it is held" example:"too many users are disabled or deleted"`
 	Scopes       []string   `json:"scopes" doc:"Scopes of this API that it gives people: who approves it must have them" example:"[]"`
 	Approved     bool       `json:"approved" doc:"It is being carried out"`
+	Revived      bool       `json:"revived" doc:"The client has taken it back since: it will be skipped"`
+	Stays        []string   `json:"stays,omitempty" doc:"Members that the client has added again since: they stay" example:"[]"`
 	TimeDue      clock.Time `json:"time_due" nullable:"true" doc:"Since when it is to be carried out"`
 }
 
 const (
 	byConnection = "connection_id"
 	byResource   = "resource"
-	byKind       = "kind" // removing or giving
+	byKind       = "kind" // removes or gives
 	byTime       = "time_created"
 )
 
-// place is the connection and the resource: of one resource one request is held.
+// place is the connection and the resource: of one resource one request is held. A PATCH takes only some members of a
+// group, so different ones are held beside each other.
 func (r *Request) place() string {
-	if r.ResourceID == "" {
+	switch {
+	case r.ResourceID == "":
 		return r.ConnectionID + "/new/" + r.Display
+	case r.Type == "Group" && r.Method == http.MethodPatch && r.removes():
+		sum := sha256.Sum256([]byte(r.Body))
+		return placeOf(r.ConnectionID, r.ResourceID) + "/" + hex.EncodeToString(sum[:8])
 	}
-	return r.ConnectionID + "/" + r.ResourceID
+	return placeOf(r.ConnectionID, r.ResourceID)
 }
 
-// The kinds of held requests of a connection.
-func removing(connectionID string) docstore.Filter {
-	return docstore.Eq(byKind, docstore.Text(connectionID+"/removes"))
-}
+func placeOf(connectionID, resourceID string) string { return connectionID + "/" + resourceID }
+
+// removes reports whether a request is held because of what it removes, not because of the scopes that it gives.
+func (r *Request) removes() bool { return len(r.Scopes) == 0 }
+
+// giving selects the held requests of a connection that give scopes.
 func giving(connectionID string) docstore.Filter {
 	return docstore.Eq(byKind, docstore.Text(connectionID+"/gives"))
 }
 
 var requests = docstore.Define(docstore.Schema[Request]{
-	Name: "held_requests", Noun: "held request", Part: true, Revision: 1, Sortable: []string{byTime},
+	Name: "held_requests", Noun: "held request", Part: true, Revision: 2, Sortable: []string{byTime},
 	Due: func(r *Request) clock.Time { return r.TimeDue },
 	Indexes: []docstore.Index[Request]{
 		docstore.ByText(byConnection, func(r *Request) string {
@@ -82,10 +95,10 @@ var requests = docstore.Define(docstore.Schema[Request]{
 			switch {
 			case r.Approved:
 				return ""
-			case len(r.Scopes) > 0:
-				return r.ConnectionID + "/gives"
+			case r.removes():
+				return r.ConnectionID + "/removes"
 			}
-			return r.ConnectionID + "/removes"
+			return r.ConnectionID + "/gives"
 		}),
 		docstore.ByNumber(byTime, func(r *Request) docstore.Value { return docstore.Moment(r.TimeCreated) }),
 	},
@@ -103,8 +116,11 @@ const RetryAfter = time.Hour
 // Gate are the use cases.
 type Gate struct {
 	Store *docstore.Store
-	// Do carries out an approved request. The error is apperr.VersionMismatch or NotFound if the resource has changed.
+	// Do carries out an approved request. The error is apperr.VersionMismatch if the resource has changed since, and
+	// apperr.NotFound if it is gone.
 	Do func(ctx context.Context, c *connection.Connection, r *Request) error
+	// Remove carries out only what an approved request removes, whatever else has changed of the resource since.
+	Remove func(ctx context.Context, c *connection.Connection, r *Request) error
 }
 
 type approvedKey struct{}
@@ -129,13 +145,13 @@ func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, al
 	}
 	held, err := docstore.Write(docstore.OutsideTheAnswer(docstore.InTurn(ctx, "gate "+c.ID)), g.Store,
 		func(tx *docstore.Tx) (bool, error) {
-			free, err := take(ctx, tx, c, always)
-			if err != nil || free {
-				return false, err
-			}
 			one := r
 			one.ID, one.ConnectionID = id, c.ID
 			one.Scopes = append([]string{}, r.Scopes...)
+			free, err := take(ctx, tx, &one, always)
+			if err != nil || free {
+				return false, err
+			}
 			return true, hold(ctx, tx, &one)
 		})
 	if err != nil || !held {
@@ -151,17 +167,17 @@ func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, al
 }
 
 // take counts a removal, and reports false if it must be held.
-func take(ctx context.Context, tx *docstore.Tx, c *connection.Connection, always bool) (bool, error) {
+func take(ctx context.Context, tx *docstore.Tx, of *Request, always bool) (bool, error) {
 	if always {
 		return false, nil
 	}
-	now, err := connection.Find(ctx, tx, c.ID)
+	c, err := connection.Find(ctx, tx, of.ConnectionID)
 	if err != nil {
 		return false, err
 	}
-	if now.State == connection.Held { // a held membership alone does not close the gate: leavers must not stay
-		n, err := requests.CountTo(ctx, tx, removing(c.ID), 1)
-		if err != nil || n.N > 0 {
+	if c.State == connection.Held { // what is held waits for a person, however often the client sends it
+		before, err := requests.LoadWhere(ctx, tx, docstore.Eq(byResource, docstore.Text(of.place())), "", 1)
+		if err != nil || len(before) > 0 && before[0].removes() {
 			return false, err
 		}
 	}
@@ -219,6 +235,9 @@ func hold(ctx context.Context, tx *docstore.Tx, r *Request) error {
 	if err != nil {
 		return err
 	}
+	if len(before) > 0 && before[0].Approved {
+		return nil // it is being carried out
+	}
 	if len(before) > 0 {
 		meta := before[0].Meta
 		*before[0] = *r
@@ -258,5 +277,41 @@ func (g *Gate) Release(ctx context.Context, connectionID string) {
 			_, err = counts.Replace(ctx, tx, found[0])
 		}
 		return err
+	})
+}
+
+// maxStays is how many members of a held request are noted as added again. With more, the whole request is taken back.
+const maxStays = 1000
+
+// Revive notes that the client has taken back the held removals of a resource, by making it active again; with members,
+// that it has added these to the group again. c may be out of date: then nothing is held that the request knew of.
+func (g *Gate) Revive(ctx context.Context, c *connection.Connection, resourceID string, members ...string) error {
+	if c.State != connection.Held || IsApproved(ctx) {
+		return nil
+	}
+	place := placeOf(c.ID, resourceID)
+	of := docstore.Or(docstore.Eq(byResource, docstore.Text(place)), docstore.Prefix(byResource, place+"/"))
+	return docstore.Do(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) error {
+		held, err := requests.LoadWhere(ctx, tx, of, "", atOnce)
+		if err != nil {
+			return err
+		}
+		for _, r := range held {
+			if !r.removes() {
+				continue
+			}
+			for _, id := range members {
+				if !slices.Contains(r.Stays, id) {
+					r.Stays = append(r.Stays, id)
+				}
+			}
+			if len(members) == 0 || len(r.Stays) > maxStays {
+				r.Revived, r.Stays = true, nil
+			}
+			if _, err := requests.Replace(ctx, tx, r); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

@@ -58,6 +58,9 @@ type Call struct {
 	Match      Match
 	Exclusive  bool // of the changes of groups that Match allows for one version, only the first is made
 	Ignored    *resource.Ignored
+	// RemovesOnly: of a change of a group only the removal of members is made, save of those in Stays.
+	RemovesOnly bool
+	Stays       []string
 	// Method, Path and Body are of the request, to be kept if it is held.
 	Method, Path, Body string
 }
@@ -199,7 +202,11 @@ func (s *Users) revive(ctx context.Context, call Call, u *directory.User, w wish
 	if w.externalID != "" {
 		link.ExternalID = &w.externalID
 	}
-	return s.carry(ctx, job{call: call, change: change, link: link, stored: true})
+	revived, err := s.carry(ctx, job{call: call, change: change, link: link, stored: true})
+	if err == nil && status == mapping.Active {
+		err = s.Gate.Revive(ctx, call.Connection, u.ID)
+	}
+	return revived, err
 }
 
 // Get returns a user. The error is apperr.NotFound.
@@ -217,7 +224,8 @@ func (s *Users) Replace(ctx context.Context, call Call, id string, sent resource
 	if err := schemaRequired(r); err != nil {
 		return nil, err
 	}
-	return s.change(ctx, call, id, func(before resource.Object) (resource.Object, error) {
+	_, says := r["active"]
+	return s.change(ctx, call, id, says, func(before resource.Object) (resource.Object, error) {
 		after := resource.Clone(r)
 		for _, name := range []string{"active", "externalId"} {
 			if _, has := after[name]; !has && before[name] != nil {
@@ -231,7 +239,8 @@ func (s *Users) Replace(ctx context.Context, call Call, id string, sent resource
 // Patch applies operations to a user: all or, with an error, none.
 func (s *Users) Patch(ctx context.Context, call Call, id string, operations []patch.Operation) (*directory.User,
 	error) {
-	return s.change(ctx, call, id, func(before resource.Object) (resource.Object, error) {
+	says := patch.Names(operations, "active")
+	return s.change(ctx, call, id, says, func(before resource.Object) (resource.Object, error) {
 		after, _, err := patch.User(Kind(call.Connection), before, operations, call.Ignored)
 		return after, err
 	})
@@ -241,8 +250,9 @@ func (s *Users) Patch(ctx context.Context, call Call, id string, operations []pa
 const maxTries = 8
 
 // change makes a user what edit makes of its resource. If others change the user at the same time, it reads it again.
+// says reports that the request says whether the user is active.
 func (s *Users) change(
-	ctx context.Context, call Call, id string, edit func(resource.Object) (resource.Object, error),
+	ctx context.Context, call Call, id string, says bool, edit func(resource.Object) (resource.Object, error),
 ) (*directory.User, error) {
 	for tries := 1; ; tries++ {
 		u, err := s.Get(ctx, call.Connection, id)
@@ -253,6 +263,9 @@ func (s *Users) change(
 			return nil, err
 		}
 		changed, err := s.changeOnce(ctx, call, u, edit)
+		if err == nil && says && changed.Record.Status == mapping.Active {
+			err = s.Gate.Revive(ctx, call.Connection, id)
+		}
 		if apperr.KindOf(err) != apperr.VersionMismatch || tries == maxTries {
 			return changed, err
 		}
