@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 )
 
@@ -181,7 +184,7 @@ func TestARejectedRemovalIsDropped(t *testing.T) {
 	require.Equal(t, "1", c.world.user("acme", id)["status"])
 }
 
-func TestOverHalfOfAGroupIsHeld(t *testing.T) {
+func TestTooManyMembersOfAGroupAreHeld(t *testing.T) {
 	t.Parallel()
 	c := connect(t, nil)
 	ids := c.people(20)
@@ -202,4 +205,127 @@ func TestOverHalfOfAGroupIsHeld(t *testing.T) {
 	outcome = c.admin().Post(c.path("/approve"), nil).Object()
 	require.Equal(t, 1.0, outcome["done"], "%v", outcome)
 	c.want(http.StatusNotFound, http.MethodGet, groupsPath+"/"+all, nil)
+}
+
+// The gate counts what ends within its hours, as shares of what was there when they began.
+func TestTheGateCounts(t *testing.T) {
+	t.Parallel()
+	remove := func(ids ...string) object { return object{"op": "remove", "path": "members", "value": valued(ids)} }
+	off := object{"op": "replace", "path": "active", "value": false}
+	// add adds users beside those that the client has.
+	add := func(c *client, prefix string, n int) []string {
+		ids := make([]string, n)
+		for i := range ids {
+			ids[i] = c.addUser(fmt.Sprintf("%s%03d", prefix, i), nil)
+		}
+		return ids
+	}
+	later := func(c *client) { c.service.Clock.Advance(30 * time.Hour) }
+	// passed sends a change to each path until one is held.
+	passed := func(c *client, paths []string, change func(i int) object) (n int) {
+		for i, path := range paths {
+			a := c.Patch(path, patchOf(change(i)))
+			if a.Status == http.StatusServiceUnavailable {
+				return n
+			}
+			require.Less(t, a.Status, 300, "%s", a.Body)
+			n++
+		}
+		return n
+	}
+	members := func(n int) (*client, []string, []string) {
+		c := connect(t, nil)
+		ids := c.people(n)
+		path := groupsPath + "/" + c.addGroup("Everybody", ids...)
+		later(c)
+		return c, ids, slices.Repeat([]string{path}, n)
+	}
+	for name, row := range map[string]struct {
+		passes int
+		send   func() int
+	}{
+		"members one by one": {10, func() int {
+			c, ids, path := members(60)
+			return passed(c, path, func(i int) object { return remove(ids[i]) })
+		}},
+		"some members at a time": {2, func() int {
+			c, ids, path := members(60)
+			return passed(c, path[:12], func(i int) object { return remove(ids[5*i : 5*i+5]...) })
+		}},
+		"a share of many members": {4, func() int {
+			c, ids, path := members(200)
+			return passed(c, path[:40], func(i int) object { return remove(ids[5*i : 5*i+5]...) })
+		}},
+		"more than a share at once": {0, func() int {
+			c, ids, path := members(200)
+			return passed(c, path[:1], func(int) object { return remove(ids[:21]...) })
+		}},
+		"who is no member does not count": {3, func() int {
+			c, ids, path := members(20)
+			c.patch(http.StatusNoContent, path[0], remove(ids[:10]...))
+			return passed(c, path[:3], func(int) object { return remove(append(ids[:10:10], "999")...) })
+		}},
+		"all of a group": {0, func() int {
+			c, _, path := members(19)
+			return passed(c, path[:1], func(int) object { return object{"op": "remove", "path": "members"} })
+		}},
+		"members who were added first": {10, func() int {
+			c, ids, path := members(20)
+			c.patch(http.StatusNoContent, path[0], object{"op": "add", "path": "members",
+				"value": valued(add(c, "dummy", 150))})
+			return passed(c, path, func(i int) object { return remove(ids[i]) })
+		}},
+		"other hours": {10, func() int {
+			c, ids, path := members(60)
+			c.patch(http.StatusNoContent, path[0], remove(ids[:10]...))
+			c.patch(http.StatusServiceUnavailable, path[0], remove(ids[59]))
+			later(c)
+			c.service.RunTask("forget counts of removals")
+			return passed(c, path[:50], func(i int) object { return remove(ids[10+i]) })
+		}},
+		"users who were made first": {10, func() int {
+			c, ids, _ := members(20)
+			add(c, "dummy", 150)
+			paths := make([]string, len(ids))
+			for i, id := range ids {
+				paths[i] = usersPath + "/" + id
+			}
+			return passed(c, paths, func(int) object { return off })
+		}},
+		"a share of many users": {15, func() int {
+			c, ids, _ := members(150)
+			paths := make([]string, len(ids))
+			for i, id := range ids {
+				paths[i] = usersPath + "/" + id
+			}
+			return passed(c, paths, func(int) object { return off })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, row.passes, row.send())
+		})
+	}
+}
+
+// What could not be carried out does not count.
+func TestARemovalThatIsRefusedDoesNotCount(t *testing.T) {
+	t.Parallel()
+	c := connect(t, object{"gate": object{"percent": 0, "min": 2, "hours": 24}})
+	ids := c.people(3)
+	path := groupsPath + "/" + c.addGroup("Everybody", ids...)
+	two := object{"op": "remove", "path": "members", "value": valued(ids[:2])}
+	c.world.mu.Lock()
+	c.world.fail = func(asked string) (error, bool) {
+		return apperr.New(apperr.InvalidState, "not now"), asked != "change-members"
+	}
+	c.world.mu.Unlock()
+	c.patch(http.StatusConflict, path, two)
+	c.world.mu.Lock()
+	c.world.fail = nil
+	c.world.mu.Unlock()
+	c.patch(http.StatusNoContent, path, two)
+	c.patch(http.StatusServiceUnavailable, path, object{"op": "remove", "path": "members"})
+	c.want(http.StatusServiceUnavailable, http.MethodDelete, path, nil)
+	require.Equal(t, "too many members of the group are removed", c.held()[0].(object)["reason"])
 }

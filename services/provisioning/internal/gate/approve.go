@@ -192,7 +192,7 @@ func (g *Gate) end(
 			return err
 		}
 		if action == "approved" && others.N == 0 {
-			if err := counts.DeleteWhere(ctx, tx, docstore.ID(connectionID), nil); err != nil {
+			if err := counts.DeleteWhere(ctx, tx, countsOf(connectionID), nil); err != nil {
 				return err
 			}
 		}
@@ -251,7 +251,7 @@ func (g *Gate) CarryOut(ctx context.Context, id string) error {
 // Forget forgets what is held of a deleted connection.
 func Forget(ctx context.Context, s *docstore.Store, connectionID string) error {
 	return docstore.Do(ctx, s, func(tx *docstore.Tx) error {
-		if err := counts.DeleteWhere(ctx, tx, docstore.ID(connectionID), nil); err != nil {
+		if err := counts.DeleteWhere(ctx, tx, countsOf(connectionID), nil); err != nil {
 			return err
 		}
 		return requests.DeleteWhere(ctx, tx, docstore.Prefix(byResource, connectionID+"/"), nil)

@@ -15,21 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
-	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
 )
-
-// removals counts the removals of a connection by hour. Its id is the connection's.
-type removals struct {
-	docstore.Meta
-	Hours []hour `json:"hours"` // oldest first
-}
-
-type hour struct {
-	Hour int64 `json:"hour"` // since 1970
-	N    int64 `json:"n"`
-}
-
-var counts = docstore.Define(docstore.Schema[removals]{Name: "removals", Noun: "count", Part: true})
 
 // Request is a held request.
 type Request struct {
@@ -133,27 +119,37 @@ func Approved(ctx context.Context) context.Context {
 	return context.WithValue(ctx, approvedKey{}, true)
 }
 
-// Pass counts a removal, or holds the request if there are too many or always is set. A request that is held is stored,
-// and the error is apperr.Unavailable.
-func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, always bool) error {
-	if IsApproved(ctx) {
+// Pass counts what a request removes, or holds the request if that is too much. A request that is held is stored, and
+// the error is apperr.Unavailable.
+func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, removals ...Removal) error {
+	if IsApproved(ctx) || len(removals) == 0 {
 		return nil
 	}
+	return g.pass(docstore.InTurn(ctx, "gate "+removals[0].id(c.ID)), c, r, removals)
+}
+
+// Hold holds a request whatever it removes; see Pass.
+func (g *Gate) Hold(ctx context.Context, c *connection.Connection, r Request) error {
+	return g.pass(docstore.InTurn(ctx, "gate "+c.ID), c, r, nil)
+}
+
+func (g *Gate) pass(ctx context.Context, c *connection.Connection, r Request, removals []Removal) error {
 	id, err := g.Store.NewID(ctx)
 	if err != nil {
 		return err
 	}
-	held, err := docstore.Write(docstore.OutsideTheAnswer(docstore.InTurn(ctx, "gate "+c.ID)), g.Store,
-		func(tx *docstore.Tx) (bool, error) {
-			one := r
-			one.ID, one.ConnectionID = id, c.ID
-			one.Scopes = append([]string{}, r.Scopes...)
-			free, err := take(ctx, tx, &one, always)
+	held, err := docstore.Write(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) (bool, error) {
+		one := r
+		one.ID, one.ConnectionID = id, c.ID
+		one.Scopes = append([]string{}, r.Scopes...)
+		if len(removals) > 0 {
+			free, err := take(ctx, tx, &one, removals)
 			if err != nil || free {
 				return false, err
 			}
-			return true, hold(ctx, tx, &one)
-		})
+		}
+		return true, hold(ctx, tx, &one)
+	})
 	if err != nil || !held {
 		return err
 	}
@@ -166,67 +162,24 @@ func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, al
 	return e
 }
 
-// take counts a removal, and reports false if it must be held.
-func take(ctx context.Context, tx *docstore.Tx, of *Request, always bool) (bool, error) {
-	if always {
-		return false, nil
-	}
+// take counts removals, and reports false if their request must be held.
+func take(ctx context.Context, tx *docstore.Tx, of *Request, removals []Removal) (bool, error) {
 	c, err := connection.Find(ctx, tx, of.ConnectionID)
 	if err != nil {
 		return false, err
 	}
+	of.Reason = removals[0].reason
 	if c.State == connection.Held { // what is held waits for a person, however often the client sends it
 		before, err := requests.LoadWhere(ctx, tx, docstore.Eq(byResource, docstore.Text(of.place())), "", 1)
 		if err != nil || len(before) > 0 && before[0].removes() {
 			return false, err
 		}
 	}
-	found, err := counts.LoadMany(ctx, tx, []string{c.ID})
-	if err != nil {
-		return false, err
+	tooMuch, err := count(ctx, tx, c, removals)
+	if tooMuch != nil {
+		of.Reason = tooMuch.reason
 	}
-	r := &removals{Meta: docstore.Meta{ID: c.ID}}
-	if len(found) > 0 {
-		r = found[0]
-	}
-	active, err := directory.CountActive(ctx, tx.Peek(), c.ID)
-	if err != nil {
-		return false, err
-	}
-	this := tx.Now.Millis() / time.Hour.Milliseconds()
-	recent := r.since(this - int64(c.Gate.Hours) + 1)
-	limit := max(int64(c.Gate.Min), (active+recent)*int64(c.Gate.Percent)/100)
-	if recent+1 > limit {
-		return false, nil
-	}
-	r.add(this)
-	if len(found) == 0 {
-		_, err = counts.Insert(ctx, tx, r)
-	} else {
-		_, err = counts.Replace(ctx, tx, r)
-	}
-	return true, err
-}
-
-// since forgets what is older than an hour, and returns the number of the rest.
-func (r *removals) since(first int64) (n int64) {
-	var kept []hour
-	for _, h := range r.Hours {
-		if h.Hour >= first {
-			kept = append(kept, h)
-			n += h.N
-		}
-	}
-	r.Hours = kept
-	return n
-}
-
-func (r *removals) add(this int64) {
-	if last := len(r.Hours) - 1; last >= 0 && r.Hours[last].Hour == this {
-		r.Hours[last].N++
-		return
-	}
-	r.Hours = append(r.Hours, hour{this, 1})
+	return tooMuch == nil, err
 }
 
 // hold stores a request, in place of an earlier one for the same resource.
@@ -259,25 +212,6 @@ func hold(ctx context.Context, tx *docstore.Tx, r *Request) error {
 		c.State = connection.Held
 	})
 	return err
-}
-
-// Release takes back a count whose removal was not made.
-func (g *Gate) Release(ctx context.Context, connectionID string) {
-	if IsApproved(ctx) {
-		return
-	}
-	ctx = docstore.OutsideTheAnswer(docstore.InTurn(ctx, "gate "+connectionID))
-	_ = docstore.Do(ctx, g.Store, func(tx *docstore.Tx) error {
-		found, err := counts.LoadMany(ctx, tx, []string{connectionID})
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		if last := len(found[0].Hours) - 1; last >= 0 && found[0].Hours[last].N > 0 {
-			found[0].Hours[last].N--
-			_, err = counts.Replace(ctx, tx, found[0])
-		}
-		return err
-	})
 }
 
 // maxStays is how many members of a held request are noted as added again. With more, the whole request is taken back.

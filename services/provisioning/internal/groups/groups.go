@@ -43,7 +43,6 @@ func Collections() []*docstore.Def { return []*docstore.Def{intents.Def()} }
 const (
 	maxExternalID = 255       // characters
 	maxMembers    = 1_000_000 // of a group whose members are replaced or end
-	manyMembers   = 20        // from so many on, a request that takes over half of them is held
 	maxNamed      = 10        // unknown ids that an error names
 )
 
@@ -339,10 +338,11 @@ func (s *Groups) change(
 	if err := s.passScopes(ctx, j, g.Record.Name, g); err != nil {
 		return nil, err
 	}
-	if err := s.passMembers(ctx, j); err != nil {
+	removals, err := s.removals(ctx, j, members.All)
+	if err != nil {
 		return nil, err
 	}
-	changed, err := s.carry(ctx, j)
+	changed, err := s.gated(ctx, j, removals)
 	if err == nil && len(j.add) > 0 {
 		err = s.Gate.Revive(ctx, call.Connection, g.ID, j.add...)
 	}
@@ -371,14 +371,10 @@ func (s *Groups) Delete(ctx context.Context, call people.Call, id string) error 
 	if j.remove, err = s.leaving(ctx, g.ID, nil); err != nil {
 		return err
 	}
-	if err := s.passMembers(ctx, j); err != nil {
+	removals, err := s.removals(ctx, j, true)
+	if err != nil {
 		return err
 	}
-	if err := s.pass(ctx, j, "too many groups are deleted", false); err != nil {
-		return err
-	}
-	if _, err = s.carry(ctx, j); err != nil && !unclear(err) {
-		s.Gate.Release(ctx, g.ConnectionID)
-	}
+	_, err = s.gated(ctx, j, append(removals, gate.OfPeople("too many groups are deleted")))
 	return err
 }

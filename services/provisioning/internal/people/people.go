@@ -338,7 +338,7 @@ func (s *Users) gated(ctx context.Context, j job, u *directory.User) (*directory
 	}
 	changed, err := s.carry(ctx, j)
 	if err != nil && !unclear(err) {
-		s.Gate.Release(ctx, j.call.Connection.ID)
+		s.Gate.Release(ctx, j.call.Connection.ID, ofUser)
 	}
 	return changed, err
 }
@@ -346,9 +346,11 @@ func (s *Users) gated(ctx context.Context, j job, u *directory.User) (*directory
 func (s *Users) pass(ctx context.Context, call Call, u *directory.User) error {
 	return s.Gate.Pass(ctx, call.Connection, gate.Request{
 		Type: "User", ResourceID: u.ID, Display: u.Record.Username, Method: call.Method, Path: call.Path,
-		Body: gate.Redacted(call.Body), Tag: u.Tag(), Reason: "too many users are disabled or deleted",
-	}, false)
+		Body: gate.Redacted(call.Body), Tag: u.Tag(),
+	}, ofUser)
 }
+
+var ofUser = gate.OfPeople("too many users are disabled or deleted")
 
 // Delete does what the connection's on_delete says, and hides the user from the client.
 func (s *Users) Delete(ctx context.Context, call Call, id string) error {
