@@ -73,6 +73,7 @@ type Server struct {
 	rests  map[string]*restRoute   // by method and Gin's path
 	sites  *http.CrossOriginProtection
 	opaque *auth.Opaque // nil: there are no opaque tokens
+	scim   SCIMRoot
 }
 
 // New makes a server whose only operation returns the OpenAPI document.
@@ -87,11 +88,9 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, engine: engine, tag: cfg.Title, rests: map[string]*restRoute{},
 		names: map[reflect.Type]string{}, sites: protection(cfg.Origins)}
 	engine.Use(s.frame)
-	engine.NoRoute(func(c *gin.Context) {
-		problem.Write(c.Writer, apperr.New(apperr.NotFound, "no such path"))
-	})
+	engine.NoRoute(func(c *gin.Context) { s.refuse(c, apperr.New(apperr.NotFound, "no such path")) })
 	engine.NoMethod(func(c *gin.Context) { // Gin has set Allow
-		problem.Write(c.Writer, apperr.New(apperr.MethodNotAllowed, "the path has no %s", methodName(c.Request.Method)))
+		s.refuse(c, apperr.New(apperr.MethodNotAllowed, "the path has no %s", methodName(c.Request.Method)))
 	})
 
 	config := huma.DefaultConfig(cfg.Title, "1.0.0")
@@ -109,6 +108,15 @@ func New(cfg Config) *Server {
 	s.api = huma.NewAPI(config, &adapter{s})
 	s.serveDocuments()
 	return s
+}
+
+// refuse answers a request that no operation takes, or whose operation has failed unforeseen.
+func (s *Server) refuse(c *gin.Context, err error) {
+	if below, is := s.scim.below(c.Request.URL.Path); is {
+		s.scim.refuse(c.Writer, below, err)
+		return
+	}
+	problem.Write(c.Writer, err)
 }
 
 // methodName replaces a method that a client made up.
@@ -155,7 +163,7 @@ func (s *Server) frame(c *gin.Context) {
 		if c.Writer.Written() {
 			panic(http.ErrAbortHandler) // breaks the connection: the client must see that the answer is incomplete
 		}
-		problem.Write(c.Writer, apperr.New(apperr.Internal, ""))
+		s.refuse(c, apperr.New(apperr.Internal, ""))
 	}()
 	c.Next()
 }

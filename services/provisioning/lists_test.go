@@ -179,7 +179,6 @@ func TestDiscovery(t *testing.T) {
 	require.Equal(t, id, open.want(http.StatusOK, http.MethodGet, "/scim/v2/Schemas/"+id, nil)["id"])
 	open.fault(http.StatusNotFound, "", http.MethodGet, "/scim/v2/Schemas/urn:x", nil)
 	open.fault(http.StatusUnauthorized, "", http.MethodGet, usersPath, nil)
-	c.fault(http.StatusNotImplemented, "", http.MethodGet, "/scim/v2/Me", nil)
 	c.fault(http.StatusNotImplemented, "", http.MethodPost, "/scim/v2/.search", nil)
 	c.fault(http.StatusBadRequest, "invalidSyntax", http.MethodPost, usersPath, "{")
 	c.fault(http.StatusBadRequest, "invalidValue", http.MethodPost, usersPath, object{"displayName": "x"})
