@@ -13,7 +13,7 @@ import (
 
 // User applies the operations of a request to a resource in canonical form, one after the other: all or, with an error,
 // none. It returns the new resource and whether it differs; r stays as it is. Members of values that no schema declares
-// are noted in ignored.
+// are noted in ignored, and so are paths into extensions that are not declared.
 //
 // Its errors are located at the operation and have type invalidPath, invalidFilter, noTarget (a filter that selects
 // nothing, unless a value can be made from it), mutability (a path to what clients cannot write, or the removal of what
@@ -49,6 +49,10 @@ func (p *patcher) apply(op Operation) error {
 	if op.Path == "" {
 		values, _ := op.Value.(resource.Object)
 		return p.each(op.Op, values)
+	}
+	if p.kind.Undeclared(op.Path) {
+		p.ignored.Add(op.Path)
+		return nil
 	}
 	t, err := filter.ParsePath(p.kind, op.Path)
 	if err != nil {

@@ -238,6 +238,9 @@ func (r *Resource) Find(path string) (Path, bool) {
 	return p, found
 }
 
+// Undeclared reports whether a path leads into an extension that is not among those of the resource.
+func (r *Resource) Undeclared(path string) bool { return isURN(path) && r.prefix(path) == nil }
+
 // prefix returns the schema with whose URN the path begins: of several the longest.
 func (r *Resource) prefix(path string) *Schema {
 	var longest *Schema
