@@ -279,8 +279,8 @@ func (w *world) applyUser(t *tenantWorld, tenant string, c questions.UserChange)
 }
 
 func (t *tenantWorld) checkUser(id string, u object) error {
-	if name := u["username"].(string); name == "" || strings.Contains(name, " ") {
-		return apperr.Invalid("username", "must have no spaces")
+	if name := u["username"].(string); name == "" || strings.TrimSpace(name) != name {
+		return apperr.Invalid("username", "must have blanks only between others")
 	}
 	for other, o := range t.users {
 		for _, m := range []string{"username", "email"} {
