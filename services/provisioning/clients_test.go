@@ -29,3 +29,31 @@ func TestUndeclaredExtensionsAreIgnored(t *testing.T) {
 	log := c.admin().Get(c.path("/log?page_sort=time[asc]")).Object()["items"].([]any)
 	require.Equal(t, []any{"urn:acme:badge:colour"}, log[1].(object)["ignored"])
 }
+
+// What clients send in forms of their own is taken.
+func TestFormsOfClients(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	id := c.addUser("li.wei", object{"timezone": "China Standard Time"})
+	require.Equal(t, "Asia/Shanghai", c.world.user("acme", id)["zoneinfo"])
+	path := usersPath + "/" + id
+	c.patch(http.StatusOK, path, object{"op": "replace", "path": "active", "value": []any{object{"value": "False"}}})
+	require.Equal(t, "0", c.world.user("acme", id)["status"])
+	c.patch(http.StatusOK, path, object{"op": "replace", "value": object{"active": []any{object{"value": true}}}})
+	require.Equal(t, "1", c.world.user("acme", id)["status"])
+	for _, bad := range []any{[]any{}, []any{object{"value": "False"}, object{"value": "True"}},
+		[]any{object{"value": "no"}}, []any{object{"primary": true}}} {
+		if a := c.Patch(path, patchOf(object{"op": "replace", "path": "active", "value": bad})); a.Status < 300 {
+			require.Equal(t, "1", c.world.user("acme", id)["status"], "%v", bad)
+		}
+	}
+	c.patch(http.StatusOK, path, object{"op": "replace", "path": "timezone", "value": "w. europe standard time"})
+	require.Equal(t, "Europe/Berlin", c.world.user("acme", id)["zoneinfo"])
+	before := c.Get(path).Header.Get("ETag")
+	c.patch(http.StatusOK, path, object{"op": "replace", "path": "timezone", "value": "W. Europe Standard Time"})
+	require.Equal(t, before, c.Get(path).Header.Get("ETag"), "nothing has changed")
+	for _, broken := range []string{`emails[type eq`, `emails[type eq work]`, `emails[hat eq "x"].value`, `emails[]`} {
+		c.fault(http.StatusBadRequest, "invalidPath", http.MethodPatch, path,
+			patchOf(object{"op": "replace", "path": broken, "value": "x"}))
+	}
+}

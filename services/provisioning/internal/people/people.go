@@ -80,6 +80,10 @@ type wish struct {
 // wishOf makes the wish of a changed resource: what the connection does not own stays as it is.
 func (s *Users) wishOf(call Call, before, after resource.Object) (wish, error) {
 	c := call.Connection
+	if zone, has := after["timezone"].(string); has && zone != mapping.Zone(zone) {
+		after = maps.Clone(after)
+		after["timezone"] = mapping.Zone(zone)
+	}
 	owns := c.Owns
 	if len(before) == 0 { // nobody can be made without a name
 		owns = append(slices.Clone(owns), "username")
