@@ -57,3 +57,29 @@ func TestFormsOfClients(t *testing.T) {
 			patchOf(object{"op": "replace", "path": broken, "value": "x"}))
 	}
 }
+
+// A member that the users service refuses does not keep the rest of the user out.
+func TestBadMembersAreLeftOut(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	bad := object{"emails": []any{object{"value": "nobody", "type": "work"}}, "locale": "no such language",
+		"timezone": "Mars/Olympus", "title": "Guide"}
+	id := c.addUser("li.wei", bad)
+	user := c.want(http.StatusOK, http.MethodGet, usersPath+"/"+id, nil)
+	require.Equal(t, "Guide", user["title"])
+	for _, name := range []string{"emails", "locale", "timezone"} {
+		require.NotContains(t, user, name)
+	}
+	changed := c.patch(http.StatusOK, usersPath+"/"+id,
+		object{"op": "add", "path": "emails", "value": []any{object{"value": "nobody"}}},
+		object{"op": "replace", "path": "displayName", "value": "Li Wei"})
+	require.Equal(t, "Li Wei", changed["displayName"])
+	good := []any{object{"value": "li.wei@acme.test"}}
+	c.patch(http.StatusOK, usersPath+"/"+id, object{"op": "replace", "path": "emails", "value": good})
+	require.Equal(t, "li.wei@acme.test", c.world.user("acme", id)["email"])
+	c.fault(http.StatusBadRequest, "invalidValue", http.MethodPost, usersPath, person(" x", bad))
+	c.service.RunTask("store the log")
+	log := c.admin().Get(c.path("/log?page_sort=time[asc]")).Object()["items"].([]any)
+	require.Equal(t, []any{"emails", "locale", "timezone"}, log[0].(object)["ignored"])
+	require.Equal(t, []any{"emails"}, log[2].(object)["ignored"])
+}
