@@ -174,7 +174,15 @@ func TestDiscovery(t *testing.T) {
 	require.Equal(t, true, config["bulk"].(object)["supported"])
 	require.Equal(t, 2.0, open.want(http.StatusOK, http.MethodGet, "/scim/v2/ResourceTypes", nil)["totalResults"])
 	require.Equal(t, "User", open.want(http.StatusOK, http.MethodGet, "/scim/v2/ResourceTypes/User", nil)["id"])
-	require.Equal(t, 4.0, open.want(http.StatusOK, http.MethodGet, "/scim/v2/Schemas", nil)["totalResults"])
+	require.Equal(t, 7.0, open.want(http.StatusOK, http.MethodGet, "/scim/v2/Schemas", nil)["totalResults"])
+	for _, kind := range []string{"Schema", "ResourceType", "ServiceProviderConfig"} {
+		id := "urn:ietf:params:scim:schemas:core:2.0:" + kind
+		require.Equal(t, id, open.want(http.StatusOK, http.MethodGet, "/scim/v2/Schemas/"+id, nil)["id"])
+	}
+	for _, path := range []string{"/Schemas", "/ResourceTypes", "/ServiceProviderConfig", "/ResourceTypes/User"} {
+		open.fault(http.StatusForbidden, "", http.MethodGet, "/scim/v2"+path+"?filter="+url.QueryEscape(`id pr`), nil)
+		open.fault(http.StatusForbidden, "", http.MethodGet, "/scim/v2"+path+"?FILTER=", nil)
+	}
 	id := "urn:ietf:params:scim:schemas:core:2.0:Group"
 	require.Equal(t, id, open.want(http.StatusOK, http.MethodGet, "/scim/v2/Schemas/"+id, nil)["id"])
 	open.fault(http.StatusNotFound, "", http.MethodGet, "/scim/v2/Schemas/urn:x", nil)

@@ -17,6 +17,7 @@ const maxAge = "public, max-age=3600"
 
 // NamedInput names a document.
 type NamedInput struct {
+	Asked
 	Name string `path:"name" maxLength:"255" doc:"Its id" example:"User"`
 }
 
@@ -26,7 +27,10 @@ func (a *api) registerDiscovery(s *rest.Server) {
 		rest.Handle(s, rest.Op{
 			ID: id, Method: http.MethodGet, Path: root + path, Summary: summary, SCIM: fault,
 			Response: json.RawMessage(body),
-		}, func(context.Context, *struct{}) (rest.SCIMAnswer, error) {
+		}, func(_ context.Context, in *Asked) (rest.SCIMAnswer, error) {
+			if err := unfiltered(in); err != nil {
+				return rest.SCIMAnswer{}, err
+			}
 			return rest.SCIMAnswer{JSON: body, MaxAge: maxAge}, err
 		})
 	}
@@ -55,6 +59,9 @@ func named[D any](s *rest.Server, id, path, summary string, example D, find func
 		ID: id, Method: http.MethodGet, Path: root + path, Summary: summary, SCIM: fault, Record: rest.NoRecord,
 		Response: example,
 	}, func(_ context.Context, in *NamedInput) (rest.SCIMAnswer, error) {
+		if err := unfiltered(&in.Asked); err != nil {
+			return rest.SCIMAnswer{}, err
+		}
 		d, has := find(in.Name)
 		if !has {
 			return rest.SCIMAnswer{}, apperr.Missing("document")
@@ -63,6 +70,15 @@ func named[D any](s *rest.Server, id, path, summary string, example D, find func
 		answer.MaxAge = maxAge
 		return answer, err
 	})
+}
+
+// unfiltered refuses a filter, which documents about the service cannot have: a client would take them for what the filter
+// selects (RFC 7644 section 4).
+func unfiltered(in *Asked) error {
+	if _, has := in.Parameter("filter"); has {
+		return apperr.New(apperr.Forbidden, "documents about the service cannot be filtered")
+	}
+	return nil
 }
 
 func listDocument[D any](documents []D) message.List {

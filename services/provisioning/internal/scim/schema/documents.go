@@ -123,11 +123,13 @@ type Document struct {
 
 // Documents are the documents of /Schemas.
 func Documents(base string) []Document {
-	var documents []Document
+	var schemas []*Schema
 	for _, r := range []*Resource{User, Group} {
-		for _, s := range append([]*Schema{r.Core}, r.Extensions...) {
-			documents = append(documents, Document{[]string{SchemaURN}, *s, Meta{"Schema", base + "/Schemas/" + s.ID}})
-		}
+		schemas = append(append(schemas, r.Core), r.Extensions...)
+	}
+	var documents []Document
+	for _, s := range append(schemas, aboutService...) {
+		documents = append(documents, Document{[]string{SchemaURN}, *s, Meta{"Schema", base + "/Schemas/" + s.ID}})
 	}
 	return documents
 }

@@ -14,7 +14,7 @@ var User = &Resource{
 			of(Complex, "manager", "The user's manager.", with(
 				text("value", "The id of the manager's User resource, or another identifier, kept as sent."),
 				of(Reference, "$ref", "The URI of the manager's User resource.", exact, to("User")),
-				text("displayName", "The manager's displayName. If the manager is a user, it is read-only."))),
+				text("displayName", "The displayName of a manager who is a user.", readOnly))),
 		},
 	}},
 }
