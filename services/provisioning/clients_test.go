@@ -83,3 +83,34 @@ func TestBadMembersAreLeftOut(t *testing.T) {
 	require.Equal(t, []any{"emails", "locale", "timezone"}, log[0].(object)["ignored"])
 	require.Equal(t, []any{"emails"}, log[2].(object)["ignored"])
 }
+
+// A conflict names the attribute, and never keeps a user who has left active.
+func TestConflictsWithOtherUsers(t *testing.T) {
+	t.Parallel()
+	emails := []any{object{"value": "li.wei@acme.test", "type": "work"}}
+	off := object{"op": "Replace", "path": "active", "value": "False"}
+	for attribute, value := range map[string]any{
+		"userName": "li.wei", "emails": emails, "externalId": "ext-li.wei",
+		"phoneNumbers": []any{object{"value": "+8613800000000", "type": "mobile"}},
+	} {
+		t.Run(attribute, func(t *testing.T) {
+			t.Parallel()
+			c := connect(t, object{"gate": object{"percent": 0, "min": 1, "hours": 24}})
+			c.addUser("li.wei", object{"emails": emails,
+				"phoneNumbers": []any{object{"value": "+8613800000000", "type": "mobile"}}})
+			id := c.addUser("wang.fang", nil)
+			path := usersPath + "/" + id
+			taken := object{"op": "Replace", "path": attribute, "value": value}
+			refused := c.fault(http.StatusConflict, "uniqueness", http.MethodPatch, path, patchOf(taken))
+			require.Contains(t, refused["detail"], attribute)
+			require.Equal(t, "1", c.world.user("acme", id)["status"])
+			refused = c.fault(http.StatusConflict, "uniqueness", http.MethodPatch, path, patchOf(taken, off))
+			require.Contains(t, refused["detail"], attribute)
+			require.Equal(t, "0", c.world.user("acme", id)["status"])
+			user := c.want(http.StatusOK, http.MethodGet, path, nil)
+			require.Equal(t, []any{false, "wang.fang", "ext-wang.fang"},
+				[]any{user["active"], user["userName"], user["externalId"]})
+			c.want(http.StatusServiceUnavailable, http.MethodDelete, usersPath+"/"+c.addUser("other", nil), nil)
+		})
+	}
+}

@@ -293,7 +293,7 @@ func (t *tenantWorld) checkUser(id string, u object) error {
 		return err
 	}
 	for other, o := range t.users {
-		for _, m := range []string{"username", "email"} {
+		for _, m := range []string{"username", "email", "mobile"} {
 			if other != id && u[m] != "" && strings.EqualFold(o[m].(string), u[m].(string)) {
 				return apperr.Taken(m)
 			}

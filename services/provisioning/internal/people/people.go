@@ -4,6 +4,8 @@ package people
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -318,10 +320,37 @@ func (s *Users) changeOnce(
 		j.link.ExternalID, j.stored = &w.externalID, true
 	}
 	if status == mapping.Disabled && was == mapping.Active {
-		return s.gated(ctx, j, u)
+		return s.deactivate(ctx, j, u)
 	}
 	return s.carry(ctx, j)
 }
+
+// deactivate carries out a change that makes a user inactive, unless the gate holds it. If the rest of the change
+// conflicts with another user, the user is made inactive all the same: who has left must not stay because of a name.
+func (s *Users) deactivate(ctx context.Context, j job, u *directory.User) (*directory.User, error) {
+	changed, err := s.gated(ctx, j, u, func() (*directory.User, error) {
+		changed, err := s.carry(ctx, j)
+		if apperr.KindOf(err) != apperr.AlreadyExists {
+			return changed, err
+		}
+		alone := job{call: j.call, link: directory.Link{ConnectionID: j.link.ConnectionID}, change: j.change}
+		alone.change.Profile, alone.change.Credential, alone.change.Password = inactive, nil, ""
+		if _, failed := s.carry(ctx, alone); failed != nil {
+			return nil, failed
+		}
+		return nil, conflict{err}
+	})
+	if c, is := errors.AsType[conflict](err); is {
+		return nil, c.error
+	}
+	return changed, err
+}
+
+// conflict is why a user was only made inactive.
+type conflict struct{ error }
+
+// inactive is the profile of a user who is only made inactive.
+var inactive = json.RawMessage(`{"status":"` + mapping.Disabled + `"}`)
 
 // same reports whether two resources have the same attributes, save those that clients cannot write.
 func same(a, b resource.Object) bool {
@@ -336,12 +365,14 @@ func same(a, b resource.Object) bool {
 }
 
 // gated carries out a removal, unless the gate holds it.
-func (s *Users) gated(ctx context.Context, j job, u *directory.User) (*directory.User, error) {
+func (s *Users) gated(ctx context.Context, j job, u *directory.User, carry func() (*directory.User, error)) (
+	*directory.User, error,
+) {
 	if err := s.pass(ctx, j.call, u); err != nil {
 		return nil, err
 	}
-	changed, err := s.carry(ctx, j)
-	if err != nil && !unclear(err) {
+	changed, err := carry()
+	if _, made := errors.AsType[conflict](err); err != nil && !made && !unclear(err) {
 		s.Gate.Release(ctx, j.call.Connection.ID, ofUser)
 	}
 	return changed, err
@@ -376,14 +407,14 @@ func (s *Users) Delete(ctx context.Context, call Call, id string) error {
 		change.Action, j.link.Deleted = questions.DeleteUser, true
 	default:
 		if u.Record.Status != mapping.Resigned {
-			change.Profile = []byte(`{"status":"0"}`)
+			change.Profile = inactive
 		}
 	}
 	if j.change = change; call.Match != nil {
 		j.change.Version = u.UserVersion
 	}
 	if u.Record.Status == mapping.Active || j.link.Deleted {
-		_, err = s.gated(ctx, j, u)
+		_, err = s.gated(ctx, j, u, func() (*directory.User, error) { return s.carry(ctx, j) })
 	} else {
 		_, err = s.carry(ctx, j)
 	}
