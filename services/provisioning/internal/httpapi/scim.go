@@ -80,6 +80,7 @@ func (a *api) serve(
 	}
 	call.Exclusive = call.Match != nil
 	answer, err := run(ctx, call)
+	err = overtaken(call, err)
 	if docstore.IsDryRun(ctx) {
 		return answer, err
 	}
@@ -94,6 +95,14 @@ func (a *api) serve(
 	}
 	a.Journal.Note(ctx, e, string(what))
 	return answer, err
+}
+
+// overtaken is what a client is told whose request others have overtaken: 412 is for a version that it has asked for.
+func overtaken(call people.Call, err error) error {
+	if call.Match == nil && apperr.KindOf(err) == apperr.VersionMismatch {
+		return apperr.New(apperr.Unavailable, "others change the resource at the same time; try again").Because(err)
+	}
+	return err
 }
 
 // matching is the condition of an If-Match; nil if it takes any.

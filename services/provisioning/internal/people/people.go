@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"hash/fnv"
 	"maps"
 	"reflect"
 	"slices"
@@ -35,10 +36,35 @@ type Deps struct {
 }
 
 // Users are the use cases.
-type Users struct{ Deps }
+type Users struct {
+	Deps
+	// again are turns of changes that others have overtaken, by user: they must not overtake each other, too.
+	again [turns]chan struct{}
+}
+
+const turns = 64
 
 // New makes the use cases.
-func New(d Deps) *Users { return &Users{d} }
+func New(d Deps) *Users {
+	s := &Users{Deps: d}
+	for i := range s.again {
+		s.again[i] = make(chan struct{}, 1)
+	}
+	return s
+}
+
+// turn waits for the turn of a change of a user to be made again. leave ends it.
+func (s *Users) turn(ctx context.Context, id string) (leave func(), err error) {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	at := s.again[h.Sum32()%turns]
+	select {
+	case at <- struct{}{}:
+		return func() { <-at }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{intents.Def()} }
@@ -255,8 +281,8 @@ func (s *Users) Patch(ctx context.Context, call Call, id string, operations []pa
 // maxTries bounds how often a change is made again because another one was faster.
 const maxTries = 8
 
-// change makes a user what edit makes of its resource. If others change the user at the same time, it reads it again.
-// says reports that the request says whether the user is active.
+// change makes a user what edit makes of its resource. If others change the user at the same time, it reads it again; if
+// they always are faster, the error is apperr.VersionMismatch. says reports that the request says whether the user is active.
 func (s *Users) change(
 	ctx context.Context, call Call, id string, says bool, edit func(resource.Object) (resource.Object, error),
 ) (*directory.User, error) {
@@ -272,8 +298,15 @@ func (s *Users) change(
 		if err == nil && says && changed.Record.Status == mapping.Active {
 			err = s.Gate.Revive(ctx, call.Connection, id)
 		}
-		if apperr.KindOf(err) != apperr.VersionMismatch || tries == maxTries {
+		switch {
+		case apperr.KindOf(err) != apperr.VersionMismatch || tries == maxTries:
 			return changed, err
+		case tries == 1:
+			leave, err := s.turn(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			defer leave()
 		}
 		if err := s.refresh(ctx, u); err != nil {
 			return nil, err
