@@ -229,6 +229,17 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 		}
 		ctx = auth.WithPrincipal(ctx, principal)
 	}
+	if op.open() && op.Greets {
+		if token, err := auth.BearerToken(r); err == nil {
+			principal, err := s.verify(ctx, token, auth.MaxCacheTTL)
+			if err == nil {
+				info.Tenant, err = auth.SelectTenant(r, principal)
+			}
+			if err == nil {
+				info.Actor, ctx = principal.Actor(), auth.WithPrincipal(ctx, principal)
+			}
+		}
+	}
 	// net/url drops malformed parameters, possibly a dry_run.
 	if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !utf8.ValidString(query) ||
 		strings.Contains(r.URL.RawQuery, ";") {

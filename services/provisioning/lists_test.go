@@ -192,6 +192,30 @@ func TestDiscovery(t *testing.T) {
 	c.fault(http.StatusBadRequest, "invalidValue", http.MethodPost, usersPath, object{"displayName": "x"})
 }
 
+// A client that shows its credential learns what its own connection takes.
+func TestDiscoveryOfAConnection(t *testing.T) {
+	t.Parallel()
+	c := connect(t, object{"extensions": []any{"urn:acme:badge"}, "accept_password": "1"})
+	open := &client{Client: c.service.Stranger(), t: t}
+	wrong := &client{Client: c.service.Stranger().With("Authorization", "Bearer scim_wrong"), t: t}
+	other := another(t, c.service, c.world, "entra", nil)
+	const schemas, badge = "/scim/v2/Schemas", "/scim/v2/Schemas/urn:acme:badge"
+	for _, without := range []*client{open, wrong, other} {
+		require.Equal(t, 7.0, without.want(http.StatusOK, http.MethodGet, schemas, nil)["totalResults"])
+		without.fault(http.StatusNotFound, "", http.MethodGet, badge, nil)
+		config := without.want(http.StatusOK, http.MethodGet, "/scim/v2/ServiceProviderConfig", nil)
+		require.Equal(t, object{"supported": false}, config["changePassword"])
+	}
+	require.Equal(t, 8.0, c.want(http.StatusOK, http.MethodGet, schemas, nil)["totalResults"])
+	require.Equal(t, []any{}, c.want(http.StatusOK, http.MethodGet, badge, nil)["attributes"])
+	extensions := c.want(http.StatusOK, http.MethodGet, "/scim/v2/ResourceTypes/User", nil)["schemaExtensions"]
+	require.Contains(t, extensions, object{"schema": "urn:acme:badge", "required": false})
+	config := c.want(http.StatusOK, http.MethodGet, "/scim/v2/ServiceProviderConfig", nil)
+	require.Equal(t, object{"supported": true}, config["changePassword"])
+	require.Equal(t, "public, max-age=3600", open.Get(schemas).Header.Get("Cache-Control"))
+	require.NotContains(t, c.Get(schemas).Header.Get("Cache-Control"), "public")
+}
+
 func TestTheLog(t *testing.T) {
 	t.Parallel()
 	c := connect(t, nil)

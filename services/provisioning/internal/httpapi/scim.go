@@ -116,6 +116,9 @@ func matching(ifMatch string) people.Match {
 // caller is the connection whose client sends the request. The error is apperr.Forbidden.
 func (a *api) caller(ctx context.Context) (*connection.Connection, error) {
 	p := auth.PrincipalFrom(ctx)
+	if p == nil {
+		return nil, apperr.New(apperr.Unauthenticated, "the request has no credential")
+	}
 	var doc connection.Doc
 	var err error
 	id, ours := strings.CutPrefix(p.Actor(), connection.Actor(""))

@@ -148,7 +148,9 @@ func (r *Resource) With(urns ...string) *Resource {
 			known = known || strings.EqualFold(e.ID, urn)
 		}
 		if !known && isURN(urn) {
-			more.Extensions = append(more.Extensions, &Schema{ID: urn, Name: urn, Open: true})
+			more.Extensions = append(more.Extensions, &Schema{ID: urn, Name: urn,
+				Description: "An extension of the connection. Its attributes are kept as sent.",
+				Attributes:  []*Attribute{}, Open: true})
 		}
 	}
 	return &more
