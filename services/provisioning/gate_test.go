@@ -165,6 +165,26 @@ func TestAHeldRemovalThatIsTakenBack(t *testing.T) {
 		require.Equal(t, "Everybody", c.want(http.StatusOK, http.MethodGet, path, nil)["displayName"],
 			"of a group that has changed, only the removal is carried out")
 	})
+	t.Run("a member of one request", func(t *testing.T) {
+		t.Parallel()
+		c := connect(t, object{"gate": object{"percent": 0, "min": 0, "hours": 1}})
+		ids := c.people(3)
+		path := groupsPath + "/" + c.addGroup("Everybody", ids...)
+		for _, id := range ids[:2] {
+			c.patch(http.StatusServiceUnavailable, path, object{"op": "remove", "path": "members",
+				"value": valued([]string{id})})
+		}
+		c.patch(http.StatusNoContent, path, object{"op": "add", "path": "members", "value": valued(ids[:1])})
+		stays := 0
+		for _, r := range c.held() {
+			if r.(object)["stays"] != nil {
+				stays++
+			}
+		}
+		require.Equal(t, 1, stays, "only that of the member")
+		c.admin().Post(c.path("/approve"), nil).OK(nil)
+		require.Equal(t, []string{ids[0], ids[2]}, c.members(path[len(groupsPath)+1:]))
+	})
 }
 
 func TestARejectedRemovalIsDropped(t *testing.T) {

@@ -15,6 +15,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/patch"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/resource"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/schema"
 )
 
 // Request is a held request.
@@ -225,27 +228,60 @@ func (g *Gate) Revive(ctx context.Context, c *connection.Connection, resourceID 
 	}
 	place := placeOf(c.ID, resourceID)
 	of := docstore.Or(docstore.Eq(byResource, docstore.Text(place)), docstore.Prefix(byResource, place+"/"))
-	return docstore.Do(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) error {
-		held, err := requests.LoadWhere(ctx, tx, of, "", atOnce)
-		if err != nil {
-			return err
+	var ids []string
+	if err := requests.Each(ctx, g.Store, of, func(d docstore.Doc[Request]) error {
+		r, err := d.Value()
+		if err == nil && r.removes() && !r.Revived && r.takes(members) {
+			ids = append(ids, r.ID)
 		}
-		for _, r := range held {
-			if !r.removes() {
-				continue
-			}
-			for _, id := range members {
-				if !slices.Contains(r.Stays, id) {
-					r.Stays = append(r.Stays, id)
-				}
-			}
-			if len(members) == 0 || len(r.Stays) > maxStays {
-				r.Revived, r.Stays = true, nil
-			}
-			if _, err := requests.Replace(ctx, tx, r); err != nil {
+		return err
+	}); err != nil {
+		return err
+	}
+	for part := range slices.Chunk(ids, atOnce) {
+		if err := docstore.Do(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) error {
+			held, err := requests.LoadMany(ctx, tx, part)
+			if err != nil {
 				return err
 			}
+			for _, r := range held {
+				r.keep(members)
+				if _, err := requests.Replace(ctx, tx, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// takes reports whether a request takes one of the members from a group; true if there are none.
+func (r *Request) takes(members []string) bool {
+	if len(members) == 0 || r.Method != http.MethodPatch {
+		return true
+	}
+	operations, err := patch.Parse([]byte(r.Body))
+	if err != nil {
+		return true
+	}
+	_, _, change, err := patch.Group(schema.Group, resource.Object{"displayName": r.Display}, operations, nil)
+	return err != nil || change.All ||
+		slices.ContainsFunc(change.Remove, func(id string) bool { return slices.Contains(members, id) })
+}
+
+// keep notes members that stay; none stands for the whole resource.
+func (r *Request) keep(members []string) {
+	stays := slices.Clone(r.Stays)
+	for _, id := range members[:min(len(members), maxStays)] {
+		if !slices.Contains(stays, id) {
+			stays = append(stays, id)
+		}
+	}
+	r.Stays = stays
+	if len(members) == 0 || len(members) > maxStays || len(stays) > maxStays {
+		r.Revived, r.Stays = true, nil
+	}
 }
