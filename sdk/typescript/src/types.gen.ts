@@ -1090,6 +1090,13 @@ export type ApplicationPatch = {
     readonly version?: number | null;
 };
 
+export type ApproveHeldRequestsRequest = {
+    /**
+     * Of held requests; absent: all
+     */
+    ids?: Array<string>;
+};
+
 export type AttachSourceRequest = {
     /**
      * A connection's id
@@ -4763,9 +4770,17 @@ export type HeldRequest = {
      */
     resource_version: string;
     /**
+     * The client has taken it back since: it will be skipped
+     */
+    revived: boolean;
+    /**
      * Scopes of this API that it gives people: who approves it must have them
      */
     scopes: Array<string>;
+    /**
+     * Members that the client has added again since: they stay
+     */
+    stays?: Array<string>;
     /**
      * The tenant that it belongs to
      */
@@ -7416,7 +7431,7 @@ export type NewUser = {
      */
     readonly time_resigned?: string | null;
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username: string;
     /**
@@ -8245,6 +8260,13 @@ export type PushForm = {
      * Comes back unchanged
      */
     state?: string;
+};
+
+export type RejectHeldRequestsRequest = {
+    /**
+     * Of held requests; absent: all
+     */
+    ids?: Array<string>;
 };
 
 export type RemoveAuthUnitMembersRequest = {
@@ -9354,7 +9376,7 @@ export type ScimConnectionPatch = {
          */
         min?: number | null;
         /**
-         * Of the active users
+         * Of the active users, and of the members of each group, when the hours began
          */
         percent?: number | null;
     } | null;
@@ -9474,7 +9496,7 @@ export type ScimGate = {
      */
     min: number;
     /**
-     * Of the active users
+     * Of the active users, and of the members of each group, when the hours began
      */
     percent: number;
 };
@@ -11126,7 +11148,7 @@ export type User = {
      */
     readonly time_resigned: string | null;
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username: string;
     /**
@@ -11337,7 +11359,7 @@ export type UserPatch = {
      */
     readonly time_resigned?: string | null;
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username?: string | null;
     /**
@@ -13677,9 +13699,17 @@ export type HeldRequestWritable = {
      */
     resource_version: string;
     /**
+     * The client has taken it back since: it will be skipped
+     */
+    revived: boolean;
+    /**
      * Scopes of this API that it gives people: who approves it must have them
      */
     scopes: Array<string>;
+    /**
+     * Members that the client has added again since: they stay
+     */
+    stays?: Array<string>;
     /**
      * Since when it is to be carried out
      */
@@ -14885,7 +14915,7 @@ export type NewUserWritable = {
         [key: string]: unknown;
     };
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username: string;
     /**
@@ -15525,7 +15555,7 @@ export type ScimConnectionPatchWritable = {
          */
         min?: number | null;
         /**
-         * Of the active users
+         * Of the active users, and of the members of each group, when the hours began
          */
         percent?: number | null;
     } | null;
@@ -16214,7 +16244,7 @@ export type UserWritable = {
         [key: string]: unknown;
     };
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username: string;
     /**
@@ -16331,7 +16361,7 @@ export type UserPatchWritable = {
         [key: string]: unknown;
     } | null;
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username?: string | null;
     /**
@@ -36918,7 +36948,7 @@ export type UpdateScimConnectionResponses = {
 export type UpdateScimConnectionResponse = UpdateScimConnectionResponses[keyof UpdateScimConnectionResponses];
 
 export type ApproveHeldRequestsData = {
-    body?: never;
+    body?: ApproveHeldRequestsRequest;
     headers?: {
         /**
          * The ETag that the record must still have; else 412
@@ -36977,6 +37007,14 @@ export type ApproveHeldRequestsErrors = {
      * version_mismatch
      */
     412: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
     /**
      * idempotency_key_reused
      */
@@ -37367,7 +37405,7 @@ export type ListScimRequestsResponses = {
 export type ListScimRequestsResponse = ListScimRequestsResponses[keyof ListScimRequestsResponses];
 
 export type RejectHeldRequestsData = {
-    body?: never;
+    body?: RejectHeldRequestsRequest;
     headers?: {
         /**
          * The ETag that the record must still have; else 412
@@ -37426,6 +37464,14 @@ export type RejectHeldRequestsErrors = {
      * version_mismatch
      */
     412: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
     /**
      * idempotency_key_reused
      */
