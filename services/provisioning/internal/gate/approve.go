@@ -41,10 +41,10 @@ const (
 	leaveAlone  = 30 * time.Second // before another replica carries out what is left
 )
 
-// Approve carries out held requests: those with the ids, or with nil all. If nothing is held then, the count of removals
-// begins again. Of a request whose resource has changed since, only the removal is carried out; one that the client has
-// taken back is skipped. What takes too long is carried out in the background. The error is apperr.NotFound,
-// InvalidParameters at ids, or Forbidden (see MayAct and mayGive).
+// Approve carries out held requests: those with the ids, or with nil all. If nothing is held then, the count of
+// removals begins again. Of a request whose resource has changed since, only the removal is carried out; one that the
+// client has taken back is skipped. What takes too long is carried out in the background. The error is
+// apperr.NotFound, InvalidParameters at ids, or Forbidden (see MayAct and mayGive).
 func (g *Gate) Approve(ctx context.Context, connectionID string, ids []string) (GateOutcome, error) {
 	out := GateOutcome{Skipped: []SkippedRequest{}}
 	c, err := connection.Expect(ctx, g.Store, connectionID)
@@ -153,8 +153,8 @@ func (g *Gate) Reject(ctx context.Context, connectionID string, ids []string) (G
 	return out, err
 }
 
-// end calls do with held requests, which do makes held no longer: those with the ids, or with nil all. It ends the state
-// held of the connection if there are no others.
+// end calls do with held requests: those with the ids, or with nil all. After do they must not be held any more. It
+// ends the state held of the connection if there are no others.
 func (g *Gate) end(
 	ctx context.Context, connectionID, action string, ids []string, do func(*docstore.Tx, *Request) error,
 ) (n int, err error) {

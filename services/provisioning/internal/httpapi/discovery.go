@@ -102,8 +102,8 @@ func handleDocument[I any, P interface {
 	})
 }
 
-// unfiltered refuses a filter, which documents about the service cannot have: a client would take them for what the filter
-// selects (RFC 7644 section 4).
+// unfiltered refuses a filter: a client would take all documents about the service for those that the filter selects
+// (RFC 7644 section 4).
 func unfiltered(in *Asked) error {
 	if _, has := in.Parameter("filter"); has {
 		return apperr.New(apperr.Forbidden, "documents about the service cannot be filtered")

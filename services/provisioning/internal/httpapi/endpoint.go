@@ -147,8 +147,8 @@ func queryOf(kind *schema.Resource, s message.Search) (directory.Query, error) {
 	return q, err
 }
 
-// listOf makes the answer of a page. If the answer would be too large, it ends before the resource that makes it so: then
-// it has fewer than asked, each of them whole.
+// listOf makes the answer of a page. If the answer would be too large, it ends before the resource that makes it so:
+// then it has fewer than asked, each of them whole.
 func listOf[T any](
 	s message.Search, q directory.Query, list func(directory.Query) (directory.Page[T], error),
 	show func(*T) (shownOne, error),

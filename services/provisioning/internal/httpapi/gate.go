@@ -25,8 +25,9 @@ func (a *api) registerGate(s *rest.Server) {
 		Timeout: time.Minute,
 		Doc: "Those with the `ids`; without a body all. If the resource has changed since, only the removal is " +
 			"carried out. A request that the client has taken back since, by making the user active or the group " +
-			"anew, is skipped. What takes longer than 20 seconds is carried out in the background. If the connection takes a tree that existed before it, the caller also " +
-			"needs `organization:write`; if a request gives people scopes of this API, it needs these.",
+			"anew, is skipped. What takes longer than 20 seconds is carried out in the background. If the " +
+			"connection takes a tree that existed before it, the caller also needs `organization:write`; if a " +
+			"request gives people scopes of this API, it needs these.",
 		Response: gate.GateOutcome{Requests: 12, Done: 11, Skipped: []gate.SkippedRequest{{
 			ID: "1048590", Path: "/scim/v2/Users/1048577", Reason: "it was revived since",
 		}}},

@@ -281,8 +281,9 @@ func (s *Users) Patch(ctx context.Context, call Call, id string, operations []pa
 // maxTries bounds how often a change is made again because another one was faster.
 const maxTries = 8
 
-// change makes a user what edit makes of its resource. If others change the user at the same time, it reads it again; if
-// they always are faster, the error is apperr.VersionMismatch. says reports that the request says whether the user is active.
+// change makes a user what edit makes of its resource. If others change the user at the same time, it reads it again;
+// if they always are faster, the error is apperr.VersionMismatch. says reports that the request says whether the user
+// is active.
 func (s *Users) change(
 	ctx context.Context, call Call, id string, says bool, edit func(resource.Object) (resource.Object, error),
 ) (*directory.User, error) {

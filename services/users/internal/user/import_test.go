@@ -49,7 +49,8 @@ func FuzzParseImport(f *testing.F) {
 
 func FuzzUsername(f *testing.F) {
 	for _, seed := range []string{"", "li.wei", "李伟", "Ünï_code-1@x+y", "a b", "a\x00", "\xff", "\u3164", "ﷺ", "नमस्ते",
-		strings.Repeat("字", 255), strings.Repeat("字", 256), "İ", "ß", `DOMAIN\user`, "first last", "a&b@x.com", "´", "@", "a@ b"} {
+		strings.Repeat("字", 255), strings.Repeat("字", 256), "İ", "ß",
+		`DOMAIN\user`, "first last", "a&b@x.com", "´", "@", "a@ b"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

@@ -20,8 +20,8 @@ var zones = sync.OnceValue(func() map[string]string {
 	return names
 })
 
-// Zone returns the IANA name of a time zone that has its Windows name, as Active Directory and Entra send it. It returns
-// any other text as it is.
+// Zone returns the IANA name of a time zone that has its Windows name, as Active Directory and Entra send it. It
+// returns any other text as it is.
 func Zone(name string) string {
 	if iana, is := zones()[strings.ToLower(strings.TrimSpace(name))]; is {
 		return iana

@@ -266,8 +266,8 @@ func readComplex(a *schema.Attribute, at string, v any, ignored *Ignored) (any, 
 	return o, nil
 }
 
-// inList returns the value of a list with one object, as which Entra sends booleans, too: [{"value":"False"}]. It returns
-// anything else as it is.
+// inList returns the value of a list with one object, as which Entra sends booleans, too: [{"value":"False"}]. It
+// returns anything else as it is.
 func inList(v any) any {
 	if list, is := v.([]any); is && len(list) == 1 {
 		if o, is := list[0].(Object); is && len(o) == 1 {

@@ -127,6 +127,7 @@ func TestDocuments(t *testing.T) {
 		func(d *schema.Document) string { return d.ID })
 	require.True(t, is)
 	require.Equal(t, "Node", found.Name)
-	_, is = schema.Named(schema.TypeDocuments(base, schema.User), "Device", func(d *schema.TypeDocument) string { return d.ID })
+	_, is = schema.Named(schema.TypeDocuments(base, schema.User), "Device",
+		func(d *schema.TypeDocument) string { return d.ID })
 	require.False(t, is)
 }
