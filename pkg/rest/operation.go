@@ -45,6 +45,9 @@ type Op struct {
 	// tenant. With it, the same ticket is the same caller for an Idempotency-Key; without, such a key has no effect.
 	TicketTenant func(ticket, record string) (tenant string, err error)
 
+	// Greets marks an operation without a credential that has a caller in the context if the request has a valid one.
+	Greets bool
+
 	// Request and Response are examples for the OpenAPI document. Without them, it has examples made from the
 	// schemas of the body and the answer.
 	Request, Response any

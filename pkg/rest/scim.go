@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -84,8 +85,36 @@ func (op *Op) success() int {
 	return op.Success
 }
 
-func writeSCIM(w http.ResponseWriter, err error, fault SCIMFault) {
+// SCIMRoot is where the operations of SCIM are. What no operation takes there is answered with an error of SCIM, too.
+type SCIMRoot struct {
+	Path   string // "" if the server has none: /scim/v2
+	Fault  SCIMFault
+	Absent []string // below Path: what SCIM has and the server has not, so that every method is answered with 501
+}
+
+// ServeSCIM says where the operations of SCIM are.
+func (s *Server) ServeSCIM(root SCIMRoot) { s.scim = root }
+
+// below returns what follows the root in a path.
+func (r *SCIMRoot) below(path string) (below string, is bool) {
+	below, is = strings.CutPrefix(path, r.Path)
+	return below, is && r.Path != "" && (below == "" || below[0] == '/')
+}
+
+func (r *SCIMRoot) refuse(w http.ResponseWriter, below string, err error) {
 	status := problem.Status(apperr.KindOf(err))
+	if apperr.KindOf(err) == apperr.MethodNotAllowed && slices.Contains(r.Absent, below) {
+		status, err = http.StatusNotImplemented, apperr.New(apperr.MethodNotAllowed, "the service does not have it")
+		w.Header().Del("Allow")
+	}
+	writeSCIMStatus(w, status, err, r.Fault)
+}
+
+func writeSCIM(w http.ResponseWriter, err error, fault SCIMFault) {
+	writeSCIMStatus(w, problem.Status(apperr.KindOf(err)), err, fault)
+}
+
+func writeSCIMStatus(w http.ResponseWriter, status int, err error, fault SCIMFault) {
 	problem.Headers(w.Header(), err)
 	w.Header().Set("Content-Type", SCIMType)
 	w.WriteHeader(status)

@@ -75,6 +75,7 @@ type Server struct {
 	preflights map[string][]*Op
 	sites      *http.CrossOriginProtection
 	opaque     *auth.Opaque // nil: there are no opaque tokens
+	scim       SCIMRoot
 }
 
 // New makes a server whose only operation returns the OpenAPI document.
@@ -89,11 +90,9 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, engine: engine, tag: cfg.Title, rests: map[string]*restRoute{},
 		preflights: map[string][]*Op{}, names: map[reflect.Type]string{}, sites: protection(cfg.Origins)}
 	engine.Use(s.frame)
-	engine.NoRoute(func(c *gin.Context) {
-		problem.Write(c.Writer, apperr.New(apperr.NotFound, "no such path"))
-	})
+	engine.NoRoute(func(c *gin.Context) { s.refuse(c, apperr.New(apperr.NotFound, "no such path")) })
 	engine.NoMethod(func(c *gin.Context) { // Gin has set Allow
-		problem.Write(c.Writer, apperr.New(apperr.MethodNotAllowed, "the path has no %s", methodName(c.Request.Method)))
+		s.refuse(c, apperr.New(apperr.MethodNotAllowed, "the path has no %s", methodName(c.Request.Method)))
 	})
 
 	config := huma.DefaultConfig(cfg.Title, "1.0.0")
@@ -111,6 +110,15 @@ func New(cfg Config) *Server {
 	s.api = huma.NewAPI(config, &adapter{s})
 	s.serveDocuments()
 	return s
+}
+
+// refuse answers a request that no operation takes, or whose operation has failed unforeseen.
+func (s *Server) refuse(c *gin.Context, err error) {
+	if below, is := s.scim.below(c.Request.URL.Path); is {
+		s.scim.refuse(c.Writer, below, err)
+		return
+	}
+	problem.Write(c.Writer, err)
 }
 
 // methodName replaces a method that a client made up.
@@ -157,7 +165,7 @@ func (s *Server) frame(c *gin.Context) {
 		if c.Writer.Written() {
 			panic(http.ErrAbortHandler) // breaks the connection: the client must see that the answer is incomplete
 		}
-		problem.Write(c.Writer, apperr.New(apperr.Internal, ""))
+		s.refuse(c, apperr.New(apperr.Internal, ""))
 	}()
 	c.Next()
 }
@@ -222,6 +230,17 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 			return ctx, err
 		}
 		ctx = auth.WithPrincipal(ctx, principal)
+	}
+	if op.open() && op.Greets {
+		if token, err := auth.BearerToken(r); err == nil {
+			principal, err := s.verify(ctx, token, auth.MaxCacheTTL)
+			if err == nil {
+				info.Tenant, err = auth.SelectTenant(r, principal)
+			}
+			if err == nil {
+				info.Actor, ctx = principal.Actor(), auth.WithPrincipal(ctx, principal)
+			}
+		}
 	}
 	// net/url drops malformed parameters, possibly a dry_run.
 	if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !utf8.ValidString(query) ||

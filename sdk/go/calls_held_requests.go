@@ -11,14 +11,18 @@ import (
 
 // ApproveHeldRequests: carry out held requests.
 //
-// All of them. One whose resource has changed since is skipped. What takes longer than 20 seconds is carried out in
-// the background. If the connection takes a tree that existed before it, the caller also needs `organization:write`;
-// if a request gives people scopes of this API, it needs these.
+// Those with the `ids`; without a body all. If the resource has changed since, only the removal is carried out. A
+// request that the client has taken back since, by making the user active or the group anew, is skipped. What takes
+// longer than 20 seconds is carried out in the background. If the connection takes a tree that existed before it, the
+// caller also needs `organization:write`; if a request gives people scopes of this API, it needs these.
 //
 // (POST /v1/provisioning/connections/{id}/approve; scope provisioning:write and users:write)
-func (c *Client) ApproveHeldRequests(ctx context.Context, id string, options ...Option) (*GateOutcome, error) {
+func (c *Client) ApproveHeldRequests(ctx context.Context, id string, body ApproveHeldRequestsRequest, options ...Option) (*GateOutcome, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/approve",
+	}
+	if err := request.json(body); err != nil {
+		return nil, err
 	}
 	return send[GateOutcome](ctx, c, request, options)
 }
@@ -63,10 +67,15 @@ func (c *Client) ListAllHeldRequests(ctx context.Context, id string, params List
 
 // RejectHeldRequests: drop held requests.
 //
+// Those with the `ids`; without a body all.
+//
 // (POST /v1/provisioning/connections/{id}/reject; scope provisioning:write)
-func (c *Client) RejectHeldRequests(ctx context.Context, id string, options ...Option) (*GateOutcome, error) {
+func (c *Client) RejectHeldRequests(ctx context.Context, id string, body RejectHeldRequestsRequest, options ...Option) (*GateOutcome, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/reject",
+	}
+	if err := request.json(body); err != nil {
+		return nil, err
 	}
 	return send[GateOutcome](ctx, c, request, options)
 }

@@ -891,6 +891,12 @@ type ApplicationPatchTemplateParams struct {
 	Version nullable.Nullable[string] `json:"version,omitempty"`
 }
 
+// ApproveHeldRequestsRequest defines model for ApproveHeldRequestsRequest.
+type ApproveHeldRequestsRequest struct {
+	// Ids Of held requests; absent: all
+	Ids []string `json:"ids,omitempty"`
+}
+
 // AttachSourceRequest defines model for AttachSourceRequest.
 type AttachSourceRequest struct {
 	// ConfigID A connection's id
@@ -3717,8 +3723,14 @@ type HeldRequest struct {
 	// Example: W/"1"
 	ResourceVersion string `json:"resource_version"`
 
+	// Revived The client has taken it back since: it will be skipped
+	Revived bool `json:"revived"`
+
 	// Scopes Scopes of this API that it gives people: who approves it must have them
 	Scopes []string `json:"scopes"`
+
+	// Stays Members that the client has added again since: they stay
+	Stays []string `json:"stays,omitempty"`
 
 	// TenantID The tenant that it belongs to
 	//
@@ -5660,7 +5672,7 @@ type NewUser struct {
 	// SysExtProps Any JSON object up to 64 KiB, kept exactly
 	SysExtProps json.RawMessage `json:"sys_ext_props,omitempty"`
 
-	// Username 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+	// Username 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
 	//
 	// Example: li.wei
 	Username string `json:"username"`
@@ -6336,6 +6348,12 @@ type PushForm struct {
 
 	// State Comes back unchanged
 	State *string `json:"state,omitempty"`
+}
+
+// RejectHeldRequestsRequest defines model for RejectHeldRequestsRequest.
+type RejectHeldRequestsRequest struct {
+	// Ids Of held requests; absent: all
+	Ids []string `json:"ids,omitempty"`
 }
 
 // RemoveAuthUnitMembersRequest defines model for RemoveAuthUnitMembersRequest.
@@ -7132,7 +7150,7 @@ type ScimConnectionPatchGate struct {
 	// Min So many always pass
 	Min nullable.Nullable[int64] `json:"min,omitempty"`
 
-	// Percent Of the active users
+	// Percent Of the active users, and of the members of each group, when the hours began
 	Percent nullable.Nullable[int64] `json:"percent,omitempty"`
 }
 
@@ -7174,7 +7192,7 @@ type ScimGate struct {
 	// Min So many always pass
 	Min int64 `json:"min"`
 
-	// Percent Of the active users
+	// Percent Of the active users, and of the members of each group, when the hours began
 	Percent int64 `json:"percent"`
 }
 
@@ -7677,7 +7695,7 @@ type SkippedRequest struct {
 
 	// Reason Why
 	//
-	// Example: the user has changed since
+	// Example: it was revived since
 	Reason string `json:"reason"`
 }
 
@@ -8520,7 +8538,7 @@ type User struct {
 	// Example: 2026-01-31T09:30:00.000Z
 	TimeCreated time.Time `json:"time_created"`
 
-	// TimeLastLogin null: never
+	// TimeLastLogin Changes without a new version; null: never
 	TimeLastLogin *time.Time `json:"time_last_login,omitempty"`
 
 	// TimeModified When it last changed
@@ -8534,7 +8552,7 @@ type User struct {
 	// TimeResigned In the future while the resignation is only scheduled
 	TimeResigned *time.Time `json:"time_resigned,omitempty"`
 
-	// Username 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+	// Username 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
 	//
 	// Example: li.wei
 	Username string `json:"username"`
@@ -8683,7 +8701,7 @@ type UserPatch struct {
 	// SysExtProps Any JSON object up to 64 KiB, kept exactly
 	SysExtProps nullable.Nullable[json.RawMessage] `json:"sys_ext_props,omitempty"`
 
-	// Username 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+	// Username 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
 	//
 	// Example: li.wei
 	Username nullable.Nullable[string] `json:"username,omitempty"`

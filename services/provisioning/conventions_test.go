@@ -62,3 +62,38 @@ func TestTokensOfOtherIssuers(t *testing.T) {
 	other.fault(http.StatusForbidden, "", http.MethodGet, usersPath, nil)
 	c.service.As("acme", auth.SCIM).Get(connectionsPath).Problem(http.StatusForbidden, "forbidden")
 }
+
+// Whatever a client asks for below the root of SCIM, it is answered in SCIM's form.
+func TestEveryErrorIsOneOfSCIM(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	stranger := &client{Client: c.service.Stranger().With("Content-Type", scimType), t: t}
+	for _, row := range []struct {
+		method, path string
+		status       int
+	}{
+		{http.MethodGet, "/scim/v2", http.StatusNotFound},
+		{http.MethodGet, "/scim/v2/", http.StatusNotFound},
+		{http.MethodGet, "/scim/v2/Devices", http.StatusNotFound},
+		{http.MethodGet, "/scim/v2/Users/1/groups", http.StatusNotFound},
+		{http.MethodGet, "/scim/v2/users/1", http.StatusNotFound},
+		{http.MethodPost, usersPath + "/1", http.StatusMethodNotAllowed},
+		{http.MethodPut, usersPath, http.StatusMethodNotAllowed},
+		{http.MethodDelete, "/scim/v2/Schemas", http.StatusMethodNotAllowed},
+		{http.MethodGet, "/scim/v2/Bulk", http.StatusMethodNotAllowed},
+		{"BREW", usersPath, http.StatusMethodNotAllowed},
+		{http.MethodGet, "/scim/v2/Me", http.StatusNotImplemented},
+		{http.MethodPost, "/scim/v2/Me", http.StatusNotImplemented},
+		{http.MethodPut, "/scim/v2/Me", http.StatusNotImplemented},
+		{http.MethodPatch, "/scim/v2/Me", http.StatusNotImplemented},
+		{http.MethodDelete, "/scim/v2/Me", http.StatusNotImplemented},
+		{http.MethodPost, "/scim/v2/.search", http.StatusNotImplemented},
+	} {
+		refused := c.fault(row.status, "", row.method, row.path, nil)
+		require.NotEmpty(t, refused["detail"], "%s %s", row.method, row.path)
+		allow := c.Do(row.method, row.path, nil).Header.Get("Allow")
+		require.Equal(t, row.status == http.StatusMethodNotAllowed, allow != "", "%s %s", row.method, row.path)
+	}
+	stranger.fault(http.StatusNotFound, "", http.MethodGet, "/scim/v2/Devices", nil)
+	c.service.Stranger().Get("/scim/v22").Problem(http.StatusNotFound, "not_found")
+}

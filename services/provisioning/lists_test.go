@@ -174,15 +174,46 @@ func TestDiscovery(t *testing.T) {
 	require.Equal(t, true, config["bulk"].(object)["supported"])
 	require.Equal(t, 2.0, open.want(http.StatusOK, http.MethodGet, "/scim/v2/ResourceTypes", nil)["totalResults"])
 	require.Equal(t, "User", open.want(http.StatusOK, http.MethodGet, "/scim/v2/ResourceTypes/User", nil)["id"])
-	require.Equal(t, 4.0, open.want(http.StatusOK, http.MethodGet, "/scim/v2/Schemas", nil)["totalResults"])
+	require.Equal(t, 7.0, open.want(http.StatusOK, http.MethodGet, "/scim/v2/Schemas", nil)["totalResults"])
+	for _, kind := range []string{"Schema", "ResourceType", "ServiceProviderConfig"} {
+		id := "urn:ietf:params:scim:schemas:core:2.0:" + kind
+		require.Equal(t, id, open.want(http.StatusOK, http.MethodGet, "/scim/v2/Schemas/"+id, nil)["id"])
+	}
+	for _, path := range []string{"/Schemas", "/ResourceTypes", "/ServiceProviderConfig", "/ResourceTypes/User"} {
+		open.fault(http.StatusForbidden, "", http.MethodGet, "/scim/v2"+path+"?filter="+url.QueryEscape(`id pr`), nil)
+		open.fault(http.StatusForbidden, "", http.MethodGet, "/scim/v2"+path+"?FILTER=", nil)
+	}
 	id := "urn:ietf:params:scim:schemas:core:2.0:Group"
 	require.Equal(t, id, open.want(http.StatusOK, http.MethodGet, "/scim/v2/Schemas/"+id, nil)["id"])
 	open.fault(http.StatusNotFound, "", http.MethodGet, "/scim/v2/Schemas/urn:x", nil)
 	open.fault(http.StatusUnauthorized, "", http.MethodGet, usersPath, nil)
-	c.fault(http.StatusNotImplemented, "", http.MethodGet, "/scim/v2/Me", nil)
 	c.fault(http.StatusNotImplemented, "", http.MethodPost, "/scim/v2/.search", nil)
 	c.fault(http.StatusBadRequest, "invalidSyntax", http.MethodPost, usersPath, "{")
 	c.fault(http.StatusBadRequest, "invalidValue", http.MethodPost, usersPath, object{"displayName": "x"})
+}
+
+// A client that shows its credential learns what its own connection takes.
+func TestDiscoveryOfAConnection(t *testing.T) {
+	t.Parallel()
+	c := connect(t, object{"extensions": []any{"urn:acme:badge"}, "accept_password": "1"})
+	open := &client{Client: c.service.Stranger(), t: t}
+	wrong := &client{Client: c.service.Stranger().With("Authorization", "Bearer scim_wrong"), t: t}
+	other := another(t, c.service, c.world, "entra", nil)
+	const schemas, badge = "/scim/v2/Schemas", "/scim/v2/Schemas/urn:acme:badge"
+	for _, without := range []*client{open, wrong, other} {
+		require.Equal(t, 7.0, without.want(http.StatusOK, http.MethodGet, schemas, nil)["totalResults"])
+		without.fault(http.StatusNotFound, "", http.MethodGet, badge, nil)
+		config := without.want(http.StatusOK, http.MethodGet, "/scim/v2/ServiceProviderConfig", nil)
+		require.Equal(t, object{"supported": false}, config["changePassword"])
+	}
+	require.Equal(t, 8.0, c.want(http.StatusOK, http.MethodGet, schemas, nil)["totalResults"])
+	require.Equal(t, []any{}, c.want(http.StatusOK, http.MethodGet, badge, nil)["attributes"])
+	extensions := c.want(http.StatusOK, http.MethodGet, "/scim/v2/ResourceTypes/User", nil)["schemaExtensions"]
+	require.Contains(t, extensions, object{"schema": "urn:acme:badge", "required": false})
+	config := c.want(http.StatusOK, http.MethodGet, "/scim/v2/ServiceProviderConfig", nil)
+	require.Equal(t, object{"supported": true}, config["changePassword"])
+	require.Equal(t, "public, max-age=3600", open.Get(schemas).Header.Get("Cache-Control"))
+	require.NotContains(t, c.Get(schemas).Header.Get("Cache-Control"), "public")
 }
 
 func TestTheLog(t *testing.T) {

@@ -42,7 +42,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 		Users:  people.New(people.Deps{Store: d.Store, Bus: d.Bus, Gate: held, Base: base}),
 		Groups: groups.New(groups.Deps{Store: d.Store, Bus: d.Bus, Gate: held}),
 	}
-	held.Do = httpapi.CarryOut(domain)
+	held.Do, held.Remove = httpapi.CarryOut(domain, false), httpapi.CarryOut(domain, true)
 	server := d.Server("provisioning")
 	server.AcceptOpaque(opaque)
 	httpapi.Register(server, domain)
@@ -99,6 +99,7 @@ func tasks(d service.Deps, domain httpapi.Domain, copied *directory.Copy) []serv
 			return domain.Connections.Sweep(ctx, id, domain.Users.Sweep, forget)
 		}),
 		due("carry out approved requests", 5*time.Second, gate.Due, domain.Gate.CarryOut),
+		due("forget counts of removals", time.Minute, gate.DueCounts, inStore(gate.ForgetCount)),
 		due("end tokens", time.Minute, connection.DueTokens, domain.Connections.ForgetToken),
 		due("forget memberships", time.Minute, directory.DueMembers, inStore(directory.ForgetMember)),
 		due("forget early records", time.Minute, directory.DueEarly, inStore(directory.ForgetEarly)),

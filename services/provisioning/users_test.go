@@ -1,11 +1,15 @@
 package provisioning_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
 func TestAUserFromCreationToDeletion(t *testing.T) {
@@ -153,4 +157,39 @@ func TestConnectionsAreApart(t *testing.T) {
 	a.fault(http.StatusBadRequest, "invalidValue", http.MethodPost, groupsPath,
 		object{"displayName": "A", "members": valued([]string{mine, theirs})})
 	a.fault(http.StatusConflict, "uniqueness", http.MethodPost, usersPath, person("b", object{"externalId": "x"}))
+}
+
+// Without If-Match, changes of one user at the same time are all made.
+func TestParallelChangesOfAUserAllHold(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	path := usersPath + "/" + c.addUser("li.wei", nil)
+	const n = 60
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			a := c.Patch(path, patchOf(object{"op": "add", "path": "roles",
+				"value": []any{object{"value": fmt.Sprint("role-", i)}}}))
+			require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+		})
+	}
+	all.Wait()
+	require.Len(t, c.want(http.StatusOK, http.MethodGet, path, nil)["roles"], n)
+}
+
+// What others always change first is answered with 503, so that the client tries again; 412 is for If-Match alone.
+func TestAUserWhoChangesAllTheTime(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	id := c.addUser("li.wei", nil)
+	c.world.mu.Lock()
+	c.world.fail = func(asked string) (error, bool) {
+		return apperr.New(apperr.VersionMismatch, "it has changed"), asked != "change"
+	}
+	c.world.mu.Unlock()
+	rename := patchOf(object{"op": "replace", "path": "displayName", "value": "Li Wei"})
+	c.fault(http.StatusServiceUnavailable, "", http.MethodPatch, usersPath+"/"+id, rename)
+	require.NotEmpty(t, c.Patch(usersPath+"/"+id, rename).Header.Get("Retry-After"))
+	known := &client{Client: c.With("If-Match", c.Get(usersPath+"/"+id).Header.Get("ETag")), t: t}
+	known.fault(http.StatusPreconditionFailed, "", http.MethodPatch, usersPath+"/"+id, rename)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+	_ "time/tzdata"
 
 	"github.com/stretchr/testify/require"
 
@@ -279,11 +281,19 @@ func (w *world) applyUser(t *tenantWorld, tenant string, c questions.UserChange)
 }
 
 func (t *tenantWorld) checkUser(id string, u object) error {
-	if name := u["username"].(string); name == "" || strings.Contains(name, " ") {
-		return apperr.Invalid("username", "must have no spaces")
+	if name := u["username"].(string); name == "" || strings.TrimSpace(name) != name {
+		return apperr.Invalid("username", "must have blanks only between others")
+	}
+	var faults apperr.Faults
+	faults.Check(u["email"] == "" || strings.Contains(u["email"].(string), "@"), "email", "must be an email address")
+	faults.Check(!strings.Contains(u["locale"].(string), " "), "locale", "must be a language tag")
+	_, err := time.LoadLocation(u["zoneinfo"].(string))
+	faults.Check(err == nil, "zoneinfo", "must be a time zone")
+	if err := faults.Err(); err != nil {
+		return err
 	}
 	for other, o := range t.users {
-		for _, m := range []string{"username", "email"} {
+		for _, m := range []string{"username", "email", "mobile"} {
 			if other != id && u[m] != "" && strings.EqualFold(o[m].(string), u[m].(string)) {
 				return apperr.Taken(m)
 			}

@@ -176,7 +176,7 @@ func TestChangesAreMadeOnce(t *testing.T) {
 	p.refused(apperr.AlreadyExists, questions.UserChange{ID: "6", Action: questions.CreateUser,
 		Profile: profile(object{"username": "LI.WEI"})})
 	p.refused(apperr.InvalidParameters, questions.UserChange{ID: "7", Action: questions.CreateUser,
-		Profile: profile(object{"username": "two words"})})
+		Profile: profile(object{"username": "two words "})})
 
 	list := c.Get("/v1/user-stored-credentials?provider_code=oidc&id1=00u1").Object()
 	require.Equal(t, 1.0, list["total"])

@@ -3,6 +3,7 @@ package users_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestCheckLoginName(t *testing.T) {
 		_, available = check(name, "1")
 		require.False(t, available, name)
 	}
-	for _, name := range []string{"", "a b", "a/b", strings.Repeat("x", 129), "\x00", "x@y z", "a:b@"} {
+	for _, name := range []string{"", "a ", strings.Repeat("x", 256), "\x00", "a\u200bb", "x@y\t"} {
 		valid, available := check(name, nil)
 		require.False(t, valid || available, name)
 	}
@@ -135,5 +136,33 @@ func TestUsersExist(t *testing.T) {
 	} {
 		c.Post("/v1/batch/users-exist", bad.body).
 			Problem(http.StatusBadRequest, "invalid_parameters", bad.locations...)
+	}
+}
+
+// Names as other directories have them work wherever a user is named.
+func TestNamesOfOtherDirectories(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{`DOMAIN\user`, "first last", "a&b@x.com", "/ % * = $ ( : ,", "=1+1", "´a", "a@ b"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, c := acme(t)
+			user := addUser(t, c, name, object{"password": password})
+			require.True(t, signsIn(c, " "+strings.ToUpper(name)+" ", password))
+			require.Equal(t, object{"exists": true, "user_id": user["id"]},
+				c.Post("/v1/users-exist", object{"username": name}).Object())
+			found := c.Get("/v1/users?keyword=" + url.QueryEscape(name)).Object()
+			require.Equal(t, 1.0, found["total"])
+			c.Post("/v1/users", object{"username": strings.ToUpper(name)}).
+				Problem(http.StatusConflict, "already_exists", "body.username")
+			c.Patch(path(user), object{"display_name": "Somebody"}).OK(nil)
+			answer := c.Post("/v1/users-login-name-check", object{"login_name": name, "user_id": user["id"]}).Object()
+			require.Equal(t, []any{true, true}, []any{answer["valid"], answer["available"]})
+			for _, form := range []string{ndjson, "text/csv"} {
+				file := c.With("Accept", form).Get("/v1/users/export")
+				require.Equal(t, http.StatusOK, file.Status, "%s", file.Body)
+				require.Equal(t, []string{"created"},
+					statuses(lines(t, send(in(s, "globex-"+form[:4]), form, "", string(file.Body)))), "%s", file.Body)
+			}
+		})
 	}
 }

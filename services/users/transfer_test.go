@@ -128,7 +128,7 @@ func TestImportBadRecords(t *testing.T) {
 		`{"username":"\u0000"}`: {"body.username"},
 		`{}`:                    {"body.username"}, `{"username":""}`: {"body.username"},
 		`{"username":7}`: {"body.username"}, `{"username":"a","email_verified":"yes"}`: {"body.email_verified"},
-		`{"username":"a b","email":"x","mobile":"y","status":"2"}`: {"body.username", "body.email", "body.mobile",
+		`{"username":"a ","email":"x","mobile":"y","status":"2"}`: {"body.username", "body.email", "body.mobile",
 			"body.status"},
 		`{"username":"a","nickname":"x","Username":"b"}`: {"body.nickname", "body.Username"},
 		`{"username":"a","sys_ext_props":[]}`:            {"body.sys_ext_props"},
@@ -155,7 +155,7 @@ func TestImportTellsSomeOfManyFaults(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	var record strings.Builder
-	record.WriteString(`{"username":"a b"`)
+	record.WriteString(`{"username":"a "`)
 	for n := range 50_000 {
 		fmt.Fprintf(&record, `,"member%d":1`, n)
 	}
@@ -589,8 +589,6 @@ func TestExportRoundTrip(t *testing.T) {
 	c.Post("/v1/users",
 		`{"username":"li.wei","display_name":"李伟, \"Lee\"","email":"li@acme.test","mobile":"+8613800000000","employee_number":" 007 ","gender":"男",`+
 			`"locale":"zh-CN","zoneinfo":"Asia/Shanghai","status":"0","email_verified":true,"must_change_password":true,"sys_ext_props":`+exact+`,"free_ext_props":{"a,b":"\"\n\r\n"}}`).OK(nil)
-	c.Post("/v1/users", object{"username": "=cmd", "display_name": "plain"}).
-		Problem(http.StatusBadRequest, "invalid_parameters", "body.username")
 	addUser(t, c, "plain", object{"display_name": "=1+1"})
 	gone := addUser(t, c, "gone")
 	c.Post(path(gone, "resign"), nil).OK(nil)

@@ -47,7 +47,7 @@ func TestConventions(t *testing.T) {
 			}
 		},
 		Change: map[string]any{"display_name": "李伟"},
-		Faulty: map[string]any{"username": "a b", "email": "no-address", "mobile": "12"},
+		Faulty: map[string]any{"username": "a ", "email": "no-address", "mobile": "12"},
 		Faults: []string{"body.username", "body.email", "body.mobile"},
 		Unique: []string{"username", "email", "mobile"},
 		Read:   auth.UsersRead, Write: auth.UsersWrite, Unrelated: auth.KVRead,

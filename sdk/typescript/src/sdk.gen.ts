@@ -3068,12 +3068,16 @@ export const updateScimConnection = <ThrowOnError extends boolean = false>(optio
 /**
  * Carry out held requests
  *
- * All of them. One whose resource has changed since is skipped. What takes longer than 20 seconds is carried out in the background. If the connection takes a tree that existed before it, the caller also needs `organization:write`; if a request gives people scopes of this API, it needs these.
+ * Those with the `ids`; without a body all. If the resource has changed since, only the removal is carried out. A request that the client has taken back since, by making the user active or the group anew, is skipped. What takes longer than 20 seconds is carried out in the background. If the connection takes a tree that existed before it, the caller also needs `organization:write`; if a request gives people scopes of this API, it needs these.
  */
 export const approveHeldRequests = <ThrowOnError extends boolean = false>(options: Options<ApproveHeldRequestsData, ThrowOnError>) => (options.client ?? client).post<ApproveHeldRequestsResponses, ApproveHeldRequestsErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
     url: '/v1/provisioning/connections/{id}/approve',
-    ...options
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
 });
 
 /**
@@ -3118,11 +3122,17 @@ export const listScimRequests = <ThrowOnError extends boolean = false>(options: 
 
 /**
  * Drop held requests
+ *
+ * Those with the `ids`; without a body all.
  */
 export const rejectHeldRequests = <ThrowOnError extends boolean = false>(options: Options<RejectHeldRequestsData, ThrowOnError>) => (options.client ?? client).post<RejectHeldRequestsResponses, RejectHeldRequestsErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
     url: '/v1/provisioning/connections/{id}/reject',
-    ...options
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
 });
 
 /**

@@ -1098,6 +1098,13 @@ export type ApplicationPatch = {
     readonly version?: number | null;
 };
 
+export type ApproveHeldRequestsRequest = {
+    /**
+     * Of held requests; absent: all
+     */
+    ids?: Array<string>;
+};
+
 export type AttachSourceRequest = {
     /**
      * A connection's id
@@ -4771,9 +4778,17 @@ export type HeldRequest = {
      */
     resource_version: string;
     /**
+     * The client has taken it back since: it will be skipped
+     */
+    revived: boolean;
+    /**
      * Scopes of this API that it gives people: who approves it must have them
      */
     scopes: Array<string>;
+    /**
+     * Members that the client has added again since: they stay
+     */
+    stays?: Array<string>;
     /**
      * The tenant that it belongs to
      */
@@ -7408,7 +7423,7 @@ export type NewUser = {
      */
     readonly time_created?: string;
     /**
-     * null: never
+     * Changes without a new version; null: never
      */
     readonly time_last_login?: string | null;
     /**
@@ -7424,7 +7439,7 @@ export type NewUser = {
      */
     readonly time_resigned?: string | null;
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username: string;
     /**
@@ -8253,6 +8268,13 @@ export type PushForm = {
      * Comes back unchanged
      */
     state?: string;
+};
+
+export type RejectHeldRequestsRequest = {
+    /**
+     * Of held requests; absent: all
+     */
+    ids?: Array<string>;
 };
 
 export type RemoveAuthUnitMembersRequest = {
@@ -9362,7 +9384,7 @@ export type ScimConnectionPatch = {
          */
         min?: number | null;
         /**
-         * Of the active users
+         * Of the active users, and of the members of each group, when the hours began
          */
         percent?: number | null;
     } | null;
@@ -9482,7 +9504,7 @@ export type ScimGate = {
      */
     min: number;
     /**
-     * Of the active users
+     * Of the active users, and of the members of each group, when the hours began
      */
     percent: number;
 };
@@ -11126,7 +11148,7 @@ export type User = {
      */
     readonly time_created: string;
     /**
-     * null: never
+     * Changes without a new version; null: never
      */
     readonly time_last_login: string | null;
     /**
@@ -11142,7 +11164,7 @@ export type User = {
      */
     readonly time_resigned: string | null;
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username: string;
     /**
@@ -11337,7 +11359,7 @@ export type UserPatch = {
      */
     readonly time_created?: string | null;
     /**
-     * null: never
+     * Changes without a new version; null: never
      */
     readonly time_last_login?: string | null;
     /**
@@ -11353,7 +11375,7 @@ export type UserPatch = {
      */
     readonly time_resigned?: string | null;
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username?: string | null;
     /**
@@ -13701,9 +13723,17 @@ export type HeldRequestWritable = {
      */
     resource_version: string;
     /**
+     * The client has taken it back since: it will be skipped
+     */
+    revived: boolean;
+    /**
      * Scopes of this API that it gives people: who approves it must have them
      */
     scopes: Array<string>;
+    /**
+     * Members that the client has added again since: they stay
+     */
+    stays?: Array<string>;
     /**
      * Since when it is to be carried out
      */
@@ -14909,7 +14939,7 @@ export type NewUserWritable = {
         [key: string]: unknown;
     };
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username: string;
     /**
@@ -15549,7 +15579,7 @@ export type ScimConnectionPatchWritable = {
          */
         min?: number | null;
         /**
-         * Of the active users
+         * Of the active users, and of the members of each group, when the hours began
          */
         percent?: number | null;
     } | null;
@@ -16238,7 +16268,7 @@ export type UserWritable = {
         [key: string]: unknown;
     };
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username: string;
     /**
@@ -16355,7 +16385,7 @@ export type UserPatchWritable = {
         [key: string]: unknown;
     } | null;
     /**
-     * 1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width
+     * 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
      */
     username?: string | null;
     /**
@@ -37038,7 +37068,7 @@ export type UpdateScimConnectionResponses = {
 export type UpdateScimConnectionResponse = UpdateScimConnectionResponses[keyof UpdateScimConnectionResponses];
 
 export type ApproveHeldRequestsData = {
-    body?: never;
+    body?: ApproveHeldRequestsRequest;
     headers?: {
         /**
          * The ETag that the record must still have; else 412
@@ -37097,6 +37127,14 @@ export type ApproveHeldRequestsErrors = {
      * version_mismatch
      */
     412: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
     /**
      * idempotency_key_reused
      */
@@ -37487,7 +37525,7 @@ export type ListScimRequestsResponses = {
 export type ListScimRequestsResponse = ListScimRequestsResponses[keyof ListScimRequestsResponses];
 
 export type RejectHeldRequestsData = {
-    body?: never;
+    body?: RejectHeldRequestsRequest;
     headers?: {
         /**
          * The ETag that the record must still have; else 412
@@ -37546,6 +37584,14 @@ export type RejectHeldRequestsErrors = {
      * version_mismatch
      */
     412: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
     /**
      * idempotency_key_reused
      */

@@ -82,10 +82,10 @@ const (
 	ByUserName   = "userName"
 )
 
-// Gate says from how many removals within how many hours on they are held: the larger of Min and Percent of the active
-// users.
+// Gate says from how many removals within how many hours on they are held: the larger of Min and Percent of what was
+// there when the hours began: of the active users, and for members of those of their group.
 type Gate struct {
-	Percent int `json:"percent" doc:"Of the active users" example:"10"`
+	Percent int `json:"percent" doc:"Of the active users, and of the members of each group, when the hours began" example:"10"`
 	Min     int `json:"min" doc:"So many always pass" example:"10"`
 	Hours   int `json:"hours" doc:"The time in which they count" example:"24"`
 }

@@ -272,6 +272,23 @@ func Edit(ctx context.Context, tx *docstore.Tx, id, action string, edit func(*Co
 	return c, err
 }
 
+// Decide tells that a person has decided about held requests of a connection. others reports that more are held.
+func Decide(ctx context.Context, tx *docstore.Tx, id, action string, others bool) error {
+	found, err := connections.LoadMany(ctx, tx, []string{id}) // If-Match is not about it
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return apperr.Missing("connection")
+	}
+	found[0].State = Active
+	if others {
+		found[0].State = Held
+	}
+	_, err = connections.As(action).Revise(ctx, tx, found[0])
+	return err
+}
+
 // Count adds to the counters of a connection.
 func Count(ctx context.Context, tx *docstore.Tx, id string, add func(*Connection)) error {
 	found, err := connections.LoadMany(ctx, tx, []string{id})

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/filter"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/schema"
@@ -85,9 +86,16 @@ func oneUser(ctx context.Context, r docstore.Reader, f docstore.Filter) (*User, 
 	return doc.Value()
 }
 
-// CountActive counts the active users of a connection.
-func CountActive(ctx context.Context, r docstore.Reader, connectionID string) (int64, error) {
-	return users.Count(ctx, r, docstore.Eq(byActive, docstore.Text(connectionID)))
+// CountActiveBefore counts the active users of a connection that were made before a moment.
+func CountActiveBefore(ctx context.Context, r docstore.Reader, connectionID string, at clock.Time) (int64, error) {
+	active := docstore.Eq(byActive, docstore.Text(connectionID))
+	all, err := users.Count(ctx, r, active)
+	if err != nil {
+		return 0, err
+	}
+	later, err := users.Count(ctx, r, docstore.And(active, docstore.Range(byCreated,
+		docstore.Text(within(connectionID, momentText(at))), docstore.Text(connectionID+"0")))) // 0 follows /
+	return max(0, all-later), err
 }
 
 // Names returns the displayNames of those of the ids that are users whom a connection sees.

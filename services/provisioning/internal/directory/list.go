@@ -22,8 +22,16 @@ type Query struct {
 	Descending bool
 	Start      int64 // from 1
 	Count      int
+	Most       int // fewer than Count, of a page that is read again because it is too large; 0: Count
 	Cursor     string
 	HasCursor  bool
+}
+
+func (q Query) most() int {
+	if q.Most > 0 {
+		return min(q.Most, q.Count)
+	}
+	return q.Count
 }
 
 // Page is a page of resources.
@@ -121,7 +129,7 @@ func (l *lister[T]) list(ctx context.Context, s *docstore.Store, connectionID st
 	if page.Total, err = l.docs.Count(ctx, s, where); err != nil || q.Count == 0 {
 		return page, err
 	}
-	query := docstore.Query{Filter: where, Sort: order, Limit: q.Count, After: at.Token}
+	query := docstore.Query{Filter: where, Sort: order, Limit: q.most(), After: at.Token}
 	if !q.HasCursor {
 		if q.Start > page.Total {
 			return page, nil
@@ -196,7 +204,7 @@ func (l *lister[T]) cut(q Query, all []*T, at cursor) Page[T] {
 			from++
 		}
 	}
-	to := min(from+q.Count, len(all))
+	to := min(from+q.most(), len(all))
 	page.Items = all[from:to]
 	if q.HasCursor && to < len(all) && to > from {
 		last := all[to-1]

@@ -26,11 +26,12 @@ const (
 	byPlace  = "place"   // the node, the user
 	byMember = "user"    // the user, the node
 	byOwner  = "owner"   // the connection
+	byJoined = "joined"  // the node, when the copy came to know of the member
 	keepsFor = time.Hour // a membership that has ended
 )
 
 var members = docstore.Define(docstore.Schema[member]{
-	Name: "scim_members", Noun: "member", Part: true,
+	Name: "scim_members", Noun: "member", Part: true, Revision: 1,
 	Counts: func(m *member) []*int64 { return []*int64{&m.Sequence} },
 	Due: func(m *member) clock.Time {
 		if m.Ended.IsZero() {
@@ -56,6 +57,12 @@ var members = docstore.Define(docstore.Schema[member]{
 				return ""
 			}
 			return m.UserID + "/" + m.NodeID
+		}),
+		docstore.ByText(byJoined, func(m *member) string {
+			if !m.Ended.IsZero() {
+				return ""
+			}
+			return within(m.NodeID, momentText(m.TimeCreated))
 		}),
 		docstore.ByText(byOwner, func(m *member) string { return m.ConnectionID }),
 	},
@@ -85,8 +92,8 @@ func MembersOf(ctx context.Context, s *docstore.Store, nodeID string, limit int)
 	return ids, false, nil
 }
 
-// AreMembers reports whether all of the users are members of a node.
-func AreMembers(ctx context.Context, s *docstore.Store, nodeID string, users []string) (bool, error) {
+// CountAmong counts those of the users who are members of a node. users has each once.
+func CountAmong(ctx context.Context, s *docstore.Store, nodeID string, users []string) (n int64, err error) {
 	const chunk = 500
 	for part := range slices.Chunk(users, chunk) {
 		places := make([]docstore.Value, len(part))
@@ -95,17 +102,26 @@ func AreMembers(ctx context.Context, s *docstore.Store, nodeID string, users []s
 		}
 		has, err := members.Texts(ctx, s, byPlace, docstore.In(byPlace, places...), 2*len(part))
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		there := map[string]bool{}
 		for _, t := range has {
 			there[t.Text] = true
 		}
-		if slices.ContainsFunc(part, func(id string) bool { return !there[nodeID+"/"+id] }) {
-			return false, nil
-		}
+		n += int64(len(there))
 	}
-	return true, nil
+	return n, nil
+}
+
+// CountMembersBefore counts the members of a node that it has had since before a moment.
+func CountMembersBefore(ctx context.Context, r docstore.Reader, nodeID string, at clock.Time) (int64, error) {
+	all, err := CountMembers(ctx, r, nodeID)
+	if err != nil {
+		return 0, err
+	}
+	later, err := members.Count(ctx, r, docstore.Range(byJoined, docstore.Text(within(nodeID, momentText(at))),
+		docstore.Text(nodeID+"0"))) // 0 follows /
+	return max(0, all-later), err
 }
 
 // NodesOf lists the ids of the nodes that a user is a member of.

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -31,7 +32,7 @@ type GateOutcome struct {
 type SkippedRequest struct {
 	ID     string `json:"id" doc:"Of the held request"`
 	Path   string `json:"path" doc:"Of the request" example:"/scim/v2/Users/1048577"`
-	Reason string `json:"reason" doc:"Why" example:"the user has changed since"`
+	Reason string `json:"reason" doc:"Why" example:"it was revived since"`
 }
 
 const (
@@ -40,22 +41,26 @@ const (
 	leaveAlone  = 30 * time.Second // before another replica carries out what is left
 )
 
-// Approve carries out what is held, and lets later requests pass. A request whose resource has changed since is
-// skipped. What takes too long is carried out in the background. The error is apperr.NotFound, or Forbidden
-// (see MayAct and mayGive).
-func (g *Gate) Approve(ctx context.Context, connectionID string) (GateOutcome, error) {
+// Approve carries out held requests: those with the ids, or with nil all. If nothing is held then, the count of
+// removals begins again. Of a request whose resource has changed since, only the removal is carried out; one that the
+// client has taken back is skipped. What takes too long is carried out in the background. The error is
+// apperr.NotFound, InvalidParameters at ids, or Forbidden (see MayAct and mayGive).
+func (g *Gate) Approve(ctx context.Context, connectionID string, ids []string) (GateOutcome, error) {
 	out := GateOutcome{Skipped: []SkippedRequest{}}
 	c, err := connection.Expect(ctx, g.Store, connectionID)
 	if err == nil {
 		err = c.MayAct(ctx)
 	}
 	if err == nil {
-		err = g.mayGive(ctx, connectionID)
+		err = g.known(ctx, connectionID, ids)
+	}
+	if err == nil {
+		err = g.mayGive(ctx, connectionID, ids)
 	}
 	if err != nil {
 		return out, err
 	}
-	if out.Requests, err = g.end(ctx, connectionID, "approved", func(tx *docstore.Tx, r *Request) error {
+	if out.Requests, err = g.end(ctx, connectionID, "approved", ids, func(tx *docstore.Tx, r *Request) error {
 		if err := r.mayGive(ctx); err != nil { // it came meanwhile
 			return err
 		}
@@ -89,14 +94,35 @@ func (g *Gate) Approve(ctx context.Context, connectionID string) (GateOutcome, e
 	return out, err
 }
 
-// mayGive refuses a caller who lacks a scope that a held request of a connection gives people.
-func (g *Gate) mayGive(ctx context.Context, connectionID string) error {
+// known refuses ids that are of no held request of a connection.
+func (g *Gate) known(ctx context.Context, connectionID string, ids []string) error {
+	docs, err := requests.FindMany(ctx, g.Store, ids)
+	if err != nil {
+		return err
+	}
+	held := map[string]bool{}
+	for i := range docs {
+		r, err := docs[i].Value()
+		if err != nil {
+			return err
+		}
+		held[r.ID] = r.ConnectionID == connectionID && !r.Approved
+	}
+	var faults apperr.Faults
+	for i, id := range ids {
+		faults.Check(held[id], apperr.Item("ids", i), "must be the id of a held request of the connection")
+	}
+	return faults.Err()
+}
+
+// mayGive refuses a caller who lacks a scope that a held request of a connection gives people; ids are as in Approve.
+func (g *Gate) mayGive(ctx context.Context, connectionID string, ids []string) error {
 	if auth.AllScopes.Lacking(ctx) == "" {
 		return nil
 	}
 	return requests.Each(ctx, g.Store, giving(connectionID), func(d docstore.Doc[Request]) error {
 		r, err := d.Value()
-		if err != nil {
+		if err != nil || ids != nil && !slices.Contains(ids, r.ID) {
 			return err
 		}
 		return r.mayGive(ctx)
@@ -110,60 +136,84 @@ func (r *Request) mayGive(ctx context.Context) error {
 	return nil
 }
 
-// Reject drops what is held, and lets later requests pass.
-func (g *Gate) Reject(ctx context.Context, connectionID string) (GateOutcome, error) {
+// Reject drops held requests: those with the ids, or with nil all. What was removed before still counts.
+func (g *Gate) Reject(ctx context.Context, connectionID string, ids []string) (GateOutcome, error) {
 	out := GateOutcome{Skipped: []SkippedRequest{}}
 	_, err := connection.Expect(ctx, g.Store, connectionID)
+	if err == nil {
+		err = g.known(ctx, connectionID, ids)
+	}
 	if err != nil {
 		return out, err
 	}
-	out.Requests, err = g.end(ctx, connectionID, "rejected", func(tx *docstore.Tx, r *Request) error {
+	out.Requests, err = g.end(ctx, connectionID, "rejected", ids, func(tx *docstore.Tx, r *Request) error {
 		_, err := requests.Delete(ctx, tx, r)
 		return err
 	})
 	return out, err
 }
 
-// end ends the state held, and calls do with each held request.
+// end calls do with held requests: those with the ids, or with nil all. After do they must not be held any more. It
+// ends the state held of the connection if there are no others.
 func (g *Gate) end(
-	ctx context.Context, connectionID, action string, do func(*docstore.Tx, *Request) error,
+	ctx context.Context, connectionID, action string, ids []string, do func(*docstore.Tx, *Request) error,
 ) (n int, err error) {
-	for {
+	held := docstore.Eq(byConnection, docstore.Text(connectionID))
+	for left := ids; ; {
+		part := left[:min(len(left), atOnce)]
+		left = left[len(part):]
 		some, err := docstore.Write(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) (int, error) {
-			held, err := requests.LoadWhere(ctx, tx, docstore.Eq(byConnection, docstore.Text(connectionID)), "", atOnce)
+			those := held
+			if ids != nil {
+				those = docstore.And(held, docstore.ID(part...))
+			}
+			found, err := requests.LoadWhere(ctx, tx, those, "", atOnce)
 			if err != nil {
 				return 0, err
 			}
-			for _, r := range held {
+			for _, r := range found {
 				if err := do(tx, r); err != nil {
 					return 0, err
 				}
 			}
-			return len(held), nil
+			return len(found), nil
 		})
 		if err != nil {
 			return n, err
 		}
-		if n += some; some < atOnce || docstore.IsDryRun(ctx) {
+		n += some
+		if ids != nil && len(left) == 0 || ids == nil && some < atOnce || docstore.IsDryRun(ctx) {
 			break
 		}
 	}
 	return n, docstore.Do(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) error {
-		if err := counts.DeleteWhere(ctx, tx, docstore.ID(connectionID), nil); err != nil {
+		others, err := requests.CountTo(ctx, tx, held, 1)
+		if err != nil {
 			return err
 		}
-		_, err := connection.Edit(ctx, tx, connectionID, action, func(c *connection.Connection) {
-			c.State = connection.Active
-		})
-		return err
+		if action == "approved" && others.N == 0 {
+			if err := counts.DeleteWhere(ctx, tx, countsOf(connectionID), nil); err != nil {
+				return err
+			}
+		}
+		return connection.Decide(ctx, tx, connectionID, action, others.N > 0)
 	})
 }
 
 // carryOut carries out one approved request. It returns why it was skipped, or an error if it should be tried again.
 func (g *Gate) carryOut(ctx context.Context, r *Request) (reason string, err error) {
 	c, err := connection.Find(ctx, g.Store, r.ConnectionID)
-	if err == nil {
-		err = g.Do(Approved(ctx), c, r)
+	switch {
+	case err != nil:
+	case r.Revived:
+		reason = "it was revived since"
+	default:
+		if err = apperr.New(apperr.VersionMismatch, "it has changed"); len(r.Stays) == 0 {
+			err = g.Do(Approved(ctx), c, r)
+		}
+		if apperr.KindOf(err) == apperr.VersionMismatch && r.removes() {
+			err = g.Remove(Approved(ctx), c, r)
+		}
 	}
 	switch apperr.KindOf(err) {
 	case "":
@@ -201,7 +251,7 @@ func (g *Gate) CarryOut(ctx context.Context, id string) error {
 // Forget forgets what is held of a deleted connection.
 func Forget(ctx context.Context, s *docstore.Store, connectionID string) error {
 	return docstore.Do(ctx, s, func(tx *docstore.Tx) error {
-		if err := counts.DeleteWhere(ctx, tx, docstore.ID(connectionID), nil); err != nil {
+		if err := counts.DeleteWhere(ctx, tx, countsOf(connectionID), nil); err != nil {
 			return err
 		}
 		return requests.DeleteWhere(ctx, tx, docstore.Prefix(byResource, connectionID+"/"), nil)

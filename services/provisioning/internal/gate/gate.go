@@ -5,27 +5,20 @@ package gate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
-	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/patch"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/resource"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/schema"
 )
-
-// removals counts the removals of a connection by hour. Its id is the connection's.
-type removals struct {
-	docstore.Meta
-	Hours []hour `json:"hours"` // oldest first
-}
-
-type hour struct {
-	Hour int64 `json:"hour"` // since 1970
-	N    int64 `json:"n"`
-}
-
-var counts = docstore.Define(docstore.Schema[removals]{Name: "removals", Noun: "count", Part: true})
 
 // Request is a held request.
 type Request struct {
@@ -41,34 +34,43 @@ type Request struct {
 	Reason       string     `json:"reason" doc:"Why it is held" example:"too many users are disabled or deleted"`
 	Scopes       []string   `json:"scopes" doc:"Scopes of this API that it gives people: who approves it must have them" example:"[]"`
 	Approved     bool       `json:"approved" doc:"It is being carried out"`
+	Revived      bool       `json:"revived" doc:"The client has taken it back since: it will be skipped"`
+	Stays        []string   `json:"stays,omitempty" doc:"Members that the client has added again since: they stay" example:"[]"`
 	TimeDue      clock.Time `json:"time_due" nullable:"true" doc:"Since when it is to be carried out"`
 }
 
 const (
 	byConnection = "connection_id"
 	byResource   = "resource"
-	byKind       = "kind" // removing or giving
+	byKind       = "kind" // removes or gives
 	byTime       = "time_created"
 )
 
-// place is the connection and the resource: of one resource one request is held.
+// place is the connection and the resource: of one resource one request is held. A PATCH takes only some members of a
+// group, so different ones are held beside each other.
 func (r *Request) place() string {
-	if r.ResourceID == "" {
+	switch {
+	case r.ResourceID == "":
 		return r.ConnectionID + "/new/" + r.Display
+	case r.Type == "Group" && r.Method == http.MethodPatch && r.removes():
+		sum := sha256.Sum256([]byte(r.Body))
+		return placeOf(r.ConnectionID, r.ResourceID) + "/" + hex.EncodeToString(sum[:8])
 	}
-	return r.ConnectionID + "/" + r.ResourceID
+	return placeOf(r.ConnectionID, r.ResourceID)
 }
 
-// The kinds of held requests of a connection.
-func removing(connectionID string) docstore.Filter {
-	return docstore.Eq(byKind, docstore.Text(connectionID+"/removes"))
-}
+func placeOf(connectionID, resourceID string) string { return connectionID + "/" + resourceID }
+
+// removes reports whether a request is held because of what it removes, not because of the scopes that it gives.
+func (r *Request) removes() bool { return len(r.Scopes) == 0 }
+
+// giving selects the held requests of a connection that give scopes.
 func giving(connectionID string) docstore.Filter {
 	return docstore.Eq(byKind, docstore.Text(connectionID+"/gives"))
 }
 
 var requests = docstore.Define(docstore.Schema[Request]{
-	Name: "held_requests", Noun: "held request", Part: true, Revision: 1, Sortable: []string{byTime},
+	Name: "held_requests", Noun: "held request", Part: true, Revision: 2, Sortable: []string{byTime},
 	Due: func(r *Request) clock.Time { return r.TimeDue },
 	Indexes: []docstore.Index[Request]{
 		docstore.ByText(byConnection, func(r *Request) string {
@@ -82,10 +84,10 @@ var requests = docstore.Define(docstore.Schema[Request]{
 			switch {
 			case r.Approved:
 				return ""
-			case len(r.Scopes) > 0:
-				return r.ConnectionID + "/gives"
+			case r.removes():
+				return r.ConnectionID + "/removes"
 			}
-			return r.ConnectionID + "/removes"
+			return r.ConnectionID + "/gives"
 		}),
 		docstore.ByNumber(byTime, func(r *Request) docstore.Value { return docstore.Moment(r.TimeCreated) }),
 	},
@@ -103,8 +105,11 @@ const RetryAfter = time.Hour
 // Gate are the use cases.
 type Gate struct {
 	Store *docstore.Store
-	// Do carries out an approved request. The error is apperr.VersionMismatch or NotFound if the resource has changed.
+	// Do carries out an approved request. The error is apperr.VersionMismatch if the resource has changed since, and
+	// apperr.NotFound if it is gone.
 	Do func(ctx context.Context, c *connection.Connection, r *Request) error
+	// Remove carries out only what an approved request removes, whatever else has changed of the resource since.
+	Remove func(ctx context.Context, c *connection.Connection, r *Request) error
 }
 
 type approvedKey struct{}
@@ -117,27 +122,37 @@ func Approved(ctx context.Context) context.Context {
 	return context.WithValue(ctx, approvedKey{}, true)
 }
 
-// Pass counts a removal, or holds the request if there are too many or always is set. A request that is held is stored,
-// and the error is apperr.Unavailable.
-func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, always bool) error {
-	if IsApproved(ctx) {
+// Pass counts what a request removes, or holds the request if that is too much. A request that is held is stored, and
+// the error is apperr.Unavailable.
+func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, removals ...Removal) error {
+	if IsApproved(ctx) || len(removals) == 0 {
 		return nil
 	}
+	return g.pass(docstore.InTurn(ctx, "gate "+removals[0].id(c.ID)), c, r, removals)
+}
+
+// Hold holds a request whatever it removes; see Pass.
+func (g *Gate) Hold(ctx context.Context, c *connection.Connection, r Request) error {
+	return g.pass(docstore.InTurn(ctx, "gate "+c.ID), c, r, nil)
+}
+
+func (g *Gate) pass(ctx context.Context, c *connection.Connection, r Request, removals []Removal) error {
 	id, err := g.Store.NewID(ctx)
 	if err != nil {
 		return err
 	}
-	held, err := docstore.Write(docstore.OutsideTheAnswer(docstore.InTurn(ctx, "gate "+c.ID)), g.Store,
-		func(tx *docstore.Tx) (bool, error) {
-			free, err := take(ctx, tx, c, always)
+	held, err := docstore.Write(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) (bool, error) {
+		one := r
+		one.ID, one.ConnectionID = id, c.ID
+		one.Scopes = append([]string{}, r.Scopes...)
+		if len(removals) > 0 {
+			free, err := take(ctx, tx, &one, removals)
 			if err != nil || free {
 				return false, err
 			}
-			one := r
-			one.ID, one.ConnectionID = id, c.ID
-			one.Scopes = append([]string{}, r.Scopes...)
-			return true, hold(ctx, tx, &one)
-		})
+		}
+		return true, hold(ctx, tx, &one)
+	})
 	if err != nil || !held {
 		return err
 	}
@@ -150,67 +165,24 @@ func (g *Gate) Pass(ctx context.Context, c *connection.Connection, r Request, al
 	return e
 }
 
-// take counts a removal, and reports false if it must be held.
-func take(ctx context.Context, tx *docstore.Tx, c *connection.Connection, always bool) (bool, error) {
-	if always {
-		return false, nil
-	}
-	now, err := connection.Find(ctx, tx, c.ID)
+// take counts removals, and reports false if their request must be held.
+func take(ctx context.Context, tx *docstore.Tx, of *Request, removals []Removal) (bool, error) {
+	c, err := connection.Find(ctx, tx, of.ConnectionID)
 	if err != nil {
 		return false, err
 	}
-	if now.State == connection.Held { // a held membership alone does not close the gate: leavers must not stay
-		n, err := requests.CountTo(ctx, tx, removing(c.ID), 1)
-		if err != nil || n.N > 0 {
+	of.Reason = removals[0].reason
+	if c.State == connection.Held { // what is held waits for a person, however often the client sends it
+		before, err := requests.LoadWhere(ctx, tx, docstore.Eq(byResource, docstore.Text(of.place())), "", 1)
+		if err != nil || len(before) > 0 && before[0].removes() {
 			return false, err
 		}
 	}
-	found, err := counts.LoadMany(ctx, tx, []string{c.ID})
-	if err != nil {
-		return false, err
+	tooMuch, err := count(ctx, tx, c, removals)
+	if tooMuch != nil {
+		of.Reason = tooMuch.reason
 	}
-	r := &removals{Meta: docstore.Meta{ID: c.ID}}
-	if len(found) > 0 {
-		r = found[0]
-	}
-	active, err := directory.CountActive(ctx, tx.Peek(), c.ID)
-	if err != nil {
-		return false, err
-	}
-	this := tx.Now.Millis() / time.Hour.Milliseconds()
-	recent := r.since(this - int64(c.Gate.Hours) + 1)
-	limit := max(int64(c.Gate.Min), (active+recent)*int64(c.Gate.Percent)/100)
-	if recent+1 > limit {
-		return false, nil
-	}
-	r.add(this)
-	if len(found) == 0 {
-		_, err = counts.Insert(ctx, tx, r)
-	} else {
-		_, err = counts.Replace(ctx, tx, r)
-	}
-	return true, err
-}
-
-// since forgets what is older than an hour, and returns the number of the rest.
-func (r *removals) since(first int64) (n int64) {
-	var kept []hour
-	for _, h := range r.Hours {
-		if h.Hour >= first {
-			kept = append(kept, h)
-			n += h.N
-		}
-	}
-	r.Hours = kept
-	return n
-}
-
-func (r *removals) add(this int64) {
-	if last := len(r.Hours) - 1; last >= 0 && r.Hours[last].Hour == this {
-		r.Hours[last].N++
-		return
-	}
-	r.Hours = append(r.Hours, hour{this, 1})
+	return tooMuch == nil, err
 }
 
 // hold stores a request, in place of an earlier one for the same resource.
@@ -218,6 +190,9 @@ func hold(ctx context.Context, tx *docstore.Tx, r *Request) error {
 	before, err := requests.LoadWhere(ctx, tx, docstore.Eq(byResource, docstore.Text(r.place())), "", 1)
 	if err != nil {
 		return err
+	}
+	if len(before) > 0 && before[0].Approved {
+		return nil // it is being carried out
 	}
 	if len(before) > 0 {
 		meta := before[0].Meta
@@ -242,21 +217,71 @@ func hold(ctx context.Context, tx *docstore.Tx, r *Request) error {
 	return err
 }
 
-// Release takes back a count whose removal was not made.
-func (g *Gate) Release(ctx context.Context, connectionID string) {
-	if IsApproved(ctx) {
-		return
+// maxStays is how many members of a held request are noted as added again. With more, the whole request is taken back.
+const maxStays = 1000
+
+// Revive notes that the client has taken back the held removals of a resource, by making it active again; with members,
+// that it has added these to the group again. c may be out of date: then nothing is held that the request knew of.
+func (g *Gate) Revive(ctx context.Context, c *connection.Connection, resourceID string, members ...string) error {
+	if c.State != connection.Held || IsApproved(ctx) {
+		return nil
 	}
-	ctx = docstore.OutsideTheAnswer(docstore.InTurn(ctx, "gate "+connectionID))
-	_ = docstore.Do(ctx, g.Store, func(tx *docstore.Tx) error {
-		found, err := counts.LoadMany(ctx, tx, []string{connectionID})
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		if last := len(found[0].Hours) - 1; last >= 0 && found[0].Hours[last].N > 0 {
-			found[0].Hours[last].N--
-			_, err = counts.Replace(ctx, tx, found[0])
+	place := placeOf(c.ID, resourceID)
+	of := docstore.Or(docstore.Eq(byResource, docstore.Text(place)), docstore.Prefix(byResource, place+"/"))
+	var ids []string
+	if err := requests.Each(ctx, g.Store, of, func(d docstore.Doc[Request]) error {
+		r, err := d.Value()
+		if err == nil && r.removes() && !r.Revived && r.takes(members) {
+			ids = append(ids, r.ID)
 		}
 		return err
-	})
+	}); err != nil {
+		return err
+	}
+	for part := range slices.Chunk(ids, atOnce) {
+		if err := docstore.Do(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) error {
+			held, err := requests.LoadMany(ctx, tx, part)
+			if err != nil {
+				return err
+			}
+			for _, r := range held {
+				r.keep(members)
+				if _, err := requests.Replace(ctx, tx, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takes reports whether a request takes one of the members from a group; true if there are none.
+func (r *Request) takes(members []string) bool {
+	if len(members) == 0 || r.Method != http.MethodPatch {
+		return true
+	}
+	operations, err := patch.Parse([]byte(r.Body))
+	if err != nil {
+		return true
+	}
+	_, _, change, err := patch.Group(schema.Group, resource.Object{"displayName": r.Display}, operations, nil)
+	return err != nil || change.All ||
+		slices.ContainsFunc(change.Remove, func(id string) bool { return slices.Contains(members, id) })
+}
+
+// keep notes members that stay; none stands for the whole resource.
+func (r *Request) keep(members []string) {
+	stays := slices.Clone(r.Stays)
+	for _, id := range members[:min(len(members), maxStays)] {
+		if !slices.Contains(stays, id) {
+			stays = append(stays, id)
+		}
+	}
+	r.Stays = stays
+	if len(members) == 0 || len(members) > maxStays || len(stays) > maxStays {
+		r.Revived, r.Stays = true, nil
+	}
 }

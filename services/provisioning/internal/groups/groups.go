@@ -43,7 +43,6 @@ func Collections() []*docstore.Def { return []*docstore.Def{intents.Def()} }
 const (
 	maxExternalID = 255       // characters
 	maxMembers    = 1_000_000 // of a group whose members are replaced or end
-	manyMembers   = 20        // from so many on, a request that takes over half of them is held
 	maxNamed      = 10        // unknown ids that an error names
 )
 
@@ -116,7 +115,7 @@ func (s *Groups) wishOf(ctx context.Context, call people.Call, sent resource.Obj
 	if w.members, err = patch.MemberIDs(r["members"]); err != nil {
 		return w, err
 	}
-	return w, s.checkMembers(ctx, call.Connection, w.members)
+	return w, s.checkMembers(ctx, call, w.members)
 }
 
 func externalIDOf(r resource.Object) (string, error) {
@@ -128,8 +127,11 @@ func externalIDOf(r resource.Object) (string, error) {
 }
 
 // checkMembers refuses ids of users whom the connection does not see.
-func (s *Groups) checkMembers(ctx context.Context, c *connection.Connection, ids []string) error {
-	known, err := directory.Names(ctx, s.Store, c.ID, ids)
+func (s *Groups) checkMembers(ctx context.Context, call people.Call, ids []string) error {
+	if call.RemovesOnly {
+		return nil
+	}
+	known, err := directory.Names(ctx, s.Store, call.Connection.ID, ids)
 	if err != nil || len(known) == len(ids) {
 		return err
 	}
@@ -191,7 +193,11 @@ func (s *Groups) Create(ctx context.Context, call people.Call, sent resource.Obj
 	if err := s.passScopes(ctx, j, w.name, known); err != nil {
 		return nil, err
 	}
-	return s.carry(ctx, j)
+	g, err := s.carry(ctx, j)
+	if err == nil && known != nil {
+		err = s.Gate.Revive(ctx, c, known.ID)
+	}
+	return g, err
 }
 
 // known returns the group that a POST means, which is gone; nil if there is none. Its externalId says which group it
@@ -274,7 +280,7 @@ func (s *Groups) Patch(ctx context.Context, call people.Call, id string, operati
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkMembers(ctx, call.Connection, members.Add); err != nil {
+	if err := s.checkMembers(ctx, call, members.Add); err != nil {
 		return nil, err
 	}
 	name, _ := after["displayName"].(string)
@@ -299,6 +305,9 @@ func (s *Groups) writableOne(ctx context.Context, call people.Call, id string) (
 func (s *Groups) change(
 	ctx context.Context, call people.Call, g *directory.Group, name, externalID string, members patch.Members,
 ) (*directory.Group, error) {
+	if call.RemovesOnly {
+		name, externalID = g.Record.Name, g.ExternalID
+	}
 	j := job{call: call, add: members.Add, remove: members.Remove, group: g,
 		link: directory.Link{ConnectionID: g.ConnectionID}}
 	var err error
@@ -309,6 +318,12 @@ func (s *Groups) change(
 		if j.remove, err = s.seen(ctx, g.ConnectionID, j.remove); err != nil {
 			return nil, err
 		}
+	}
+	if call.RemovesOnly {
+		j.add = nil
+		j.remove = slices.DeleteFunc(slices.Clone(j.remove), func(id string) bool {
+			return slices.Contains(call.Stays, id)
+		})
 	}
 	if externalID != g.ExternalID {
 		j.link.ExternalID = &externalID
@@ -323,10 +338,15 @@ func (s *Groups) change(
 	if err := s.passScopes(ctx, j, g.Record.Name, g); err != nil {
 		return nil, err
 	}
-	if err := s.passMembers(ctx, j); err != nil {
+	removals, err := s.removals(ctx, j, members.All)
+	if err != nil {
 		return nil, err
 	}
-	return s.carry(ctx, j)
+	changed, err := s.gated(ctx, j, removals)
+	if err == nil && len(j.add) > 0 {
+		err = s.Gate.Revive(ctx, call.Connection, g.ID, j.add...)
+	}
+	return changed, err
 }
 
 // seen leaves the users whom the connection sees: a client does not remove those whom it cannot know.
@@ -351,14 +371,10 @@ func (s *Groups) Delete(ctx context.Context, call people.Call, id string) error 
 	if j.remove, err = s.leaving(ctx, g.ID, nil); err != nil {
 		return err
 	}
-	if err := s.passMembers(ctx, j); err != nil {
+	removals, err := s.removals(ctx, j, true)
+	if err != nil {
 		return err
 	}
-	if err := s.pass(ctx, j, "too many groups are deleted", false); err != nil {
-		return err
-	}
-	if _, err = s.carry(ctx, j); err != nil && !unclear(err) {
-		s.Gate.Release(ctx, g.ConnectionID)
-	}
+	_, err = s.gated(ctx, j, append(removals, gate.OfPeople("too many groups are deleted")))
 	return err
 }

@@ -10,33 +10,34 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// passMembers holds a request that takes over half of many members.
-func (s *Groups) passMembers(ctx context.Context, j job) error {
-	if len(j.remove) <= manyMembers/2 {
-		return nil
+// removals is what a change of a group takes away. all reports that everybody whom it removes is a member.
+func (s *Groups) removals(ctx context.Context, j job, all bool) ([]gate.Removal, error) {
+	if len(j.remove) == 0 || gate.IsApproved(ctx) {
+		return nil, nil
 	}
-	n, err := directory.CountMembers(ctx, s.Store, j.group.ID)
-	if err != nil || n < manyMembers || int64(len(j.remove)) <= n/2 {
-		return err
-	}
-	is, _, err := directory.MembersOf(ctx, s.Store, j.group.ID, maxMembers)
-	if err != nil {
-		return err
-	}
-	leave := make(map[string]bool, len(j.remove))
-	for _, id := range j.remove {
-		leave[id] = true
-	}
-	taken := 0
-	for _, id := range is {
-		if leave[id] {
-			taken++
+	n := int64(len(j.remove))
+	if !all {
+		var err error
+		if n, err = directory.CountAmong(ctx, s.Store, j.group.ID, j.remove); err != nil || n == 0 {
+			return nil, err
 		}
 	}
-	if 2*taken <= len(is) {
-		return nil
+	return []gate.Removal{gate.OfMembers(j.group.ID, n)}, nil
+}
+
+// gated carries out a change of a group that takes something away, unless the gate holds it.
+func (s *Groups) gated(ctx context.Context, j job, removals []gate.Removal) (*directory.Group, error) {
+	if err := s.Gate.Pass(ctx, j.call.Connection, gate.Request{
+		Type: "Group", ResourceID: j.group.ID, Display: j.group.Record.Name, Method: j.call.Method, Path: j.call.Path,
+		Body: gate.Redacted(j.call.Body), Tag: j.group.Tag(),
+	}, removals...); err != nil {
+		return nil, err
 	}
-	return s.pass(ctx, j, "over half of the group's members are removed", true)
+	g, err := s.carry(ctx, j)
+	if err != nil && !unclear(err) {
+		s.Gate.Release(ctx, j.call.Connection.ID, removals...)
+	}
+	return g, err
 }
 
 // passScopes holds a request by which people would become members of a group whose rules give scopes of the platform's
@@ -63,18 +64,12 @@ func (s *Groups) passScopes(ctx context.Context, j job, name string, g *director
 		return err
 	}
 	if g != nil {
-		if all, err := directory.AreMembers(ctx, s.Store, g.ID, j.add); err != nil || all {
+		n, err := directory.CountAmong(ctx, s.Store, g.ID, j.add)
+		if err != nil || n == int64(len(j.add)) {
 			return err
 		}
 	}
 	r.Scopes = questions.ScopesIn(given &^ c.Given()).Scopes
 	r.Reason = "it gives people scopes of this API: " + strings.Join(r.Scopes, ", ")
-	return s.Gate.Pass(ctx, c, r, true)
-}
-
-func (s *Groups) pass(ctx context.Context, j job, reason string, always bool) error {
-	return s.Gate.Pass(ctx, j.call.Connection, gate.Request{
-		Type: "Group", ResourceID: j.group.ID, Display: j.group.Record.Name, Method: j.call.Method, Path: j.call.Path,
-		Body: gate.Redacted(j.call.Body), Tag: j.group.Tag(), Reason: reason,
-	}, always)
+	return s.Gate.Hold(ctx, c, r)
 }

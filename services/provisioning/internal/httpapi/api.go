@@ -28,6 +28,7 @@ type api struct{ Domain }
 // Register adds all operations to the server.
 func Register(s *rest.Server, d Domain) {
 	a := &api{d}
+	s.ServeSCIM(rest.SCIMRoot{Path: root, Fault: fault, Absent: []string{"/Me", "/.search"}})
 	a.registerConnections(s.Tagged("Provisioning", "Connections of SCIM clients: what each owns, its tokens, its log."))
 	a.registerGate(s.Tagged("Held requests",
 		"Removals in large numbers, and memberships that give scopes of this API: they wait for a person's approval."))

@@ -10,11 +10,13 @@ import (
 	"github.com/idplatform/idplatform/services/provisioning/internal/gate"
 	"github.com/idplatform/idplatform/services/provisioning/internal/people"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/message"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/patch"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/resource"
 )
 
 // CarryOut carries out a held request that a person has approved: as its client, if the resource has not changed since.
-func CarryOut(d Domain) func(context.Context, *connection.Connection, *gate.Request) error {
+// With alone it carries out only what the request removes, whatever has changed.
+func CarryOut(d Domain, alone bool) func(context.Context, *connection.Connection, *gate.Request) error {
 	a := &api{d}
 	return func(ctx context.Context, c *connection.Connection, r *gate.Request) error {
 		info := request.From(ctx)
@@ -34,7 +36,14 @@ func CarryOut(d Domain) func(context.Context, *connection.Connection, *gate.Requ
 		}
 		call := people.Call{
 			Connection: c, Ignored: &resource.Ignored{}, Method: r.Method, Path: r.Path, Body: r.Body,
-			Match: func(tag string) bool { return tag == r.Tag },
+		}
+		switch {
+		case !alone:
+			call.Match = func(tag string) bool { return tag == r.Tag }
+		case r.Type == "Group":
+			call.RemovesOnly, call.Stays = true, r.Stays
+		case r.Method != http.MethodDelete:
+			op.Method, op.Data = http.MethodPatch, deactivation
 		}
 		_, _, err := perform(ctx, call, e, op, r.ResourceID)
 		if r.Method == http.MethodDelete && apperr.IsNotFound(err) {
@@ -43,3 +52,8 @@ func CarryOut(d Domain) func(context.Context, *connection.Connection, *gate.Requ
 		return err
 	}
 }
+
+// deactivation is what remains of a change of a user that was held and whose user has changed since.
+var deactivation = resource.Object{"Operations": []any{
+	resource.Object{"op": string(patch.Replace), "path": "active", "value": false},
+}}

@@ -126,7 +126,8 @@ func (a *api) bulkOne(ctx context.Context, call people.Call, op *message.BulkOpe
 	}
 	call.Match = matching(op.Version)
 	call.Exclusive = call.Match != nil
-	return perform(ctx, call, e, op, id)
+	shown, status, err := perform(ctx, call, e, op, id)
+	return shown, status, overtaken(call, err)
 }
 
 func perform(ctx context.Context, call people.Call, e endpoint, op *message.BulkOperation, id string) (

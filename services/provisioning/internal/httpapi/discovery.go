@@ -8,6 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
+	"github.com/idplatform/idplatform/services/provisioning/internal/people"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/message"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/schema"
 )
@@ -17,52 +19,96 @@ const maxAge = "public, max-age=3600"
 
 // NamedInput names a document.
 type NamedInput struct {
+	Asked
 	Name string `path:"name" maxLength:"255" doc:"Its id" example:"User"`
 }
 
-func (a *api) registerDiscovery(s *rest.Server) {
-	documents := func(id, path, summary string, v any) {
-		body, err := json.Marshal(v)
-		rest.Handle(s, rest.Op{
-			ID: id, Method: http.MethodGet, Path: root + path, Summary: summary, SCIM: fault,
-			Response: json.RawMessage(body),
-		}, func(context.Context, *struct{}) (rest.SCIMAnswer, error) {
-			return rest.SCIMAnswer{JSON: body, MaxAge: maxAge}, err
-		})
+// about are the documents about the service.
+type about struct {
+	config  schema.Config
+	types   []schema.TypeDocument
+	schemas []schema.Document
+	maxAge  string // "" of those of one connection
+}
+
+// describe makes the documents for a connection; nil stands for a caller who has none.
+func (a *api) describe(c *connection.Connection) about {
+	limits := schema.Limits{
+		BulkOperations: message.MaxBulkOperations, BulkSize: message.MaxBulkSize,
+		DefaultCount: message.DefaultCount, MaxCount: message.MaxCount,
 	}
-	documents("scim-get-config", "/ServiceProviderConfig", "What the SCIM service can do", schema.NewConfig(a.Base,
-		schema.Limits{
-			BulkOperations: message.MaxBulkOperations, BulkSize: message.MaxBulkSize,
-			DefaultCount: message.DefaultCount, MaxCount: message.MaxCount,
-		}))
-	types, schemas := schema.TypeDocuments(a.Base), schema.Documents(a.Base)
-	documents("scim-list-types", "/ResourceTypes", "List the kinds of resources", listDocument(types))
-	documents("scim-list-schemas", "/Schemas", "List the schemas", listDocument(schemas))
-	named(s, "scim-get-type", "/ResourceTypes/{name}", "Get a kind of resources", types[0],
-		func(name string) (schema.TypeDocument, bool) {
-			return schema.Named(types, name, func(d *schema.TypeDocument) string { return d.ID })
+	d := about{maxAge: maxAge}
+	user, passwords := schema.User, false
+	if c != nil {
+		user, passwords, d.maxAge = people.Kind(c), c.AcceptPassword == "1", ""
+	}
+	d.config = schema.NewConfig(a.Base, limits, passwords)
+	d.types, d.schemas = schema.TypeDocuments(a.Base, user), schema.Documents(a.Base, user)
+	return d
+}
+
+func (a *api) registerDiscovery(s *rest.Server) {
+	general := a.describe(nil)
+	document := func(id, path, summary string, of func(about) any) {
+		handleDocument(a, s, general, rest.Op{ID: id, Path: root + path, Summary: summary, Response: of(general)},
+			func(d about, _ *Asked) (any, error) { return of(d), nil })
+	}
+	document("scim-get-config", "/ServiceProviderConfig", "What the SCIM service can do",
+		func(d about) any { return d.config })
+	document("scim-list-types", "/ResourceTypes", "List the kinds of resources",
+		func(d about) any { return listDocument(d.types) })
+	document("scim-list-schemas", "/Schemas", "List the schemas", func(d about) any { return listDocument(d.schemas) })
+	handleDocument(a, s, general, rest.Op{ID: "scim-get-type", Path: root + "/ResourceTypes/{name}",
+		Summary: "Get a kind of resources", Response: general.types[0]},
+		func(d about, in *NamedInput) (any, error) {
+			return found(schema.Named(d.types, in.Name, func(t *schema.TypeDocument) string { return t.ID }))
 		})
-	named(s, "scim-get-schema", "/Schemas/{name}", "Get a schema", schemas[0],
-		func(name string) (schema.Document, bool) {
-			return schema.Named(schemas, name, func(d *schema.Document) string { return d.ID })
+	handleDocument(a, s, general, rest.Op{ID: "scim-get-schema", Path: root + "/Schemas/{name}",
+		Summary: "Get a schema", Response: general.schemas[0]},
+		func(d about, in *NamedInput) (any, error) {
+			return found(schema.Named(d.schemas, in.Name, func(s *schema.Document) string { return s.ID }))
 		})
 	a.registerAbsent(s)
 	a.registerBulk(s)
 }
 
-func named[D any](s *rest.Server, id, path, summary string, example D, find func(string) (D, bool)) {
-	rest.Handle(s, rest.Op{
-		ID: id, Method: http.MethodGet, Path: root + path, Summary: summary, SCIM: fault, Record: rest.NoRecord,
-		Response: example,
-	}, func(_ context.Context, in *NamedInput) (rest.SCIMAnswer, error) {
-		d, has := find(in.Name)
-		if !has {
-			return rest.SCIMAnswer{}, apperr.Missing("document")
+func found[D any](document D, has bool) (any, error) {
+	if !has {
+		return nil, apperr.Missing("document")
+	}
+	return document, nil
+}
+
+func (in *Asked) asked() *Asked { return in }
+
+// handleDocument registers an operation that answers with a document about the service. It needs no credential; with
+// that of a connection, the document is the connection's.
+func handleDocument[I any, P interface {
+	*I
+	asked() *Asked
+}](a *api, s *rest.Server, general about, op rest.Op, of func(about, *I) (any, error)) {
+	op.Method, op.SCIM, op.Record, op.Greets = http.MethodGet, fault, rest.NoRecord, true
+	rest.Handle(s, op, func(ctx context.Context, in *I) (rest.SCIMAnswer, error) {
+		if err := unfiltered(P(in).asked()); err != nil {
+			return rest.SCIMAnswer{}, err
 		}
-		answer, err := documentAnswer(d, nil)
-		answer.MaxAge = maxAge
+		d := general
+		if c, err := a.caller(ctx); err == nil {
+			d = a.describe(c)
+		}
+		answer, err := documentAnswer(of(d, in))
+		answer.MaxAge = d.maxAge
 		return answer, err
 	})
+}
+
+// unfiltered refuses a filter: a client would take all documents about the service for those that the filter selects
+// (RFC 7644 section 4).
+func unfiltered(in *Asked) error {
+	if _, has := in.Parameter("filter"); has {
+		return apperr.New(apperr.Forbidden, "documents about the service cannot be filtered")
+	}
+	return nil
 }
 
 func listDocument[D any](documents []D) message.List {

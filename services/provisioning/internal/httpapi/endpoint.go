@@ -7,6 +7,7 @@ import (
 
 	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
 	"github.com/idplatform/idplatform/services/provisioning/internal/people"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/filter"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/message"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/patch"
@@ -71,10 +72,9 @@ func (a *api) users() endpoint {
 			if err != nil {
 				return message.List{}, err
 			}
-			page, err := directory.ListUsers(ctx, a.Store, call.Connection.ID, kind, q)
-			return listOf(s, page, err, func(u *directory.User) (shownOne, error) {
-				return a.Users.Show(ctx, call.Connection, p, u)
-			})
+			return listOf(s, q, func(q directory.Query) (directory.Page[directory.User], error) {
+				return directory.ListUsers(ctx, a.Store, call.Connection.ID, kind, q)
+			}, func(u *directory.User) (shownOne, error) { return a.Users.Show(ctx, call.Connection, p, u) })
 		},
 	}
 }
@@ -119,9 +119,10 @@ func (a *api) groups() endpoint {
 			if err != nil {
 				return message.List{}, err
 			}
-			page, err := a.Groups.List(ctx, call.Connection, q)
 			shower := a.Groups.Shower(call.Connection, p, a.Base)
-			return listOf(s, page, err, func(g *directory.Group) (shownOne, error) { return shower.Show(ctx, g) })
+			return listOf(s, q, func(q directory.Query) (directory.Page[directory.Group], error) {
+				return a.Groups.List(ctx, call.Connection, q)
+			}, func(g *directory.Group) (shownOne, error) { return shower.Show(ctx, g) })
 		},
 	}
 }
@@ -146,19 +147,33 @@ func queryOf(kind *schema.Resource, s message.Search) (directory.Query, error) {
 	return q, err
 }
 
+// listOf makes the answer of a page. If the answer would be too large, it ends before the resource that makes it so:
+// then it has fewer than asked, each of them whole.
 func listOf[T any](
-	s message.Search, page directory.Page[T], err error, show func(*T) (shownOne, error),
+	s message.Search, q directory.Query, list func(directory.Query) (directory.Page[T], error),
+	show func(*T) (shownOne, error),
 ) (message.List, error) {
+	page, err := list(q)
 	if err != nil {
 		return message.List{}, err
 	}
-	items := make([]json.RawMessage, len(page.Items))
+	items := make([]json.RawMessage, 0, len(page.Items))
 	for i, item := range page.Items {
 		shown, err := show(item)
+		if scim.TypeOf(err) == scim.TooMany && i > 0 {
+			if q.Most = i; q.HasCursor { // the next page begins here
+				var again directory.Page[T]
+				if again, err = list(q); err != nil {
+					return message.List{}, err
+				}
+				page.Next = again.Next
+			}
+			break
+		}
 		if err != nil {
 			return message.List{}, err
 		}
-		items[i] = shown.JSON
+		items = append(items, shown.JSON)
 	}
 	start := s.StartIndex
 	if s.HasCursor {

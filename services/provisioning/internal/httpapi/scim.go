@@ -80,6 +80,7 @@ func (a *api) serve(
 	}
 	call.Exclusive = call.Match != nil
 	answer, err := run(ctx, call)
+	err = overtaken(call, err)
 	if docstore.IsDryRun(ctx) {
 		return answer, err
 	}
@@ -96,6 +97,14 @@ func (a *api) serve(
 	return answer, err
 }
 
+// overtaken is what a client is told whose request others have overtaken: 412 is for a version that it has asked for.
+func overtaken(call people.Call, err error) error {
+	if call.Match == nil && apperr.KindOf(err) == apperr.VersionMismatch {
+		return apperr.New(apperr.Unavailable, "others change the resource at the same time; try again").Because(err)
+	}
+	return err
+}
+
 // matching is the condition of an If-Match; nil if it takes any.
 func matching(ifMatch string) people.Match {
 	if text := strings.TrimSpace(ifMatch); text == "" || text == "*" {
@@ -107,6 +116,9 @@ func matching(ifMatch string) people.Match {
 // caller is the connection whose client sends the request. The error is apperr.Forbidden.
 func (a *api) caller(ctx context.Context) (*connection.Connection, error) {
 	p := auth.PrincipalFrom(ctx)
+	if p == nil {
+		return nil, apperr.New(apperr.Unauthenticated, "the request has no credential")
+	}
 	var doc connection.Doc
 	var err error
 	id, ours := strings.CutPrefix(p.Actor(), connection.Actor(""))

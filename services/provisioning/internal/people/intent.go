@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -15,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
 	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim"
+	"github.com/idplatform/idplatform/services/provisioning/internal/scim/mapping"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -59,9 +61,44 @@ type job struct {
 	stored   bool // the link changes, so the intent is stored first
 }
 
-// carry lets the users service make a change, and stores the link and the copy. The error is a refusal, Unavailable if
-// nothing was changed, or OutcomeUnknown: then Finish stores the link later.
+// carry lets the users service make a change, and stores the link and the copy. What that service does not take of the
+// members that a user can do without is left out and noted as ignored. The error is a refusal, Unavailable if nothing
+// was changed, or OutcomeUnknown: then Finish stores the link later.
 func (s *Users) carry(ctx context.Context, j job) (*directory.User, error) {
+	u, err := s.carryAll(ctx, j)
+	if left, is := j.without(err); is {
+		return s.carryAll(ctx, left)
+	}
+	return u, err
+}
+
+// dispensable are members that a user can do without: a bad one must not keep the rest from being carried out.
+var dispensable = []string{"email", "locale", "zoneinfo"}
+
+// without returns the job without the members that err refuses, unless it refuses others, too.
+func (j job) without(err error) (job, bool) {
+	refused, is := errors.AsType[*apperr.Error](err)
+	if !is || refused.Kind != apperr.InvalidParameters || len(refused.Faults) == 0 {
+		return j, false
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(j.change.Profile, &members) != nil {
+		return j, false
+	}
+	for _, f := range refused.Faults {
+		i := slices.IndexFunc(dispensable, func(m string) bool { return mapping.AttributeOf(m) == f.Location })
+		if i < 0 || members[dispensable[i]] == nil {
+			return j, false
+		}
+		delete(members, dispensable[i])
+		j.call.Ignored.Add(f.Location)
+	}
+	var failed error
+	j.change.Profile, failed = json.Marshal(members)
+	return j, failed == nil
+}
+
+func (s *Users) carryAll(ctx context.Context, j job) (*directory.User, error) {
 	err := s.guardPassword(ctx, &j)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,9 @@ package people
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
 	"maps"
 	"reflect"
 	"slices"
@@ -33,10 +36,35 @@ type Deps struct {
 }
 
 // Users are the use cases.
-type Users struct{ Deps }
+type Users struct {
+	Deps
+	// again are turns of changes that others have overtaken, by user: they must not overtake each other, too.
+	again [turns]chan struct{}
+}
+
+const turns = 64
 
 // New makes the use cases.
-func New(d Deps) *Users { return &Users{d} }
+func New(d Deps) *Users {
+	s := &Users{Deps: d}
+	for i := range s.again {
+		s.again[i] = make(chan struct{}, 1)
+	}
+	return s
+}
+
+// turn waits for the turn of a change of a user to be made again. leave ends it.
+func (s *Users) turn(ctx context.Context, id string) (leave func(), err error) {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	at := s.again[h.Sum32()%turns]
+	select {
+	case at <- struct{}{}:
+		return func() { <-at }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{intents.Def()} }
@@ -58,6 +86,9 @@ type Call struct {
 	Match      Match
 	Exclusive  bool // of the changes of groups that Match allows for one version, only the first is made
 	Ignored    *resource.Ignored
+	// RemovesOnly: of a change of a group only the removal of members is made, save of those in Stays.
+	RemovesOnly bool
+	Stays       []string
 	// Method, Path and Body are of the request, to be kept if it is held.
 	Method, Path, Body string
 }
@@ -77,6 +108,10 @@ type wish struct {
 // wishOf makes the wish of a changed resource: what the connection does not own stays as it is.
 func (s *Users) wishOf(call Call, before, after resource.Object) (wish, error) {
 	c := call.Connection
+	if zone, has := after["timezone"].(string); has && zone != mapping.Zone(zone) {
+		after = maps.Clone(after)
+		after["timezone"] = mapping.Zone(zone)
+	}
 	owns := c.Owns
 	if len(before) == 0 { // nobody can be made without a name
 		owns = append(slices.Clone(owns), "username")
@@ -199,7 +234,11 @@ func (s *Users) revive(ctx context.Context, call Call, u *directory.User, w wish
 	if w.externalID != "" {
 		link.ExternalID = &w.externalID
 	}
-	return s.carry(ctx, job{call: call, change: change, link: link, stored: true})
+	revived, err := s.carry(ctx, job{call: call, change: change, link: link, stored: true})
+	if err == nil && status == mapping.Active {
+		err = s.Gate.Revive(ctx, call.Connection, u.ID)
+	}
+	return revived, err
 }
 
 // Get returns a user. The error is apperr.NotFound.
@@ -217,7 +256,8 @@ func (s *Users) Replace(ctx context.Context, call Call, id string, sent resource
 	if err := schemaRequired(r); err != nil {
 		return nil, err
 	}
-	return s.change(ctx, call, id, func(before resource.Object) (resource.Object, error) {
+	_, says := r["active"]
+	return s.change(ctx, call, id, says, func(before resource.Object) (resource.Object, error) {
 		after := resource.Clone(r)
 		for _, name := range []string{"active", "externalId"} {
 			if _, has := after[name]; !has && before[name] != nil {
@@ -231,7 +271,8 @@ func (s *Users) Replace(ctx context.Context, call Call, id string, sent resource
 // Patch applies operations to a user: all or, with an error, none.
 func (s *Users) Patch(ctx context.Context, call Call, id string, operations []patch.Operation) (*directory.User,
 	error) {
-	return s.change(ctx, call, id, func(before resource.Object) (resource.Object, error) {
+	says := patch.Names(operations, "active")
+	return s.change(ctx, call, id, says, func(before resource.Object) (resource.Object, error) {
 		after, _, err := patch.User(Kind(call.Connection), before, operations, call.Ignored)
 		return after, err
 	})
@@ -240,9 +281,11 @@ func (s *Users) Patch(ctx context.Context, call Call, id string, operations []pa
 // maxTries bounds how often a change is made again because another one was faster.
 const maxTries = 8
 
-// change makes a user what edit makes of its resource. If others change the user at the same time, it reads it again.
+// change makes a user what edit makes of its resource. If others change the user at the same time, it reads it again;
+// if they always are faster, the error is apperr.VersionMismatch. says reports that the request says whether the user
+// is active.
 func (s *Users) change(
-	ctx context.Context, call Call, id string, edit func(resource.Object) (resource.Object, error),
+	ctx context.Context, call Call, id string, says bool, edit func(resource.Object) (resource.Object, error),
 ) (*directory.User, error) {
 	for tries := 1; ; tries++ {
 		u, err := s.Get(ctx, call.Connection, id)
@@ -253,8 +296,18 @@ func (s *Users) change(
 			return nil, err
 		}
 		changed, err := s.changeOnce(ctx, call, u, edit)
-		if apperr.KindOf(err) != apperr.VersionMismatch || tries == maxTries {
+		if err == nil && says && changed.Record.Status == mapping.Active {
+			err = s.Gate.Revive(ctx, call.Connection, id)
+		}
+		switch {
+		case apperr.KindOf(err) != apperr.VersionMismatch || tries == maxTries:
 			return changed, err
+		case tries == 1:
+			leave, err := s.turn(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			defer leave()
 		}
 		if err := s.refresh(ctx, u); err != nil {
 			return nil, err
@@ -301,10 +354,37 @@ func (s *Users) changeOnce(
 		j.link.ExternalID, j.stored = &w.externalID, true
 	}
 	if status == mapping.Disabled && was == mapping.Active {
-		return s.gated(ctx, j, u)
+		return s.deactivate(ctx, j, u)
 	}
 	return s.carry(ctx, j)
 }
+
+// deactivate carries out a change that makes a user inactive, unless the gate holds it. If the rest of the change
+// conflicts with another user, the user is made inactive all the same: who has left must not stay because of a name.
+func (s *Users) deactivate(ctx context.Context, j job, u *directory.User) (*directory.User, error) {
+	changed, err := s.gated(ctx, j, u, func() (*directory.User, error) {
+		changed, err := s.carry(ctx, j)
+		if apperr.KindOf(err) != apperr.AlreadyExists {
+			return changed, err
+		}
+		alone := job{call: j.call, link: directory.Link{ConnectionID: j.link.ConnectionID}, change: j.change}
+		alone.change.Profile, alone.change.Credential, alone.change.Password = inactive, nil, ""
+		if _, failed := s.carry(ctx, alone); failed != nil {
+			return nil, failed
+		}
+		return nil, conflict{err}
+	})
+	if c, is := errors.AsType[conflict](err); is {
+		return nil, c.error
+	}
+	return changed, err
+}
+
+// conflict is why a user was only made inactive.
+type conflict struct{ error }
+
+// inactive is the profile of a user who is only made inactive.
+var inactive = json.RawMessage(`{"status":"` + mapping.Disabled + `"}`)
 
 // same reports whether two resources have the same attributes, save those that clients cannot write.
 func same(a, b resource.Object) bool {
@@ -319,13 +399,15 @@ func same(a, b resource.Object) bool {
 }
 
 // gated carries out a removal, unless the gate holds it.
-func (s *Users) gated(ctx context.Context, j job, u *directory.User) (*directory.User, error) {
+func (s *Users) gated(ctx context.Context, j job, u *directory.User, carry func() (*directory.User, error)) (
+	*directory.User, error,
+) {
 	if err := s.pass(ctx, j.call, u); err != nil {
 		return nil, err
 	}
-	changed, err := s.carry(ctx, j)
-	if err != nil && !unclear(err) {
-		s.Gate.Release(ctx, j.call.Connection.ID)
+	changed, err := carry()
+	if _, made := errors.AsType[conflict](err); err != nil && !made && !unclear(err) {
+		s.Gate.Release(ctx, j.call.Connection.ID, ofUser)
 	}
 	return changed, err
 }
@@ -333,9 +415,11 @@ func (s *Users) gated(ctx context.Context, j job, u *directory.User) (*directory
 func (s *Users) pass(ctx context.Context, call Call, u *directory.User) error {
 	return s.Gate.Pass(ctx, call.Connection, gate.Request{
 		Type: "User", ResourceID: u.ID, Display: u.Record.Username, Method: call.Method, Path: call.Path,
-		Body: gate.Redacted(call.Body), Tag: u.Tag(), Reason: "too many users are disabled or deleted",
-	}, false)
+		Body: gate.Redacted(call.Body), Tag: u.Tag(),
+	}, ofUser)
 }
+
+var ofUser = gate.OfPeople("too many users are disabled or deleted")
 
 // Delete does what the connection's on_delete says, and hides the user from the client.
 func (s *Users) Delete(ctx context.Context, call Call, id string) error {
@@ -357,14 +441,14 @@ func (s *Users) Delete(ctx context.Context, call Call, id string) error {
 		change.Action, j.link.Deleted = questions.DeleteUser, true
 	default:
 		if u.Record.Status != mapping.Resigned {
-			change.Profile = []byte(`{"status":"0"}`)
+			change.Profile = inactive
 		}
 	}
 	if j.change = change; call.Match != nil {
 		j.change.Version = u.UserVersion
 	}
 	if u.Record.Status == mapping.Active || j.link.Deleted {
-		_, err = s.gated(ctx, j, u)
+		_, err = s.gated(ctx, j, u, func() (*directory.User, error) { return s.carry(ctx, j) })
 	} else {
 		_, err = s.carry(ctx, j)
 	}

@@ -17,7 +17,7 @@ import (
 
 // Limits of members, in characters unless stated otherwise.
 const (
-	maxUsername    = 128
+	maxUsername    = 255
 	maxDisplayName = 256
 	maxEmail       = 254 // bytes, RFC 5321 §4.5.3.1.3
 	maxLocalPart   = 64  // bytes before the @, RFC 5321 §4.5.3.1.1
@@ -38,7 +38,7 @@ func (p *Profile) normalize() {
 // check notes every fault.
 func (p *Profile) check(faults *apperr.Faults) {
 	faults.Check(validUsername(p.Username), "username",
-		"must have 1…%d letters, digits or . _ - @ + ' ! # ^ ~", maxUsername)
+		"must have 1…%d printable characters, and blanks only between others", maxUsername)
 	faults.Text("display_name", p.DisplayName, maxDisplayName)
 	faults.Text("employee_number", p.EmployeeNumber, maxText)
 	faults.Text("gender", p.Gender, maxText)
@@ -68,19 +68,17 @@ func (p Protected) differs(is Protected, faults *apperr.Faults) {
 	faults.Check(p.IDNumberMasked == is.IDNumberMasked, "id_number_masked", message)
 }
 
+// validUsername takes every name that other directories have, such as DOMAIN\user, as RFC 7643 section 4.1.1 asks.
 func validUsername(s string) bool {
 	n := 0
 	for _, r := range s {
 		n++
-		if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-@+'!#^~", r) {
-			return false
-		}
-		// invisible letters and marks
-		if unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+		invisible := unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+		if !unicode.IsPrint(r) || r == utf8.RuneError || invisible {
 			return false
 		}
 	}
-	return n > 0 && n <= maxUsername
+	return n > 0 && n <= maxUsername && strings.TrimSpace(s) == s
 }
 
 // validEmail reports whether a text is a mailbox of RFC 5321 §4.1.2, also with characters of other scripts (RFC 6531

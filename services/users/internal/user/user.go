@@ -47,7 +47,7 @@ type User struct {
 
 // Profile holds the members that create and update may set.
 type Profile struct {
-	Username           string          `json:"username" required:"true" doc:"1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width" example:"li.wei"`
+	Username           string          `json:"username" required:"true" doc:"1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width" example:"li.wei"`
 	DisplayName        string          `json:"display_name" doc:"Up to 256 characters; how the person is shown" example:"李伟"`
 	Email              string          `json:"email" doc:"RFC 5321 address; unique when not empty" example:"li.wei@acme.test"`
 	Mobile             string          `json:"mobile" doc:"E.164 number; unique when not empty" example:"+8613800000000"`

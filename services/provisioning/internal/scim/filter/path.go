@@ -1,8 +1,10 @@
 package filter
 
 import (
+	"errors"
 	"strings"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/schema"
 )
@@ -14,9 +16,19 @@ type Target struct {
 }
 
 // ParsePath reads a path: userName, name.givenName, emails[type eq "work"], emails[type eq "work"].value, each with the
-// URN of its schema before it or not, or the URN of an extension. Its errors have type invalidPath, for what is in
-// brackets invalidFilter.
+// URN of its schema before it or not, or the URN of an extension. Its errors have type invalidPath, also for what is in
+// brackets.
 func ParsePath(kind *schema.Resource, text string) (Target, error) {
+	t, err := parsePath(kind, text)
+	if scim.TypeOf(err) == scim.InvalidFilter {
+		if e, is := errors.AsType[*apperr.Error](err); is {
+			err = scim.With(scim.InvalidPath, e)
+		}
+	}
+	return t, err
+}
+
+func parsePath(kind *schema.Resource, text string) (Target, error) {
 	var t Target
 	text = strings.TrimSpace(text)
 	if tooLong(text) {

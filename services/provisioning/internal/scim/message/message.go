@@ -75,6 +75,9 @@ func NewError(status int, err error) Error {
 const maxFaults = 20 // told of in one answer
 
 func detail(e *apperr.Error) string {
+	if len(e.Faults) == 1 && e.Kind == apperr.AlreadyExists && !strings.Contains(e.Detail, e.Faults[0].Location) {
+		return e.Detail + ": " + e.Faults[0].Location
+	}
 	if len(e.Faults) < 2 {
 		return e.Detail
 	}

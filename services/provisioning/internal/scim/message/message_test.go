@@ -36,7 +36,7 @@ func TestErrors(t *testing.T) {
 		`"status":"400","scimType":"mutability","detail":"id is read-only"`: {
 			400, scim.Invalid(scim.Mutability, "id", "is read-only"),
 		},
-		`"status":"409","scimType":"uniqueness","detail":"a unique value is taken"`: {409, apperr.Taken("userName")},
+		`"status":"409","scimType":"uniqueness","detail":"a unique value is taken: userName"`: {409, apperr.Taken("userName")},
 		`"status":"400","scimType":"invalidValue","detail":"userName is required; emails[0].value must be a text"`: {
 			400, faults.Err(),
 		},

@@ -13,9 +13,9 @@ import (
 
 // User applies the operations of a request to a resource in canonical form, one after the other: all or, with an error,
 // none. It returns the new resource and whether it differs; r stays as it is. Members of values that no schema declares
-// are noted in ignored.
+// are noted in ignored, and so are paths into extensions that are not declared.
 //
-// Its errors are located at the operation and have type invalidPath, invalidFilter, noTarget (a filter that selects
+// Its errors are located at the operation and have type invalidPath, noTarget (a filter that selects
 // nothing, unless a value can be made from it), mutability (a path to what clients cannot write, or the removal of what
 // is required) or invalidValue.
 func User(
@@ -50,6 +50,10 @@ func (p *patcher) apply(op Operation) error {
 		values, _ := op.Value.(resource.Object)
 		return p.each(op.Op, values)
 	}
+	if p.kind.Undeclared(op.Path) {
+		p.ignored.Add(op.Path)
+		return nil
+	}
 	t, err := filter.ParsePath(p.kind, op.Path)
 	if err != nil {
 		return scim.Relocate(err, func(string) string { return "path" })
@@ -74,12 +78,13 @@ func (p *patcher) each(op Op, values resource.Object) error {
 			continue
 		}
 		t, err := filter.ParsePath(p.kind, name)
-		if scim.TypeOf(err) == scim.InvalidPath {
+		if err != nil {
+			attribute, _, filtered := strings.Cut(name, "[")
+			if _, known := p.kind.Find(attribute); known && filtered {
+				return scim.Relocate(err, func(string) string { return "value" })
+			}
 			p.ignored.Add(name)
 			continue
-		}
-		if err != nil {
-			return scim.Relocate(err, func(string) string { return "value" })
 		}
 		if readOnly, _ := p.readOnly(t.Path); readOnly {
 			continue

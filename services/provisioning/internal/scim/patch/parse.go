@@ -118,6 +118,28 @@ func operation(o resource.Object) (Operation, error) {
 	return op, nil
 }
 
+// Names reports whether an operation names an attribute of the core schema that has one value.
+func Names(operations []Operation, attribute string) bool {
+	is := func(path string) bool {
+		path = strings.ToLower(path)
+		return path == strings.ToLower(attribute) || strings.HasSuffix(path, ":"+strings.ToLower(attribute))
+	}
+	for _, op := range operations {
+		if is(op.Path) {
+			return true
+		}
+		if values, isObject := op.Value.(resource.Object); isObject && op.Path == "" {
+			for name, v := range values {
+				inner, isObject := v.(resource.Object)
+				if is(name) || isObject && has(inner, attribute) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // member returns the member of that name in any case.
 func member(o resource.Object, name string) any {
 	if v, has := o[name]; has {

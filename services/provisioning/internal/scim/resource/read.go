@@ -222,7 +222,7 @@ func Single(a *schema.Attribute, at string, v any, ignored *Ignored) (any, error
 	case schema.Complex:
 		return readComplex(a, at, v, ignored)
 	case schema.Boolean:
-		if b, is := Boolean(v); is {
+		if b, is := Boolean(inList(v)); is {
 			return b, nil
 		}
 		return nil, wrongType(at, "true or false")
@@ -264,6 +264,17 @@ func readComplex(a *schema.Attribute, at string, v any, ignored *Ignored) (any, 
 		return nil, nil //nolint:nilnil // an empty object is as good as absent
 	}
 	return o, nil
+}
+
+// inList returns the value of a list with one object, as which Entra sends booleans, too: [{"value":"False"}]. It
+// returns anything else as it is.
+func inList(v any) any {
+	if list, is := v.([]any); is && len(list) == 1 {
+		if o, is := list[0].(Object); is && len(o) == 1 {
+			return o["value"]
+		}
+	}
+	return v
 }
 
 // Boolean reads a boolean, also as the texts "True" and "False" in any case, which Entra sends.

@@ -59,12 +59,11 @@ type AuthenticationScheme struct {
 // Limits are the limits that the configuration states.
 type Limits struct{ BulkOperations, BulkSize, DefaultCount, MaxCount int }
 
-// NewConfig makes the configuration of the service at a base URI. changePassword is not stated as supported, since
-// connections ignore passwords unless they are told otherwise.
-func NewConfig(base string, l Limits) Config {
+// NewConfig makes the configuration of the service at a base URI. passwords reports that the connection accepts them.
+func NewConfig(base string, l Limits, passwords bool) Config {
 	yes := Supported{true}
 	c := Config{
-		Schemas: []string{ConfigURN}, Patch: yes, Sort: yes, ETag: yes,
+		Schemas: []string{ConfigURN}, Patch: yes, Sort: yes, ETag: yes, ChangePassword: Supported{passwords},
 		AuthenticationSchemes: []AuthenticationScheme{{
 			Type: "oauthbearertoken", Name: "OAuth Bearer Token", Primary: true,
 			SpecURI:     "https://www.rfc-editor.org/info/rfc6750",
@@ -97,10 +96,10 @@ type Extension struct {
 	Required bool   `json:"required"`
 }
 
-// TypeDocuments are the documents of /ResourceTypes.
-func TypeDocuments(base string) []TypeDocument {
+// TypeDocuments are the documents of /ResourceTypes. user is the type of users, with the connection's extensions.
+func TypeDocuments(base string, user *Resource) []TypeDocument {
 	var documents []TypeDocument
-	for _, r := range []*Resource{User, Group} {
+	for _, r := range []*Resource{user, Group} {
 		d := TypeDocument{
 			Schemas: []string{ResourceTypeURN}, ID: r.Name, Name: r.Name, Endpoint: r.Endpoint,
 			Description: r.Description, Schema: r.Core.ID,
@@ -121,13 +120,15 @@ type Document struct {
 	Meta Meta `json:"meta"`
 }
 
-// Documents are the documents of /Schemas.
-func Documents(base string) []Document {
+// Documents are the documents of /Schemas. user is the type of users, with the connection's extensions.
+func Documents(base string, user *Resource) []Document {
+	var schemas []*Schema
+	for _, r := range []*Resource{user, Group} {
+		schemas = append(append(schemas, r.Core), r.Extensions...)
+	}
 	var documents []Document
-	for _, r := range []*Resource{User, Group} {
-		for _, s := range append([]*Schema{r.Core}, r.Extensions...) {
-			documents = append(documents, Document{[]string{SchemaURN}, *s, Meta{"Schema", base + "/Schemas/" + s.ID}})
-		}
+	for _, s := range append(schemas, aboutService...) {
+		documents = append(documents, Document{[]string{SchemaURN}, *s, Meta{"Schema", base + "/Schemas/" + s.ID}})
 	}
 	return documents
 }

@@ -148,7 +148,9 @@ func (r *Resource) With(urns ...string) *Resource {
 			known = known || strings.EqualFold(e.ID, urn)
 		}
 		if !known && isURN(urn) {
-			more.Extensions = append(more.Extensions, &Schema{ID: urn, Name: urn, Open: true})
+			more.Extensions = append(more.Extensions, &Schema{ID: urn, Name: urn,
+				Description: "An extension of the connection. Its attributes are kept as sent.",
+				Attributes:  []*Attribute{}, Open: true})
 		}
 	}
 	return &more
@@ -237,6 +239,9 @@ func (r *Resource) Find(path string) (Path, bool) {
 	}
 	return p, found
 }
+
+// Undeclared reports whether a path leads into an extension that is not among those of the resource.
+func (r *Resource) Undeclared(path string) bool { return isURN(path) && r.prefix(path) == nil }
 
 // prefix returns the schema with whose URN the path begins: of several the longest.
 func (r *Resource) prefix(path string) *Schema {

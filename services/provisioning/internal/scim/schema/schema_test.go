@@ -115,18 +115,19 @@ func TestDocuments(t *testing.T) {
 	const base = "https://id.example.com/scim/v2"
 	limits := schema.Limits{BulkOperations: 1000, BulkSize: 1 << 20, DefaultCount: 100, MaxCount: 200}
 	for name, document := range map[string]any{
-		"config":         schema.NewConfig(base, limits),
-		"resource-types": schema.TypeDocuments(base),
-		"schemas":        schema.Documents(base),
+		"config":         schema.NewConfig(base, limits, false),
+		"resource-types": schema.TypeDocuments(base, schema.User),
+		"schemas":        schema.Documents(base, schema.User),
 	} {
 		got, err := json.MarshalIndent(document, "", "  ")
 		require.NoError(t, err)
 		basic.Golden(t, "testdata/"+name+".json.golden", append(got, '\n'))
 	}
-	found, is := schema.Named(schema.Documents(base), strings.ToUpper(schema.NodeURN),
+	found, is := schema.Named(schema.Documents(base, schema.User), strings.ToUpper(schema.NodeURN),
 		func(d *schema.Document) string { return d.ID })
 	require.True(t, is)
 	require.Equal(t, "Node", found.Name)
-	_, is = schema.Named(schema.TypeDocuments(base), "Device", func(d *schema.TypeDocument) string { return d.ID })
+	_, is = schema.Named(schema.TypeDocuments(base, schema.User), "Device",
+		func(d *schema.TypeDocument) string { return d.ID })
 	require.False(t, is)
 }

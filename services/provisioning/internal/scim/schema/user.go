@@ -14,7 +14,7 @@ var User = &Resource{
 			of(Complex, "manager", "The user's manager.", with(
 				text("value", "The id of the manager's User resource, or another identifier, kept as sent."),
 				of(Reference, "$ref", "The URI of the manager's User resource.", exact, to("User")),
-				text("displayName", "The manager's displayName. If the manager is a user, it is read-only."))),
+				text("displayName", "The displayName of a manager who is a user.", readOnly))),
 		},
 	}},
 }
@@ -48,9 +48,10 @@ func person() []*Attribute {
 func lists() []*Attribute {
 	return []*Attribute{
 		values("emails", "E-mail addresses. The primary one, else that of type work, else the first is the user's.",
-			text("value", "The address."), "work", "home", "other"),
+			text("value", "The address. That of the user is unique.", unique), "work", "home", "other"),
 		values("phoneNumbers", "Phone numbers. That of type mobile is the user's.",
-			text("value", "The number."), "work", "home", "mobile", "fax", "pager", "other"),
+			text("value", "The number. That of the user is unique.", unique), "work", "home", "mobile", "fax", "pager",
+			"other"),
 		values("ims", "Instant messaging addresses.", text("value", "The address."),
 			"aim", "gtalk", "icq", "xmpp", "msn", "skype", "qq", "yahoo"),
 		values("photos", "URIs of photos of the user.",
