@@ -228,7 +228,7 @@ sdk-compare: sdk-go cli-operations sdk-typescript ## Fail if the gateway's docum
 	@changed=$$(git status --short -- gateway/openapi.json sdk/typescript/src sdk/go/models.go 'sdk/go/calls_*.go' cli/internal/operations/operations.json); \
 		[ -z "$$changed" ] || { echo "$$changed"; echo "run make generate, and commit what it changes"; exit 1; }
 
-sdk-test: $(NODE_MODULES) ## Check what the TypeScript SDK's types accept, and play it against a server; needs Node
+sdk-test: $(NODE_MODULES) ## Pack and install the TypeScript SDK, check its types as users do, and play it against a server; needs Node
 	@npm test --silent --prefix sdk/typescript
 
 console-test: build types ## Check the console's types, and play it in Chromium with axe; needs Node and Chromium (IDP_TEST_SCREENSHOTS=folder keeps pictures)

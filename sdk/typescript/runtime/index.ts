@@ -1,0 +1,7 @@
+// What users import: the generated operations and types, and the hand-written runtime around them.
+export * from '../src/index.js';
+export {createClient, type Client, type ClientConfig} from './client.js';
+export {ProblemError, UnreachableError} from './errors.js';
+export {pages, type Page} from './pages.js';
+export type {RetryOptions} from './retry.js';
+export {clientCredentials, type ClientCredentials, type TokenSource} from './tokens.js';
