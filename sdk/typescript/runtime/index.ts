@@ -5,3 +5,4 @@ export {ProblemError, UnreachableError} from './errors.js';
 export {pages, type Page} from './pages.js';
 export type {RetryOptions} from './retry.js';
 export {clientCredentials, type ClientCredentials, type TokenSource} from './tokens.js';
+export {verifyWebhook, WebhookError, type WebhookFault, type WebhookHeaders, type WebhookOptions} from './webhook.js';

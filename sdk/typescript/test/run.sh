@@ -14,7 +14,7 @@ if grep -rlE "(from|import\()\s*['\"]([^.'\"]|node:)" dist --include='*.js'; the
 fi
 echo '{"private":true,"type":"module"}' > "$fresh/package.json"
 npm install --silent --offline --no-audit --no-fund --prefix "$fresh" "$fresh/$package"
-cp -R test/*.ts test/*.mjs "$fresh"
+cp -R test/*.ts test/*.mjs ../testdata/*.json "$fresh"
 cd "$fresh"
 for way in nodenext bundler; do
   module=$way
