@@ -225,7 +225,8 @@ types: console/web/node_modules/.package-lock.json ## Check the console's TypeSc
 	@cd console/web && node_modules/.bin/prettier --check --log-level warn 'src/**/*.{ts,tsx,css}' || { echo "run make fmt"; exit 1; }
 
 sdk-compare: sdk-go cli-operations sdk-typescript ## Fail if the gateway's document, the SDKs and the command line's table are not what the services' documents make; needs Node
-	@changed=$$(git status --short -- gateway/openapi.json sdk/typescript/src sdk/go/models.go 'sdk/go/calls_*.go' cli/internal/operations/operations.json); \
+	@changed=$$(git status --short -- gateway/openapi.json sdk/typescript/src sdk/typescript/runtime/events.gen.ts sdk/testdata/events.json \
+		sdk/go/models.go sdk/go/events/types.go 'sdk/go/calls_*.go' cli/internal/operations/operations.json); \
 		[ -z "$$changed" ] || { echo "$$changed"; echo "run make generate, and commit what it changes"; exit 1; }
 
 sdk-test: $(NODE_MODULES) ## Pack and install the TypeScript SDK, check its types as users do, and play it against a server; needs Node
@@ -244,8 +245,9 @@ console-speed: build ## Measure the console in Chromium: bytes, calls and moveme
 cli-test: build ## Play the command line's files on the real platform
 	cd cli && IDP_TEST_PROGRAM=$(CURDIR)/bin/idp-standalone go test -count=1 ./internal/commands
 
-sdk-go: openapi ## Rewrite sdk/go from the OpenAPI document
-	@cd sdk/go/internal/generate && GOWORK=off go run . -document $(CURDIR)/bin/openapi-3.0.json -out ../..
+sdk-go: openapi ## Rewrite sdk/go from the OpenAPI document, and the types of events of both SDKs
+	@cd sdk/go/internal/generate && GOWORK=off go run . -document $(CURDIR)/bin/openapi-3.0.json \
+		-events $(CURDIR)/services/events/internal/catalogue/types -out $(CURDIR)/sdk
 
 cli-operations: openapi ## Rewrite the command line's table of operations from the OpenAPI document
 	@go run ./cli/internal/operations/generate gateway/openapi.json cli/internal/operations/operations.json

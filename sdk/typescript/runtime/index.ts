@@ -6,3 +6,5 @@ export {pages, type Page} from './pages.js';
 export type {RetryOptions} from './retry.js';
 export {clientCredentials, type ClientCredentials, type TokenSource} from './tokens.js';
 export {verifyWebhook, WebhookError, type WebhookFault, type WebhookHeaders, type WebhookOptions} from './webhook.js';
+export {typedEvent, type EventOf, type EventType, type PlatformEvent, type UnknownEvent} from './events.js';
+export type {EventData} from './events.gen.js';

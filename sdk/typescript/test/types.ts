@@ -1,7 +1,7 @@
 // What must type-check, and what must not: `npm test` compiles it and never runs it.
 import {
-  createClient, clientCredentials, createUser, listUsers, pages, ProblemError, UnreachableError, updateUser,
-  type Problem, type User,
+  createClient, clientCredentials, createUser, listUsers, pages, ProblemError, typedEvent,
+  UnreachableError, updateUser, type EventOf, type PlatformEvent, type Problem, type User,
 } from '@idplatform/sdk';
 
 export async function promises(): Promise<string> {
@@ -37,3 +37,24 @@ export async function promises(): Promise<string> {
   await createUser({client, body: {username: 'li.wei', status: 'asleep'}});
   return user?.username ?? '';
 }
+
+export function events(body: string): string {
+  const event: PlatformEvent = typedEvent(body);
+  switch (event.type) {
+    case 'idp.user.created':
+      return event.data.record.username;
+    case 'idp.node.moved':
+      // @ts-expect-error a member that the record does not have
+      return event.data.record.username;
+    case 'idp.consent.given':
+      return event.data.address ?? event.data.record.app_id;
+    // @ts-expect-error no type of the catalogue
+    case 'idp.moon.landed':
+      return '';
+    case 'unknown':
+      return event.unknown_type;
+    default:
+      return event.tenantid;
+  }
+}
+export const created = (event: EventOf<'idp.user.created'>): string => event.data.record.id;

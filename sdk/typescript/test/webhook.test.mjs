@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {test} from 'node:test';
-import {verifyWebhook, WebhookError} from '@idplatform/sdk';
+import {typedEvent, verifyWebhook, WebhookError} from '@idplatform/sdk';
 
 for (const {name, secrets, headers, body, now, result} of JSON.parse(readFileSync('webhooks.json', 'utf8'))) {
   test(`webhook: ${name}`, async () => {
@@ -16,3 +16,11 @@ for (const {name, secrets, headers, body, now, result} of JSON.parse(readFileSyn
     }
   });
 }
+
+test('every type of the catalogue is known, and another is told apart', () => {
+  for (const event of JSON.parse(readFileSync('events.json', 'utf8'))) {
+    assert.deepEqual(typedEvent(JSON.stringify(event)), event);
+  }
+  const event = {id: '1', type: 'idp.moon.landed', data: {a: 1}};
+  assert.deepEqual(typedEvent(event), {...event, type: 'unknown', unknown_type: 'idp.moon.landed'});
+});
