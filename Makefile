@@ -16,7 +16,7 @@ export CGO_ENABLED ?= 0
 export GOFLAGS := $(sort $(GOFLAGS) -trimpath -tags=nomsgpack -buildvcs=false -gcflags=all=-dwarf=false)
 PROGRAM := -ldflags '-s -w'
 
-.PHONY: help build run check test race race-all verify k8s-test test-mongo test-twice test-simulated commands soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test console-speed cli-test compose-test clean
+.PHONY: help build run check test race race-all verify k8s-test test-mongo test-twice test-simulated commands soak bench fuzz hostile load lint fmt isolated download tidy tour quickstart services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test console-speed cli-test compose-test clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,7 +102,7 @@ SHARING   = $(shell git ls-files 'pkg/*.go' 'services/*/internal/*.go' 'gateway/
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
 
 # What takes minutes. It is run before a capability is called done.
-VERIFY := lint isolated sdk-compare sdk-test test race-all test-twice test-simulated console-test cli-test k8s-test hostile tour tour-services compose-test fuzz
+VERIFY := lint isolated sdk-compare sdk-test test race-all test-twice test-simulated console-test cli-test k8s-test hostile tour quickstart tour-services compose-test fuzz
 
 verify: ## Run everything that needs no running Docker, an hour or two: with the race detector, faults, browsers, containers, hostile requests, fuzzing
 	@export IDP_TEST_ROUNDS=many; failed=; for step in $(VERIFY); do echo; echo "== make $$step ($${SECONDS}s)"; \
@@ -263,6 +263,10 @@ TOURS = $$(grep -l '^```console tour' README.md cli/README.md services/*/README.
 
 tour: build ## Play the tours of all READMEs against a fresh platform, or a running one (IDP=its address)
 	@$(TOUR) $(TOURS)
+
+quickstart: build $(NODE_MODULES) ## Play the quick starts of the SDKs' READMEs against fresh platforms; needs Node
+	@npm run --silent build --prefix sdk/typescript
+	@go run ./tools/quickstart -program bin/idp-standalone
 
 tour-services: services ## Play them against fresh processes
 	@dir=$$(mktemp -d) && trap "rm -rf $$dir" EXIT && \
