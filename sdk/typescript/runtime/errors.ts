@@ -2,6 +2,7 @@ import type {Fault, Problem} from '../src/types.gen.js';
 
 /** Codes of answers without a problem document: something between here and the platform has made them. */
 const codes: Record<number, string> = {
+  304: 'not_modified',
   400: 'invalid_parameters', 401: 'unauthenticated', 403: 'forbidden', 404: 'not_found', 405: 'method_not_allowed',
   412: 'version_mismatch', 413: 'too_large', 415: 'unsupported_media_type', 429: 'rate_limited', 500: 'internal',
   502: 'outcome_unknown', 503: 'unavailable', 504: 'outcome_unknown',

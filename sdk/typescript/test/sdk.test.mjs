@@ -225,6 +225,12 @@ test('an export comes as a stream', async () => {
   assert.equal(text, '{"id":"1"}\n{"id":"2"}\n');
 });
 
+test('a record that has not changed', async () => {
+  answer = (_, response) => response.writeHead(304, {ETag: '"3"'}).end();
+  const {error} = await sdk.getUser({client, path: {id: '7'}, headers: {'If-None-Match': '"3"'}});
+  assert.deepEqual([error.code, error.status], ['not_modified', 304]);
+});
+
 test('an answer without a body', async () => {
   answer = (_, response) => response.writeHead(204).end();
   const {error, response} = await sdk.deleteUser({client, path: {id: '7'}});
