@@ -16,7 +16,7 @@ export CGO_ENABLED ?= 0
 export GOFLAGS := $(sort $(GOFLAGS) -trimpath -tags=nomsgpack -buildvcs=false -gcflags=all=-dwarf=false)
 PROGRAM := -ldflags '-s -w'
 
-.PHONY: help build run check test race race-all verify k8s-test test-mongo test-twice test-simulated commands soak bench fuzz hostile load lint fmt isolated download tidy tour services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test console-speed cli-test compose-test clean
+.PHONY: help build run check test race race-all verify k8s-test test-mongo test-twice test-simulated commands soak bench fuzz hostile load lint fmt isolated download tidy tour quickstart services run-services tour-services generate openapi sdk-go cli-operations console-operations sdk-typescript sdk-compare sdk-test types web console-test console-speed cli-test compose-test clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,7 +102,7 @@ SHARING   = $(shell git ls-files 'pkg/*.go' 'services/*/internal/*.go' 'gateway/
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
 
 # What takes minutes. It is run before a capability is called done.
-VERIFY := lint isolated sdk-compare sdk-test test race-all test-twice test-simulated console-test cli-test k8s-test hostile tour tour-services compose-test fuzz
+VERIFY := lint isolated sdk-compare sdk-test test race-all test-twice test-simulated console-test cli-test k8s-test hostile tour quickstart tour-services compose-test fuzz
 
 verify: ## Run everything that needs no running Docker, an hour or two: with the race detector, faults, browsers, containers, hostile requests, fuzzing
 	@export IDP_TEST_ROUNDS=many; failed=; for step in $(VERIFY); do echo; echo "== make $$step ($${SECONDS}s)"; \
@@ -225,10 +225,11 @@ types: console/web/node_modules/.package-lock.json ## Check the console's TypeSc
 	@cd console/web && node_modules/.bin/prettier --check --log-level warn 'src/**/*.{ts,tsx,css}' || { echo "run make fmt"; exit 1; }
 
 sdk-compare: sdk-go cli-operations sdk-typescript ## Fail if the gateway's document, the SDKs and the command line's table are not what the services' documents make; needs Node
-	@changed=$$(git status --short -- gateway/openapi.json sdk/typescript/src sdk/go/models.go 'sdk/go/calls_*.go' cli/internal/operations/operations.json); \
+	@changed=$$(git status --short -- gateway/openapi.json sdk/typescript/src sdk/typescript/runtime/events.gen.ts sdk/testdata/events.json \
+		sdk/go/models.go sdk/go/events/types.go 'sdk/go/calls_*.go' cli/internal/operations/operations.json); \
 		[ -z "$$changed" ] || { echo "$$changed"; echo "run make generate, and commit what it changes"; exit 1; }
 
-sdk-test: $(NODE_MODULES) ## Check what the TypeScript SDK's types accept, and play it against a server; needs Node
+sdk-test: $(NODE_MODULES) ## Pack and install the TypeScript SDK, check its types as users do, and play it against a server; needs Node
 	@npm test --silent --prefix sdk/typescript
 
 console-test: build types ## Check the console's types, and play it in Chromium with axe; needs Node and Chromium (IDP_TEST_SCREENSHOTS=folder keeps pictures)
@@ -244,8 +245,9 @@ console-speed: build ## Measure the console in Chromium: bytes, calls and moveme
 cli-test: build ## Play the command line's files on the real platform
 	cd cli && IDP_TEST_PROGRAM=$(CURDIR)/bin/idp-standalone go test -count=1 ./internal/commands
 
-sdk-go: openapi ## Rewrite sdk/go from the OpenAPI document
-	@cd sdk/go/internal/generate && GOWORK=off go run . -document $(CURDIR)/bin/openapi-3.0.json -out ../..
+sdk-go: openapi ## Rewrite sdk/go from the OpenAPI document, and the types of events of both SDKs
+	@cd sdk/go/internal/generate && GOWORK=off go run . -document $(CURDIR)/bin/openapi-3.0.json \
+		-events $(CURDIR)/services/events/internal/catalogue/types -out $(CURDIR)/sdk
 
 cli-operations: openapi ## Rewrite the command line's table of operations from the OpenAPI document
 	@go run ./cli/internal/operations/generate gateway/openapi.json cli/internal/operations/operations.json
@@ -261,6 +263,10 @@ TOURS = $$(grep -l '^```console tour' README.md cli/README.md services/*/README.
 
 tour: build ## Play the tours of all READMEs against a fresh platform, or a running one (IDP=its address)
 	@$(TOUR) $(TOURS)
+
+quickstart: build $(NODE_MODULES) ## Play the quick starts of the SDKs' READMEs against fresh platforms; needs Node
+	@npm run --silent build --prefix sdk/typescript
+	@go run ./tools/quickstart -program bin/idp-standalone
 
 tour-services: services ## Play them against fresh processes
 	@dir=$$(mktemp -d) && trap "rm -rf $$dir" EXIT && \

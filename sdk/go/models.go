@@ -2755,13 +2755,7 @@ type Event struct {
 }
 
 // EventDataStruct defines model for EventDataStruct.
-type EventDataStruct struct {
-	// Previous The former values of changed members
-	Previous json.RawMessage `json:"previous,omitempty"`
-
-	// Record The record as it is now, without secrets; as it was, of a delete
-	Record json.RawMessage `json:"record"`
-}
+type EventDataStruct = json.RawMessage
 
 // EventDelivery defines model for EventDelivery.
 type EventDelivery struct {

@@ -1,7 +1,8 @@
 // `make generate` writes the document and runs this (adr/0051).
 export default {
   input: '../../gateway/openapi.json',
-  output: {path: 'src', clean: true, postProcess: []},
+  // Node and `moduleResolution: nodenext` take only imports with the file's extension.
+  output: {path: 'src', clean: true, postProcess: [], importFileExtension: '.js'},
   plugins: [
     {name: '@hey-api/typescript', enums: false},
     {name: '@hey-api/client-fetch'},

@@ -1,10 +1,25 @@
 #!/bin/sh
-# Compiles the SDK with its types and with what must not compile, and plays it.
+# Installs the SDK as a person does, from the package in a fresh folder: its types under both ways of Node and of
+# bundlers, then what it does in Node.
 set -eu
 cd "$(dirname "$0")/.."
-build=$(mktemp -d)
-trap 'rm -rf "$build"' EXIT
-node_modules/.bin/tsc -p test
-node_modules/.bin/tsc -p test/play.json --outDir "$build"
-echo '{"type":"commonjs"}' > "$build/package.json"
-SDK_BUILD=$build node --test test/
+tools=$PWD/node_modules/.bin
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+rm -rf dist
+package=$(npm pack --silent --pack-destination "$fresh" | tail -n 1)
+if grep -rlE "(from|import\()\s*['\"]([^.'\"]|node:)" dist --include='*.js'; then
+  echo "these files import something that a browser does not have"
+  exit 1
+fi
+echo '{"private":true,"type":"module"}' > "$fresh/package.json"
+npm install --silent --offline --no-audit --no-fund --prefix "$fresh" "$fresh/$package"
+cp -R test/*.ts test/*.mjs ../testdata/*.json "$fresh"
+cd "$fresh"
+for way in nodenext bundler; do
+  module=$way
+  [ $way = nodenext ] || module=esnext
+  "$tools/tsc" --strict --noEmit --module $module --moduleResolution $way --target es2022 \
+    --lib es2022,dom,dom.iterable,dom.asynciterable types.ts
+done
+node --test .

@@ -1,14 +1,14 @@
-// Plays the SDK, as tsc compiles it, against a small server: what is sent, and what comes of each kind of answer.
+// Plays the installed SDK against a small server: what is sent, and what comes of each kind of answer.
 import assert from 'node:assert/strict';
 import {createServer} from 'node:http';
 import {once} from 'node:events';
-import {createRequire} from 'node:module';
 import {after, before, beforeEach, test} from 'node:test';
+import * as sdk from '@idplatform/sdk';
 
-const sdk = createRequire(import.meta.url)(`${process.env.SDK_BUILD}/index.js`);
-const {createClient} = createRequire(import.meta.url)(`${process.env.SDK_BUILD}/client/index.js`);
+const {clientCredentials, createClient, pages, ProblemError, UnreachableError} = sdk;
 
-let server, client, requests, answer;
+let server, url, client, requests, answer, waits;
+const sleep = async (milliseconds) => { waits.push(milliseconds); };
 
 before(async () => {
   server = createServer(async (request, response) => {
@@ -19,10 +19,8 @@ before(async () => {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  client = createClient({
-    baseUrl: `http://127.0.0.1:${server.address().port}`, auth: () => 'the-token',
-    headers: {'X-Tenant-Id': 'acme'},
-  });
+  url = `http://127.0.0.1:${server.address().port}`;
+  client = createClient({url, tokens: 'the-token', tenant: 'acme', sleep});
 });
 
 after(() => {
@@ -30,7 +28,7 @@ after(() => {
   server.close();
 });
 
-beforeEach(() => { requests = []; });
+beforeEach(() => { requests = []; waits = []; });
 
 const json = (status, value, headers = {}) => (_, response) => {
   const kind = status < 400 ? 'application/json' : 'application/problem+json';
@@ -57,12 +55,13 @@ test('pages are walked by their tokens', async () => {
     json(200, token ? {items: [{id: '2'}]} : {items: [{id: '1'}], next_page_token: 'a+b/='})(request, response);
   };
   const ids = [];
-  for (let token; ; ) {
-    const {data} = await sdk.listUsers({client, query: {page_token: token}});
-    ids.push(...data.items.map((user) => user.id));
-    if (!(token = data.next_page_token)) break;
-  }
+  for await (const user of pages(sdk.listUsers, {client, query: {keyword: 'li'}})) ids.push(user.id);
   assert.deepEqual(ids, ['1', '2']);
+  const sent = requests.map((r) => Object.fromEntries(new URL(r.url, 'http://x').searchParams));
+  assert.deepEqual(sent[0], {keyword: 'li', page_size: '200', count: 'false'});
+  assert.deepEqual(sent[1], {...sent[0], page_token: 'a+b/='});
+  answer = json(403, {code: 'forbidden', status: 403});
+  await assert.rejects(pages(sdk.listUsers, {client}).next(), (thrown) => thrown.code === 'forbidden');
 });
 
 test('a problem is the error, with every fault', async () => {
@@ -73,7 +72,17 @@ test('a problem is the error, with every fault', async () => {
   assert.equal(error.errors[0].location, 'body.email');
   assert.equal(response.status, 400);
   await assert.rejects(sdk.createUser({client, body: {username: 'x'}, throwOnError: true}),
-    (thrown) => thrown.code === 'invalid_parameters');
+    (thrown) => thrown instanceof ProblemError && thrown.code === 'invalid_parameters' && thrown.status === 400);
+});
+
+test('an answer of something else is a problem too, and an OAuth error stays one', async () => {
+  answer = (_, response) => response.writeHead(404, {'Content-Type': 'text/html', 'X-Request-Id': 'r1'}).end('<p>no');
+  const {error} = await sdk.getUser({client, path: {id: '1'}});
+  assert.ok(error instanceof ProblemError);
+  assert.deepEqual([error.code, error.status, error.body, error.request_id], ['not_found', 404, '<p>no', 'r1']);
+  answer = json(400, {error: 'invalid_scope', error_description: 'no'});
+  const refused = await sdk.createToken({client, body: {grant_type: 'client_credentials'}});
+  assert.deepEqual(refused.error, {error: 'invalid_scope', error_description: 'no'}, 'as its type says');
 });
 
 test('versions: ETag of an answer, If-Match of a change', async () => {
@@ -88,32 +97,122 @@ test('versions: ETag of an answer, If-Match of a change', async () => {
   assert.equal(requests[1].body, '{"email":null}', 'null takes a member away');
 });
 
-test('a lost answer is asked for again by the same key', async () => {
-  answer = (request, response, n) => {
-    if (n === 1) return request.socket.destroy();
-    json(200, {id: '7'})(request, response);
-  };
-  const create = () => sdk.createUser({client, headers: {'Idempotency-Key': 'k1'}, body: {username: 'x'}});
-  const lost = await create().catch((thrown) => ({error: thrown}));
-  assert.ok(lost.error, 'a broken connection is an error');
-  assert.equal((await create()).data.id, '7');
-  assert.deepEqual(requests.map((r) => r.headers['idempotency-key']), ['k1', 'k1']);
+const lose = (times, then) => (request, response, n) => {
+  if (n <= times) request.socket.destroy();
+  else then(request, response);
+};
+const keys = () => requests.map((r) => r.headers['idempotency-key']);
+
+test('a lost answer is asked for again, a change by the same key', async () => {
+  answer = lose(1, json(200, {id: '7'}));
+  assert.equal((await sdk.createUser({client, body: {username: 'x'}})).data.id, '7');
+  assert.equal(keys().length, 2);
+  assert.ok(keys()[0] && keys()[0] === keys()[1], 'one key, made by the SDK');
+  assert.deepEqual(requests.map((r) => r.body), ['{"username":"x"}', '{"username":"x"}']);
+  requests = [];
+  const own = await sdk.createUser({client, headers: {'Idempotency-Key': 'k1'}, body: {username: 'x'}});
+  assert.equal(own.data.id, '7');
+  assert.deepEqual(keys(), ['k1', 'k1']);
+  requests = [];
+  assert.equal((await sdk.getUser({client, path: {id: '7'}})).data.id, '7');
+  assert.equal(requests.length, 2);
 });
 
-test('a busy platform says when to come back', async () => {
-  answer = json(503, {code: 'unavailable', status: 503}, {'Retry-After': '2'});
+test('what may have been done without a key is not repeated', async () => {
+  answer = lose(9);
+  await assert.rejects(sdk.updateUser({client, path: {id: '7'}, body: {email: null}}),
+    (thrown) => thrown instanceof UnreachableError && thrown.mayBeDone && thrown.path === '/v1/users/7');
+  assert.equal(requests.length, 1);
+  requests = [];
+  answer = json(502, {code: 'outcome_unknown', status: 502});
+  assert.equal((await sdk.updateUser({client, path: {id: '7'}, body: {email: null}})).error.code, 'outcome_unknown');
+  assert.equal(requests.length, 1);
+});
+
+test('no answer is an UnreachableError, never a result', async () => {
+  answer = lose(9);
+  await assert.rejects(sdk.listUsers({client}), (thrown) => thrown instanceof UnreachableError && !thrown.mayBeDone);
+  assert.equal(requests.length, 4, 'attempts are bounded');
+  const nobody = createClient({url: 'http://127.0.0.1:1', tokens: 't', attempts: 1});
+  await assert.rejects(sdk.listUsers({client: nobody}), UnreachableError);
+});
+
+test('an answer that breaks off is lost', async () => {
+  answer = (request, response, n) => {
+    if (n > 1) return json(200, {items: []})(request, response);
+    response.writeHead(200, {'Content-Type': 'application/json', 'Content-Length': '100'});
+    response.write('{"items":');
+    setImmediate(() => response.destroy());
+  };
+  assert.deepEqual((await sdk.listUsers({client})).data, {items: []});
+  assert.equal(requests.length, 2);
+});
+
+test('a busy platform is asked again when it says so', async () => {
+  for (const status of [429, 503]) {
+    requests = [];
+    waits = [];
+    const busy = json(status, {code: status === 429 ? 'rate_limited' : 'unavailable', status}, {'Retry-After': '2'});
+    answer = (request, response, n) => (n === 1 ? busy : json(200, {id: '7'}))(request, response);
+    const {data} = await sdk.updateUser({client, path: {id: '7'}, body: {email: null}});
+    assert.equal(data.id, '7', 'it had changed nothing');
+    assert.deepEqual(waits, [2000]);
+  }
+});
+
+test('it is not waited for longer than allowed', async () => {
+  answer = json(503, {code: 'unavailable', status: 503}, {'Retry-After': '31'});
   const {error, response} = await sdk.listUsers({client});
   assert.equal(error.code, 'unavailable');
-  assert.equal(response.headers.get('retry-after'), '2');
+  assert.equal(response.headers.get('retry-after'), '31');
+  assert.equal(requests.length, 1);
+  assert.deepEqual(waits, []);
+});
+
+test('a token is asked for once, kept until shortly before its end, and replaced after a 401', async () => {
+  let now = 0, made = 0, refuse = '';
+  answer = (request, response) => {
+    const fresh = () => json(200, {access_token: `t${++made}`, expires_in: 100});
+    if (request.url === '/v1/oauth2/token') return fresh()(request, response);
+    const status = request.headers.authorization === `Bearer ${refuse}` ? 401 : 200;
+    json(status, status === 200 ? {items: []} : {code: 'unauthenticated', status})(request, response);
+  };
+  const tokens = clientCredentials({url, clientId: 'a b', clientSecret: 's:ü', sleep, now: () => now});
+  const own = createClient({url, tokens, sleep});
+  const list = async () => {
+    requests = [];
+    const {error} = await sdk.listUsers({client: own});
+    return [error?.code, ...requests.map((r) => r.headers.authorization)];
+  };
+  assert.deepEqual(await Promise.all(Array.from({length: 20}, () => tokens.token())), Array(20).fill('t1'));
+  assert.equal(requests.length, 1);
+  assert.equal(requests[0].body, 'grant_type=client_credentials');
+  assert.equal(atob(requests[0].headers.authorization.slice(6)), 'a+b:s%3A%C3%BC');
+  now = 89_999;
+  assert.deepEqual(await list(), [undefined, 'Bearer t1']);
+  now = 90_000;
+  assert.equal(await tokens.token(), 't2');
+  refuse = 't2';
+  const [code, first, , second] = await list();
+  assert.deepEqual([code, first, second], [undefined, 'Bearer t2', 'Bearer t3']);
+  refuse = 't3';
+  tokens.forget('t2');
+  assert.equal(await tokens.token(), 't3', 'an old token does not end the new one');
+  const before = answer;
+  answer = (request, response) => (request.url === '/v1/oauth2/token' ? before
+    : json(401, {code: 'unauthenticated', status: 401}))(request, response);
+  assert.equal((await list())[0], 'unauthenticated');
+  assert.equal(requests.length, 3, 'a new token is tried once');
 });
 
 test('a request ends with its signal', async () => {
   answer = () => {}; // it never comes
   const controller = new AbortController();
-  const running = sdk.listUsers({client, signal: controller.signal}).catch((thrown) => ({error: thrown}));
+  const running = sdk.listUsers({client, signal: controller.signal});
   while (requests.length === 0) await new Promise((resolve) => setImmediate(resolve));
   controller.abort();
-  assert.equal((await running).error.name, 'AbortError');
+  await assert.rejects(running, {name: 'AbortError'});
+  assert.equal(requests.length, 1);
 });
 
 test('an export comes as a stream', async () => {
@@ -126,6 +225,12 @@ test('an export comes as a stream', async () => {
   let text = '';
   for await (const part of data.pipeThrough(new TextDecoderStream())) text += part;
   assert.equal(text, '{"id":"1"}\n{"id":"2"}\n');
+});
+
+test('a record that has not changed', async () => {
+  answer = (_, response) => response.writeHead(304, {ETag: '"3"'}).end();
+  const {error} = await sdk.getUser({client, path: {id: '7'}, headers: {'If-None-Match': '"3"'}});
+  assert.deepEqual([error.code, error.status], ['not_modified', 304]);
 });
 
 test('an answer without a body', async () => {

@@ -1,5 +1,6 @@
 // Generate writes the generated part of the Go SDK: models.go by oapi-codegen, and calls_*.go from calls.tmpl. It reads
-// the platform's OpenAPI document in version 3.0.
+// the platform's OpenAPI document in version 3.0. From the catalogue of events it writes the types of events of both
+// SDKs.
 package main
 
 import (
@@ -13,17 +14,18 @@ import (
 
 func main() {
 	document := flag.String("document", "", "the OpenAPI 3.0 document, as JSON")
-	out := flag.String("out", "", "the folder of the package")
+	catalogue := flag.String("events", "", "the folder of the catalogue of events")
+	out := flag.String("out", "", "the folder of the SDKs")
 	flag.Parse()
-	if err := run(*document, *out); err != nil {
+	if err := run(*document, *catalogue, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(document, out string) error {
-	if document == "" || out == "" {
-		return errors.New("-document and -out are needed")
+func run(document, catalogue, out string) error {
+	if document == "" || catalogue == "" || out == "" {
+		return errors.New("-document, -events and -out are needed")
 	}
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -42,7 +44,10 @@ func run(document, out string) error {
 		return err
 	}
 	files["models.go"] = source
-	old, err := filepath.Glob(filepath.Join(out, "calls_*.go"))
+	if err := events(catalogue, files); err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(out, "go", "calls_*.go"))
 	if err != nil {
 		return err
 	}
@@ -52,9 +57,22 @@ func run(document, out string) error {
 		}
 	}
 	for name, source := range files {
-		if err := os.WriteFile(filepath.Join(out, name), source, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(out, "go", name), source, 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func events(catalogue string, files map[string][]byte) error {
+	types, err := eventTypes(catalogue)
+	if err != nil {
+		return err
+	}
+	files["../typescript/runtime/events.gen.ts"] = typeScriptEvents(types)
+	if files["events/types.go"], err = goEvents(types); err != nil {
+		return err
+	}
+	files["../testdata/events.json"], err = examples(types)
+	return err
 }

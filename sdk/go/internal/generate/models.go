@@ -25,6 +25,7 @@ func models(document []byte) ([]byte, error) {
 	components, _ := d["components"].(map[string]any)
 	schemas, _ := components["schemas"].(map[string]any)
 	d["components"] = map[string]any{"schemas": schemas}
+	schemas["EventDataStruct"] = map[string]any{} // each type of events has members of its own: package events
 	for _, schema := range schemas {
 		simplify(schema)
 	}
