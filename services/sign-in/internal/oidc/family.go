@@ -24,9 +24,11 @@ import (
 )
 
 const (
-	// grace is how long the refresh token before the last one gives the last one again: its answer may have been lost,
-	// or several tabs refresh at once.
+	// grace is how long a refresh token gives the present one after it was used: its answer may have been lost, or
+	// several tabs refresh at once, one of them late.
 	grace = 30 * time.Second
+	// maxRotations bounds the rotations that a family remembers.
+	maxRotations = 20
 	// offlineIdle and offlineMax are how long refresh tokens with offline_access are valid, unused and in all.
 	offlineIdle = 30 * 24 * time.Hour
 	offlineMax  = 90 * 24 * time.Hour
@@ -42,8 +44,10 @@ type family struct {
 	// Generation is that of the present refresh token.
 	Generation  int64      `json:"generation"`
 	TimeRotated clock.Time `json:"time_rotated"` // when it became the present one
-	TimeUsed    clock.Time `json:"time_used"`
-	TimeEnd     clock.Time `json:"time_end"` // at the latest
+	// Rotations are when the last generations became the present one, within grace of TimeRotated, which is the last.
+	Rotations []clock.Time `json:"rotations,omitempty"`
+	TimeUsed  clock.Time   `json:"time_used"`
+	TimeEnd   clock.Time   `json:"time_end"` // at the latest
 	// GrantID is the record of a family that goes on after the session; "" for others.
 	GrantID string `json:"grant_id,omitempty"`
 
@@ -134,18 +138,32 @@ type use int
 
 const (
 	isCurrent use = iota
-	isFormer      // its successor is given again
+	isFormer      // it was used a moment ago: the present token is given again
 	isReused      // somebody else has used it: it ends the family
 )
 
 func (f *family) useOf(generation int64, now clock.Time) use {
+	behind := f.Generation - generation
 	switch {
-	case generation == f.Generation:
+	case behind == 0:
 		return isCurrent
-	case generation == f.Generation-1 && now.Before(f.TimeRotated.Add(grace)):
+	case behind == 1 && now.Before(f.TimeRotated.Add(grace)):
+		return isFormer
+	case behind < 1 || behind > int64(len(f.Rotations)):
+		return isReused
+	case now.Before(f.Rotations[int64(len(f.Rotations))-behind].Add(grace)):
 		return isFormer
 	}
 	return isReused
+}
+
+// rotate makes the next generation the present one.
+func (f *family) rotate(now clock.Time) {
+	f.Generation, f.TimeRotated = f.Generation+1, now
+	f.Rotations = slices.DeleteFunc(append(f.Rotations, now), func(t clock.Time) bool {
+		return !now.Before(t.Add(grace))
+	})
+	f.Rotations = f.Rotations[max(0, len(f.Rotations)-maxRotations):]
 }
 
 // byRefreshToken is the grant refresh_token (RFC 6749 §6).
@@ -239,7 +257,7 @@ func (p *Provider) rotate(ctx context.Context, id string, generation int64, rota
 		}
 		before := f.TimeUsed
 		if f.TimeUsed = tx.Now; rotates {
-			f.Generation, f.TimeRotated = f.Generation+1, tx.Now
+			f.rotate(tx.Now)
 		}
 		if _, err = families.Touch(ctx, tx, f); err != nil {
 			return nil, err
