@@ -19,8 +19,8 @@ type Meanwhile struct {
 const (
 	// unheard is how long a verifier need not be told before it asks: a connection is made anew in less time.
 	unheard = 2 * time.Second
-	// grace is how long it may accept tokens about which it asks in vain. Together with MaxCacheTTL it is 30 s.
-	grace = 10 * time.Second
+	// Grace is how long a verifier accepts tokens about which it asks in vain. Together with MaxCacheTTL it is 30 s.
+	Grace = 10 * time.Second
 )
 
 // AskMeanwhile makes the verifier ask about the platform's tokens that are not in its cache, while it is not told which
@@ -38,7 +38,7 @@ func (v *Verifier) ask(ctx context.Context, p *Principal, token string) error {
 	}
 	active, err := m.Active(ctx, token)
 	switch {
-	case err != nil && age < grace:
+	case err != nil && age < Grace:
 		return nil
 	case err != nil:
 		return apperr.New(apperr.Unavailable, "whether the token is still valid cannot be found out now").Because(err)

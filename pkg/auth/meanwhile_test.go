@@ -45,13 +45,13 @@ func TestAVerifierThatIsCutOffAsks(t *testing.T) {
 	away, age = errors.New("away"), unheard
 	clk.advance(MaxCacheTTL)
 	accepted(2)
-	age = grace
+	age = Grace
 	clk.advance(MaxCacheTTL)
 	_, err = v.Verify(t.Context(), token)
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 	away, active = nil, false
 	requireRefused(t, v, token)
-	require.LessOrEqual(t, MaxCacheTTL+grace, 30*time.Second)
+	require.LessOrEqual(t, MaxCacheTTL+Grace, 30*time.Second)
 	active = true
 	within := func(passed time.Duration, times int) {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
@@ -132,4 +133,10 @@ func TestEventsToAClientThatIsGone(t *testing.T) {
 		return errors.New("the store is away")
 	})
 	require.ErrorContains(t, err, "the store is away")
+}
+
+// A stream ends within 30 s of its token's end in any replica.
+func TestStreamsEndWithin30Seconds(t *testing.T) {
+	t.Parallel()
+	require.LessOrEqual(t, auth.Grace+recheck+recheckAge+recheckTime+endGrace, 30*time.Second)
 }

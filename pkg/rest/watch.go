@@ -10,14 +10,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 )
 
-// A stream ends within 30 s of its token's end, however busy it is, also in a replica without NATS: the token is looked
-// at every recheck, with an answer that is at most recheckAge old; asking takes at most recheckTime, and the client may
-// take endGrace to receive what is being sent.
+// A stream ends within 30 s of its token's end, however busy it is. A replica without NATS notices that after
+// auth.Grace. The token is looked at every recheck, with an answer that is at most recheckAge old; asking takes at most
+// recheckTime, and the client may take endGrace to receive what is being sent.
 const (
-	recheck     = 10 * time.Second
+	recheck     = 5 * time.Second
 	recheckAge  = 5 * time.Second
 	recheckTime = 5 * time.Second
-	endGrace    = 5 * time.Second
+	endGrace    = 4 * time.Second
 )
 
 var errEnded = apperr.New(apperr.Unauthenticated, "the token has ended")
