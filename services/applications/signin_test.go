@@ -275,6 +275,12 @@ func TestAnswerClientAmongSeveral(t *testing.T) {
 	} {
 		require.Equal(t, want, of(questions.ClientName{Origin: origin}), origin)
 	}
+	plain := oidc("Plain", "https://plain.test/")
+	c.Do("PUT", path(plain, "protocols/oauth2"), object{"protocol_prop": object{}}).OK(nil)
+	c.Post(path(plain, "protocols/oidc/disable"), nil).OK(nil)
+	require.Empty(t, of(questions.ClientName{Origin: "https://plain.test"}))
+	c.Post(path(plain, "protocols/oauth2/enable"), nil).OK(nil)
+	require.Equal(t, plain["id"], of(questions.ClientName{Origin: "https://plain.test"}))
 	c.Post(path(spa, "disable"), nil).OK(nil)
 	require.Equal(t, later["id"], of(questions.ClientName{Origin: "https://spa.test"}))
 	c.Post(path(later, "protocols/oidc/disable"), nil).OK(nil)

@@ -59,7 +59,7 @@ var LaunchableApplications = bus.Question[RecordsPage, Launchables]{
 
 // ClientName names an application by its client id, its id, the entity id of its SAML service provider, a URL of a CAS
 // service, or the origin of a redirect URI (domain.Origin); the others are empty. An origin names the oldest
-// application that is enabled, with OpenID Connect.
+// application that is enabled, with OpenID Connect or OAuth 2.0.
 type ClientName struct {
 	ClientID string `json:"client_id,omitempty"`
 	AppID    string `json:"app_id,omitempty"`
@@ -116,8 +116,10 @@ type SignInSettings struct {
 	IdPInitiated          bool     `json:"idp_initiated,omitempty"`
 }
 
-// OIDCSettings are an application's settings of OpenID Connect.
+// OIDCSettings are an application's settings of OpenID Connect, or of OAuth 2.0 alone.
 type OIDCSettings struct {
+	// OAuthOnly is true if it has OAuth 2.0 without OpenID Connect: no ID tokens and no userinfo.
+	OAuthOnly          bool   `json:"oauth_only,omitempty"`
 	SignatureAlgorithm string `json:"signature_algorithm"`
 	LifetimeInSeconds  int64  `json:"lifetime_in_seconds"`
 	// ResponseAttributes are claims of the ID token and of userinfo, beside those of the scopes.

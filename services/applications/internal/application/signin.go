@@ -62,6 +62,10 @@ func (s *Applications) addProtocol(ctx context.Context, c *questions.Client, p *
 			SignatureAlgorithm: prop.SignatureAlgorithm, LifetimeInSeconds: int64(prop.LifetimeInSeconds),
 			ResponseAttributes: attributesOf(prop),
 		}
+	case protocol.OAuth2:
+		if c.OIDC == nil { // which can do all that this can
+			c.OIDC = &questions.OIDCSettings{OAuthOnly: true}
+		}
 	case protocol.CAS:
 		c.CAS = &questions.CASSettings{}
 	case protocol.SAML:
@@ -147,7 +151,7 @@ func (s *Applications) named(ctx context.Context, name questions.ClientName) (*A
 	case name.Service != "":
 		return s.ofService(ctx, name.Service)
 	case name.Origin != "":
-		return s.oldest(ctx, byOrigin, name.Origin, protocol.OIDC)
+		return s.oldest(ctx, byOrigin, name.Origin, protocol.OIDC, protocol.OAuth2)
 	}
 	return Find(ctx, s.Store, name.AppID)
 }
@@ -208,8 +212,8 @@ func (s *Applications) ofService(ctx context.Context, service string) (*Applicat
 	return nil, apperr.Missing("application")
 }
 
-// oldest finds the oldest application with a protocol enabled among those with a value of an index.
-func (s *Applications) oldest(ctx context.Context, index, value, kind string) (*Application, error) {
+// oldest finds the oldest application with one of the protocols enabled among those with a value of an index.
+func (s *Applications) oldest(ctx context.Context, index, value string, kinds ...string) (*Application, error) {
 	page, err := applications.Page(ctx, s.Store, docstore.Query{
 		Filter: docstore.Eq(index, docstore.Text(value)), Limit: maxCandidates,
 	})
@@ -226,9 +230,10 @@ func (s *Applications) oldest(ctx context.Context, index, value, kind string) (*
 	}
 	slices.SortFunc(candidates, older)
 	for _, a := range candidates {
-		uses, err := s.uses(ctx, a, kind)
-		if uses || err != nil {
-			return a, err
+		for _, kind := range kinds {
+			if uses, err := s.uses(ctx, a, kind); uses || err != nil {
+				return a, err
+			}
 		}
 	}
 	return nil, apperr.Missing("application")

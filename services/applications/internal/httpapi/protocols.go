@@ -34,7 +34,8 @@ func (a *api) registerProtocols(s *rest.Server) {
 		ID: "enable-protocol", Method: http.MethodPost, Path: one + "/enable", Record: "protocol_type",
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Enable a protocol",
-		Doc:     "saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url.",
+		Doc: "saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url. sxp is kept, " +
+			"and nothing speaks it.",
 	}, a.enableProtocol)
 	rest.Handle(s, rest.Op{
 		ID: "disable-protocol", Method: http.MethodPost, Path: one + "/disable", Record: "protocol_type",

@@ -27,7 +27,7 @@ var Types = []string{CAS, OAuth2, SAML, OIDC, SXP}
 type Protocol struct {
 	docstore.Meta
 	AppID      string      `json:"app_id" readOnly:"true" doc:"The application" example:"1048577"`
-	Type       string      `json:"protocol_type" readOnly:"true" enum:"cas,oauth2,saml,oidc,sxp" doc:"Which protocol" example:"saml"`
+	Type       string      `json:"protocol_type" readOnly:"true" enum:"cas,oauth2,saml,oidc,sxp" doc:"Which protocol; nothing speaks sxp" example:"saml"`
 	Status     string      `json:"status" readOnly:"true" enum:"1,0" doc:"1: people can sign in by it" example:"1"`
 	Prop       Prop        `json:"protocol_prop" doc:"Its settings" example:"{\"acs_url\":\"https://expenses.acme.test/saml/acs\",\"sp_entity\":\"https://expenses.acme.test\"}"`
 	Secret     secret.Text `json:"secret" readOnly:"true" doc:"****** if there is one" example:""`

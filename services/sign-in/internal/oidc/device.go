@@ -296,6 +296,9 @@ func (p *Provider) poll(ctx context.Context, id string, client questions.Client)
 func (a *Authorization) parseScope(client questions.Client, v url.Values) {
 	for _, scope := range words(v.Get("scope")) {
 		known := slices.Contains(Scopes, scope) || slices.Contains(client.Scopes, scope)
+		if scope == openID && client.OIDC.OAuthOnly {
+			continue
+		}
 		if known && !slices.Contains(a.Scope, scope) {
 			a.Scope = append(a.Scope, scope)
 		}

@@ -633,6 +633,25 @@ func TestClaimsOfTheSettings(t *testing.T) {
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 }
 
+// An application with OAuth 2.0 alone gets access tokens, and learns nothing about the person.
+func TestOAuthWithoutOpenID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.change("shop", func(c *questions.Client) { c.OIDC = &questions.OIDCSettings{OAuthOnly: true} })
+	tokens := w.tokens(byCode(w.code(ofShop("scope", "openid profile email"))))
+	require.Empty(t, tokens.IDToken)
+	require.Equal(t, "profile email", tokens.Scope)
+	_, err := w.UserInfo(w.ctx(), issuer, tokens.AccessToken)
+	refusedAs(t, err, 403, "insufficient_scope")
+	w.clock.Advance(time.Minute)
+	again := w.tokens(refresh(shopAuth(), tokens.RefreshToken))
+	require.Equal(t, []string{"", "profile email"}, []string{again.IDToken, again.Scope})
+	status, err := w.Introspect(w.ctx(), issuer, oidc.TokenRequest{Authorization: shopAuth(),
+		Form: form(nil, "token", again.AccessToken)})
+	require.NoError(t, err)
+	require.True(t, status.Active)
+}
+
 // everywhere has the same applications in each tenant.
 type everywhere struct{ *world }
 
