@@ -28,7 +28,7 @@ type Profile struct {
 	DisplayName  string          `json:"display_name" doc:"Up to 256 characters" example:"李伟"`
 	Status       string          `json:"status" enum:"1,0" doc:"Changed by enable and disable" example:"1"`
 	IsDefault    string          `json:"is_default" enum:"1,0" doc:"1 for exactly one of a user's sub-accounts in an application" example:"1"`
-	Password     secret.Text     `json:"password" doc:"For form fill; reads as ****** if there is one, which keeps it when written back" example:""`
+	Password     secret.Text     `json:"password" doc:"Is kept, without effect: nothing fills in forms; reads as ****** if there is one, which keeps it when written back" example:""`
 	SysExtProps  json.RawMessage `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 	FreeExtProps json.RawMessage `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 }

@@ -56,7 +56,7 @@ type Profile struct {
 	RedirectURL      string          `json:"redirect_url" doc:"One or more URLs, joined by commas" example:"https://expenses.acme.test/callback"`
 	LogoutURL        string          `json:"logout_url" doc:"Where its sign-out is; absolute, http or https" example:""`
 	SubAccountPolicy string          `json:"sub_account_policy" enum:"1,0" doc:"1: single sign-on returns sub-account information" example:"0"`
-	ProtocolType     string          `json:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" doc:"How people sign in to it" example:"oidc"`
+	ProtocolType     string          `json:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" doc:"How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it" example:"oidc"`
 	ProtocolProp     protocol.Prop   `json:"protocol_prop" doc:"The settings of the protocol of protocol_type" example:"{\"lifetime_in_seconds\":3600,\"signature_algorithm\":\"RS256\"}"` // also in the protocol's record, which alone has its secret
 	ConfigProp       ConfigProp      `json:"config_prop" doc:"What people can do at its sign-in" example:"{\"mfa_enabled\":\"0\",\"sso_enabled\":\"1\"}"`
 	SignInProp       SignInProp      `json:"sign_in_prop,omitzero" doc:"How people sign in to it, and out of it"`

@@ -22,19 +22,19 @@ type ProtocolInputProp struct {
 
 // ConfigProp describes application.ConfigProp, of whose objects some members are known. All members are optional.
 type ConfigProp struct {
-	Status                     string               `json:"status,omitempty" enum:"1,0" doc:"1: the configuration is in use"`
-	TenantID                   string               `json:"tenant_id,omitempty" doc:"A tenant, for its clients"`
-	MFAConfig                  map[string]any       `json:"mfa_config,omitempty" doc:"Of the second factor"`
-	RegPolicy                  []string             `json:"reg_policy,omitempty" doc:"What registration asks for"`
-	MFAEnabled                 string               `json:"mfa_enabled,omitempty" enum:"1,0" doc:"1: a second factor is asked for"`
+	Status                     string               `json:"status,omitempty" enum:"1,0" doc:"Is kept, without effect: the application's own status decides"`
+	TenantID                   string               `json:"tenant_id,omitempty" doc:"Is kept, without effect: the application's tenant"`
+	MFAConfig                  map[string]any       `json:"mfa_config,omitempty" doc:"Of the second factor; without effect until sign-in has some"`
+	RegPolicy                  []string             `json:"reg_policy,omitempty" doc:"What registration asks for; without effect, since nobody can register yet"`
+	MFAEnabled                 string               `json:"mfa_enabled,omitempty" enum:"1,0" doc:"1: a second factor is asked for; refused until sign-in has some"`
 	SSOEnabled                 string               `json:"sso_enabled,omitempty" enum:"1,0" doc:"1: who is signed in is not asked again"`
-	DeveloperID                string               `json:"developer_id,omitempty" doc:"Who develops it, for its clients"`
-	AccessPolicy               AccessPolicy         `json:"access_policy,omitempty" doc:"What people may do by themselves"`
-	AllowedRegMethod           map[string]any       `json:"allowed_reg_method,omitempty" doc:"How people may register"`
-	DefaultRegMethod           string               `json:"default_reg_method,omitempty" doc:"What registration offers first"`
-	AllowedLoginMethod         LoginMethod          `json:"allowed_login_method,omitempty" doc:"How people may sign in"`
-	DefaultLoginMethod         string               `json:"default_login_method,omitempty" doc:"What sign-in offers first"`
-	AllowedSocialLoginProvider SocialLoginProviders `json:"allowed_social_login_provider,omitempty" doc:"Codes of social-login providers, 1: allowed"`
+	DeveloperID                string               `json:"developer_id,omitempty" doc:"Is kept, without effect: who develops it"`
+	AccessPolicy               AccessPolicy         `json:"access_policy,omitempty" doc:"What people may do by themselves; without effect until they can recover their accounts"`
+	AllowedRegMethod           map[string]any       `json:"allowed_reg_method,omitempty" doc:"How people may register; without effect, since nobody can yet"`
+	DefaultRegMethod           string               `json:"default_reg_method,omitempty" doc:"What registration offers first; without effect, since nobody can register yet"`
+	AllowedLoginMethod         LoginMethod          `json:"allowed_login_method,omitempty" doc:"name is the code of the login template; the other members are kept, without effect"`
+	DefaultLoginMethod         string               `json:"default_login_method,omitempty" doc:"What sign-in offers first; without effect while it has one method"`
+	AllowedSocialLoginProvider SocialLoginProviders `json:"allowed_social_login_provider,omitempty" doc:"Codes of social-login providers, 1: allowed; without effect until sign-in uses connections"`
 }
 
 // AccessPolicy is an object with one known member.

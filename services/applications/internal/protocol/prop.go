@@ -17,7 +17,7 @@ type Prop struct {
 	ACSURL               string      `json:"acs_url,omitempty" doc:"SAML: assertion consumer service" example:"https://expenses.acme.test/saml/acs"`
 	SPEntity             string      `json:"sp_entity,omitempty" doc:"SAML: entity id of the service provider" example:"https://expenses.acme.test"`
 	ResponseAttr         []Attribute `json:"response_attr,omitempty" doc:"Attributes of the SAML response; claims of ID tokens and userinfo, beside those of the scopes"`
-	DigestAlgorithm      string      `json:"digest_algorithm,omitempty" doc:"Identifier of XML Signature, not with SHA-1" example:"http://www.w3.org/2001/04/xmlenc#sha256"`
+	DigestAlgorithm      string      `json:"digest_algorithm,omitempty" doc:"Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm" example:"http://www.w3.org/2001/04/xmlenc#sha256"`
 	LifetimeInSeconds    float64     `json:"lifetime_in_seconds,omitempty" minimum:"1" maximum:"86400" doc:"How long an assertion holds" example:"3600"`
 	SignatureAlgorithm   string      `json:"signature_algorithm,omitempty" doc:"Identifier of XML Signature; for oidc and oauth2, of JWS" example:"RS256"`
 	NameIdentifierFormat string      `json:"name_identifier_format,omitempty" doc:"SAML: a URI"`

@@ -18,7 +18,7 @@ type Verification struct {
 	Reason             string `json:"reason,omitempty" doc:"Why not: invalid_credentials, or, if the password was right, locked, disabled or resigned"`
 	UserID             string `json:"user_id,omitempty" doc:"Whose it is"`
 	MustChangePassword *bool  `json:"must_change_password,omitempty" doc:"Whether a new password is due first"`
-	MFARequired        *bool  `json:"mfa_required,omitempty" doc:"Whether a second factor is due"`
+	MFARequired        *bool  `json:"mfa_required,omitempty" doc:"Whether a second factor is due; none is until sign-in has some"`
 }
 
 // The reasons of a refusal.
