@@ -141,7 +141,8 @@ COUNTED := $(patsubst services/%/commands_test.go,%,$(wildcard services/*/comman
 commands: ## Count the commands that requests send to MongoDB, on the simulated replica set, and compare them with what is written down
 	@mkdir -p bin/commands && go test -c -o bin/commands/ $(addprefix ./services/,$(COUNTED))
 	@cd pkg/docstore/mongostore/mongotest && GOWORK=off go build -o $(CURDIR)/bin/tools/with-mongo ./cmd/with-mongo
-	@for wire in "" "-wire 21"; do bin/tools/with-mongo -simulated $$wire xargs -n1 -P$$(getconf _NPROCESSORS_ONLN) sh -ec \
+	@for wire in "" "-wire 21"; do bin/tools/with-mongo -simulated $$wire xargs -n1 \
+		-P$$([ "$$IDP_TEST_UPDATE" ] && echo 1 || getconf _NPROCESSORS_ONLN) sh -ec \
 		'cd services/$$0 && ../../bin/commands/$$0.test -test.run "^TestCommands$$"' <<<"$(COUNTED)" || exit 1; done
 
 # Races with faults. The seed of a failure is in the test's name; IDP_TEST_MONGO_SEED=<seed> SOAK=1 runs it again.
