@@ -48,7 +48,8 @@ func (c *Client) DisableProtocol(ctx context.Context, appID string, protocolType
 
 // EnableProtocol: enable a protocol.
 //
-// saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url.
+// saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url. sxp is kept, and nothing speaks
+// it.
 //
 // (POST /v1/applications/{app_id}/protocols/{protocol_type}/enable; scope applications:write)
 func (c *Client) EnableProtocol(ctx context.Context, appID string, protocolType string, options ...Option) (*Protocol, error) {

@@ -137,7 +137,7 @@ type Account struct {
 	// Example: 1
 	IsDefault string `json:"is_default"`
 
-	// Password For form fill; reads as ****** if there is one, which keeps it when written back
+	// Password Is kept, without effect: nothing fills in forms; reads as ****** if there is one, which keeps it when written back
 	Password string `json:"password"`
 
 	// Status Changed by enable and disable; one of "1", "0"
@@ -214,7 +214,7 @@ type AccountInput struct {
 	// Example: 1
 	IsDefault *string `json:"is_default,omitempty"`
 
-	// Password For form fill; reads as ****** if there is one, which keeps it when written back
+	// Password Is kept, without effect: nothing fills in forms; reads as ****** if there is one, which keeps it when written back
 	Password *string `json:"password,omitempty"`
 
 	// Status Changed by enable and disable; one of "1", "0"
@@ -465,7 +465,7 @@ type Application struct {
 	// ProtocolProp The settings of the protocol of protocol_type
 	ProtocolProp ProtocolProp `json:"protocol_prop"`
 
-	// ProtocolType How people sign in to it; one of "cas", "oauth2", "saml", "oidc", "sxp"
+	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
 	//
 	// Example: oidc
 	ProtocolType string `json:"protocol_type"`
@@ -594,7 +594,7 @@ type ApplicationInput struct {
 	// ProtocolProp The settings of the protocol of protocol_type
 	ProtocolProp *ProtocolInputProp `json:"protocol_prop,omitempty"`
 
-	// ProtocolType How people sign in to it; one of "cas", "oauth2", "saml", "oidc", "sxp"
+	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
 	//
 	// Example: oidc
 	ProtocolType *string `json:"protocol_type,omitempty"`
@@ -711,7 +711,7 @@ type ApplicationPatch struct {
 	// ProtocolProp The settings of the protocol of protocol_type
 	ProtocolProp nullable.Nullable[ApplicationPatchProtocolProp] `json:"protocol_prop,omitempty"`
 
-	// ProtocolType How people sign in to it; one of "cas", "oauth2", "saml", "oidc", "sxp"
+	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
 	//
 	// Example: oidc
 	ProtocolType nullable.Nullable[string] `json:"protocol_type,omitempty"`
@@ -755,43 +755,43 @@ type ApplicationPatch struct {
 
 // ApplicationPatchConfigProp What people can do at its sign-in
 type ApplicationPatchConfigProp struct {
-	// AccessPolicy What people may do by themselves
+	// AccessPolicy What people may do by themselves; without effect until they can recover their accounts
 	AccessPolicy nullable.Nullable[json.RawMessage] `json:"access_policy,omitempty"`
 
-	// AllowedLoginMethod How people may sign in
+	// AllowedLoginMethod name is the code of the login template; the other members are kept, without effect
 	AllowedLoginMethod nullable.Nullable[json.RawMessage] `json:"allowed_login_method,omitempty"`
 
-	// AllowedRegMethod How people may register
+	// AllowedRegMethod How people may register; without effect, since nobody can yet
 	AllowedRegMethod nullable.Nullable[json.RawMessage] `json:"allowed_reg_method,omitempty"`
 
-	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed
+	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
 	AllowedSocialLoginProvider nullable.Nullable[map[string]*float64] `json:"allowed_social_login_provider,omitempty"`
 
-	// DefaultLoginMethod What sign-in offers first
+	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
 	DefaultLoginMethod nullable.Nullable[string] `json:"default_login_method,omitempty"`
 
-	// DefaultRegMethod What registration offers first
+	// DefaultRegMethod What registration offers first; without effect, since nobody can register yet
 	DefaultRegMethod nullable.Nullable[string] `json:"default_reg_method,omitempty"`
 
-	// DeveloperID Who develops it, for its clients
+	// DeveloperID Is kept, without effect: who develops it
 	DeveloperID nullable.Nullable[string] `json:"developer_id,omitempty"`
 
-	// MFAConfig Of the second factor
+	// MFAConfig Of the second factor; without effect until sign-in has some
 	MFAConfig nullable.Nullable[json.RawMessage] `json:"mfa_config,omitempty"`
 
-	// MFAEnabled 1: a second factor is asked for; one of "1", "0"
+	// MFAEnabled 1: a second factor is asked for; refused until sign-in has some; one of "1", "0"
 	MFAEnabled nullable.Nullable[string] `json:"mfa_enabled,omitempty"`
 
-	// RegPolicy What registration asks for
+	// RegPolicy What registration asks for; without effect, since nobody can register yet
 	RegPolicy nullable.Nullable[[]string] `json:"reg_policy,omitempty"`
 
 	// SSOEnabled 1: who is signed in is not asked again; one of "1", "0"
 	SSOEnabled nullable.Nullable[string] `json:"sso_enabled,omitempty"`
 
-	// Status 1: the configuration is in use; one of "1", "0"
+	// Status Is kept, without effect: the application's own status decides; one of "1", "0"
 	Status nullable.Nullable[string] `json:"status,omitempty"`
 
-	// TenantID A tenant, for its clients
+	// TenantID Is kept, without effect: the application's tenant
 	TenantID nullable.Nullable[string] `json:"tenant_id,omitempty"`
 }
 
@@ -805,7 +805,7 @@ type ApplicationPatchProtocolProp struct {
 	// AuthnContextClassRef SAML: a URI
 	AuthnContextClassRef nullable.Nullable[string] `json:"authn_context_class_ref,omitempty"`
 
-	// DigestAlgorithm Identifier of XML Signature, not with SHA-1
+	// DigestAlgorithm Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm
 	//
 	// Example: http://www.w3.org/2001/04/xmlenc#sha256
 	DigestAlgorithm nullable.Nullable[string] `json:"digest_algorithm,omitempty"`
@@ -1980,85 +1980,85 @@ type ComponentVersionList struct {
 
 // ConfigProp defines model for ConfigProp.
 type ConfigProp struct {
-	// AccessPolicy What people may do by themselves
+	// AccessPolicy What people may do by themselves; without effect until they can recover their accounts
 	AccessPolicy json.RawMessage `json:"access_policy,omitempty"`
 
-	// AllowedLoginMethod How people may sign in
+	// AllowedLoginMethod name is the code of the login template; the other members are kept, without effect
 	AllowedLoginMethod json.RawMessage `json:"allowed_login_method,omitempty"`
 
-	// AllowedRegMethod How people may register
+	// AllowedRegMethod How people may register; without effect, since nobody can yet
 	AllowedRegMethod json.RawMessage `json:"allowed_reg_method,omitempty"`
 
-	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed
+	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
 	AllowedSocialLoginProvider map[string]float64 `json:"allowed_social_login_provider,omitempty"`
 
-	// DefaultLoginMethod What sign-in offers first
+	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
 	DefaultLoginMethod *string `json:"default_login_method,omitempty"`
 
-	// DefaultRegMethod What registration offers first
+	// DefaultRegMethod What registration offers first; without effect, since nobody can register yet
 	DefaultRegMethod *string `json:"default_reg_method,omitempty"`
 
-	// DeveloperID Who develops it, for its clients
+	// DeveloperID Is kept, without effect: who develops it
 	DeveloperID *string `json:"developer_id,omitempty"`
 
-	// MFAConfig Of the second factor
+	// MFAConfig Of the second factor; without effect until sign-in has some
 	MFAConfig json.RawMessage `json:"mfa_config,omitempty"`
 
-	// MFAEnabled 1: a second factor is asked for; one of "1", "0"
+	// MFAEnabled 1: a second factor is asked for; refused until sign-in has some; one of "1", "0"
 	MFAEnabled *string `json:"mfa_enabled,omitempty"`
 
-	// RegPolicy What registration asks for
+	// RegPolicy What registration asks for; without effect, since nobody can register yet
 	RegPolicy []string `json:"reg_policy,omitempty"`
 
 	// SSOEnabled 1: who is signed in is not asked again; one of "1", "0"
 	SSOEnabled *string `json:"sso_enabled,omitempty"`
 
-	// Status 1: the configuration is in use; one of "1", "0"
+	// Status Is kept, without effect: the application's own status decides; one of "1", "0"
 	Status *string `json:"status,omitempty"`
 
-	// TenantID A tenant, for its clients
+	// TenantID Is kept, without effect: the application's tenant
 	TenantID *string `json:"tenant_id,omitempty"`
 }
 
 // ConfigPropPatch A JSON merge patch (RFC 7396) of ConfigProp
 type ConfigPropPatch struct {
-	// AccessPolicy What people may do by themselves
+	// AccessPolicy What people may do by themselves; without effect until they can recover their accounts
 	AccessPolicy nullable.Nullable[json.RawMessage] `json:"access_policy,omitempty"`
 
-	// AllowedLoginMethod How people may sign in
+	// AllowedLoginMethod name is the code of the login template; the other members are kept, without effect
 	AllowedLoginMethod nullable.Nullable[json.RawMessage] `json:"allowed_login_method,omitempty"`
 
-	// AllowedRegMethod How people may register
+	// AllowedRegMethod How people may register; without effect, since nobody can yet
 	AllowedRegMethod nullable.Nullable[json.RawMessage] `json:"allowed_reg_method,omitempty"`
 
-	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed
+	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
 	AllowedSocialLoginProvider nullable.Nullable[map[string]*float64] `json:"allowed_social_login_provider,omitempty"`
 
-	// DefaultLoginMethod What sign-in offers first
+	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
 	DefaultLoginMethod nullable.Nullable[string] `json:"default_login_method,omitempty"`
 
-	// DefaultRegMethod What registration offers first
+	// DefaultRegMethod What registration offers first; without effect, since nobody can register yet
 	DefaultRegMethod nullable.Nullable[string] `json:"default_reg_method,omitempty"`
 
-	// DeveloperID Who develops it, for its clients
+	// DeveloperID Is kept, without effect: who develops it
 	DeveloperID nullable.Nullable[string] `json:"developer_id,omitempty"`
 
-	// MFAConfig Of the second factor
+	// MFAConfig Of the second factor; without effect until sign-in has some
 	MFAConfig nullable.Nullable[json.RawMessage] `json:"mfa_config,omitempty"`
 
-	// MFAEnabled 1: a second factor is asked for; one of "1", "0"
+	// MFAEnabled 1: a second factor is asked for; refused until sign-in has some; one of "1", "0"
 	MFAEnabled nullable.Nullable[string] `json:"mfa_enabled,omitempty"`
 
-	// RegPolicy What registration asks for
+	// RegPolicy What registration asks for; without effect, since nobody can register yet
 	RegPolicy nullable.Nullable[[]string] `json:"reg_policy,omitempty"`
 
 	// SSOEnabled 1: who is signed in is not asked again; one of "1", "0"
 	SSOEnabled nullable.Nullable[string] `json:"sso_enabled,omitempty"`
 
-	// Status 1: the configuration is in use; one of "1", "0"
+	// Status Is kept, without effect: the application's own status decides; one of "1", "0"
 	Status nullable.Nullable[string] `json:"status,omitempty"`
 
-	// TenantID A tenant, for its clients
+	// TenantID Is kept, without effect: the application's tenant
 	TenantID nullable.Nullable[string] `json:"tenant_id,omitempty"`
 }
 
@@ -5034,7 +5034,7 @@ type NewApplication struct {
 	// ProtocolProp The settings of the protocol of protocol_type
 	ProtocolProp ProtocolProp `json:"protocol_prop"`
 
-	// ProtocolType How people sign in to it; one of "cas", "oauth2", "saml", "oidc", "sxp"
+	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
 	//
 	// Example: oidc
 	ProtocolType string `json:"protocol_type"`
@@ -6129,7 +6129,7 @@ type Protocol struct {
 	// ProtocolProp Its settings
 	ProtocolProp ProtocolProp `json:"protocol_prop"`
 
-	// ProtocolType Which protocol; one of "cas", "oauth2", "saml", "oidc", "sxp"
+	// ProtocolType Which protocol; nothing speaks sxp; one of "cas", "oauth2", "saml", "oidc", "sxp"
 	//
 	// Example: saml
 	ProtocolType string `json:"protocol_type"`
@@ -6180,7 +6180,7 @@ type ProtocolInputProp struct {
 	// AuthnContextClassRef SAML: a URI
 	AuthnContextClassRef *string `json:"authn_context_class_ref,omitempty"`
 
-	// DigestAlgorithm Identifier of XML Signature, not with SHA-1
+	// DigestAlgorithm Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm
 	//
 	// Example: http://www.w3.org/2001/04/xmlenc#sha256
 	DigestAlgorithm *string `json:"digest_algorithm,omitempty"`
@@ -6224,7 +6224,7 @@ type ProtocolProp struct {
 	// AuthnContextClassRef SAML: a URI
 	AuthnContextClassRef *string `json:"authn_context_class_ref,omitempty"`
 
-	// DigestAlgorithm Identifier of XML Signature, not with SHA-1
+	// DigestAlgorithm Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm
 	//
 	// Example: http://www.w3.org/2001/04/xmlenc#sha256
 	DigestAlgorithm *string `json:"digest_algorithm,omitempty"`
@@ -8714,7 +8714,7 @@ type UsersExistRequest struct {
 
 // Verification defines model for Verification.
 type Verification struct {
-	// MFARequired Whether a second factor is due
+	// MFARequired Whether a second factor is due; none is until sign-in has some
 	MFARequired *bool `json:"mfa_required,omitempty"`
 
 	// MustChangePassword Whether a new password is due first

@@ -944,7 +944,7 @@ export const disableProtocol = <ThrowOnError extends boolean = false>(options: O
 /**
  * Enable a protocol
  *
- * saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url.
+ * saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url. sxp is kept, and nothing speaks it.
  */
 export const enableProtocol = <ThrowOnError extends boolean = false>(options: Options<EnableProtocolData, ThrowOnError>) => (options.client ?? client).post<EnableProtocolResponses, EnableProtocolErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

@@ -162,7 +162,7 @@ export type Account = {
      */
     is_default: '1' | '0';
     /**
-     * For form fill; reads as ****** if there is one, which keeps it when written back
+     * Is kept, without effect: nothing fills in forms; reads as ****** if there is one, which keeps it when written back
      */
     password: string;
     /**
@@ -530,7 +530,7 @@ export type Application = {
      */
     protocol_prop: ProtocolProp;
     /**
-     * How people sign in to it
+     * How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it
      */
     protocol_type: 'cas' | 'oauth2' | 'saml' | 'oidc' | 'sxp';
     /**
@@ -690,7 +690,7 @@ export type ApplicationInput = {
      */
     protocol_prop?: ProtocolInputProp;
     /**
-     * How people sign in to it
+     * How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it
      */
     protocol_type?: 'cas' | 'oauth2' | 'saml' | 'oidc' | 'sxp';
     /**
@@ -805,55 +805,55 @@ export type ApplicationPatch = {
      */
     config_prop?: {
         /**
-         * What people may do by themselves
+         * What people may do by themselves; without effect until they can recover their accounts
          */
         access_policy?: {
             forget_password?: Array<string> | null;
             [key: string]: unknown;
         } | null;
         /**
-         * How people may sign in
+         * name is the code of the login template; the other members are kept, without effect
          */
         allowed_login_method?: {
             name?: string | null;
             [key: string]: unknown;
         } | null;
         /**
-         * How people may register
+         * How people may register; without effect, since nobody can yet
          */
         allowed_reg_method?: {
             [key: string]: unknown;
         } | null;
         /**
-         * Codes of social-login providers, 1: allowed
+         * Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
          */
         allowed_social_login_provider?: {
             [key: string]: number | null;
         } | null;
         /**
-         * What sign-in offers first
+         * What sign-in offers first; without effect while it has one method
          */
         default_login_method?: string | null;
         /**
-         * What registration offers first
+         * What registration offers first; without effect, since nobody can register yet
          */
         default_reg_method?: string | null;
         /**
-         * Who develops it, for its clients
+         * Is kept, without effect: who develops it
          */
         developer_id?: string | null;
         /**
-         * Of the second factor
+         * Of the second factor; without effect until sign-in has some
          */
         mfa_config?: {
             [key: string]: unknown;
         } | null;
         /**
-         * 1: a second factor is asked for
+         * 1: a second factor is asked for; refused until sign-in has some
          */
         mfa_enabled?: '1' | '0' | null;
         /**
-         * What registration asks for
+         * What registration asks for; without effect, since nobody can register yet
          */
         reg_policy?: Array<string> | null;
         /**
@@ -861,11 +861,11 @@ export type ApplicationPatch = {
          */
         sso_enabled?: '1' | '0' | null;
         /**
-         * 1: the configuration is in use
+         * Is kept, without effect: the application's own status decides
          */
         status?: '1' | '0' | null;
         /**
-         * A tenant, for its clients
+         * Is kept, without effect: the application's tenant
          */
         tenant_id?: string | null;
     } | null;
@@ -938,7 +938,7 @@ export type ApplicationPatch = {
          */
         authn_context_class_ref?: string | null;
         /**
-         * Identifier of XML Signature, not with SHA-1
+         * Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm
          */
         digest_algorithm?: string | null;
         /**
@@ -971,7 +971,7 @@ export type ApplicationPatch = {
         sp_entity?: string | null;
     } | null;
     /**
-     * How people sign in to it
+     * How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it
      */
     protocol_type?: 'cas' | 'oauth2' | 'saml' | 'oidc' | 'sxp' | null;
     /**
@@ -2513,55 +2513,55 @@ export type ComponentVersionList = {
 
 export type ConfigProp = {
     /**
-     * What people may do by themselves
+     * What people may do by themselves; without effect until they can recover their accounts
      */
     access_policy?: {
         forget_password?: Array<string>;
         [key: string]: unknown;
     };
     /**
-     * How people may sign in
+     * name is the code of the login template; the other members are kept, without effect
      */
     allowed_login_method?: {
         name?: string;
         [key: string]: unknown;
     };
     /**
-     * How people may register
+     * How people may register; without effect, since nobody can yet
      */
     allowed_reg_method?: {
         [key: string]: unknown;
     };
     /**
-     * Codes of social-login providers, 1: allowed
+     * Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
      */
     allowed_social_login_provider?: {
         [key: string]: number;
     };
     /**
-     * What sign-in offers first
+     * What sign-in offers first; without effect while it has one method
      */
     default_login_method?: string;
     /**
-     * What registration offers first
+     * What registration offers first; without effect, since nobody can register yet
      */
     default_reg_method?: string;
     /**
-     * Who develops it, for its clients
+     * Is kept, without effect: who develops it
      */
     developer_id?: string;
     /**
-     * Of the second factor
+     * Of the second factor; without effect until sign-in has some
      */
     mfa_config?: {
         [key: string]: unknown;
     };
     /**
-     * 1: a second factor is asked for
+     * 1: a second factor is asked for; refused until sign-in has some
      */
     mfa_enabled?: '1' | '0';
     /**
-     * What registration asks for
+     * What registration asks for; without effect, since nobody can register yet
      */
     reg_policy?: Array<string>;
     /**
@@ -2569,11 +2569,11 @@ export type ConfigProp = {
      */
     sso_enabled?: '1' | '0';
     /**
-     * 1: the configuration is in use
+     * Is kept, without effect: the application's own status decides
      */
     status?: '1' | '0';
     /**
-     * A tenant, for its clients
+     * Is kept, without effect: the application's tenant
      */
     tenant_id?: string;
 };
@@ -2583,55 +2583,55 @@ export type ConfigProp = {
  */
 export type ConfigPropPatch = {
     /**
-     * What people may do by themselves
+     * What people may do by themselves; without effect until they can recover their accounts
      */
     access_policy?: {
         forget_password?: Array<string> | null;
         [key: string]: unknown;
     } | null;
     /**
-     * How people may sign in
+     * name is the code of the login template; the other members are kept, without effect
      */
     allowed_login_method?: {
         name?: string | null;
         [key: string]: unknown;
     } | null;
     /**
-     * How people may register
+     * How people may register; without effect, since nobody can yet
      */
     allowed_reg_method?: {
         [key: string]: unknown;
     } | null;
     /**
-     * Codes of social-login providers, 1: allowed
+     * Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
      */
     allowed_social_login_provider?: {
         [key: string]: number | null;
     } | null;
     /**
-     * What sign-in offers first
+     * What sign-in offers first; without effect while it has one method
      */
     default_login_method?: string | null;
     /**
-     * What registration offers first
+     * What registration offers first; without effect, since nobody can register yet
      */
     default_reg_method?: string | null;
     /**
-     * Who develops it, for its clients
+     * Is kept, without effect: who develops it
      */
     developer_id?: string | null;
     /**
-     * Of the second factor
+     * Of the second factor; without effect until sign-in has some
      */
     mfa_config?: {
         [key: string]: unknown;
     } | null;
     /**
-     * 1: a second factor is asked for
+     * 1: a second factor is asked for; refused until sign-in has some
      */
     mfa_enabled?: '1' | '0' | null;
     /**
-     * What registration asks for
+     * What registration asks for; without effect, since nobody can register yet
      */
     reg_policy?: Array<string> | null;
     /**
@@ -2639,11 +2639,11 @@ export type ConfigPropPatch = {
      */
     sso_enabled?: '1' | '0' | null;
     /**
-     * 1: the configuration is in use
+     * Is kept, without effect: the application's own status decides
      */
     status?: '1' | '0' | null;
     /**
-     * A tenant, for its clients
+     * Is kept, without effect: the application's tenant
      */
     tenant_id?: string | null;
 };
@@ -6460,7 +6460,7 @@ export type NewApplication = {
      */
     protocol_prop: ProtocolProp;
     /**
-     * How people sign in to it
+     * How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it
      */
     protocol_type: 'cas' | 'oauth2' | 'saml' | 'oidc' | 'sxp';
     /**
@@ -7990,7 +7990,7 @@ export type Protocol = {
      */
     protocol_prop: ProtocolProp;
     /**
-     * Which protocol
+     * Which protocol; nothing speaks sxp
      */
     protocol_type: 'cas' | 'oauth2' | 'saml' | 'oidc' | 'sxp';
     /**
@@ -8037,7 +8037,7 @@ export type ProtocolInput = {
      */
     protocol_prop?: ProtocolInputProp;
     /**
-     * Which protocol
+     * Which protocol; nothing speaks sxp
      */
     readonly protocol_type?: string;
     /**
@@ -8080,7 +8080,7 @@ export type ProtocolInputProp = {
      */
     authn_context_class_ref?: string;
     /**
-     * Identifier of XML Signature, not with SHA-1
+     * Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm
      */
     digest_algorithm?: string;
     /**
@@ -8123,7 +8123,7 @@ export type ProtocolProp = {
      */
     authn_context_class_ref?: string;
     /**
-     * Identifier of XML Signature, not with SHA-1
+     * Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm
      */
     digest_algorithm?: string;
     /**
@@ -11397,7 +11397,7 @@ export type UsersExistRequest = {
 
 export type Verification = {
     /**
-     * Whether a second factor is due
+     * Whether a second factor is due; none is until sign-in has some
      */
     mfa_required?: boolean;
     /**
@@ -11502,7 +11502,7 @@ export type AccountWritable = {
      */
     is_default: '1' | '0';
     /**
-     * For form fill; reads as ****** if there is one, which keeps it when written back
+     * Is kept, without effect: nothing fills in forms; reads as ****** if there is one, which keeps it when written back
      */
     password: string;
     /**
@@ -11548,7 +11548,7 @@ export type AccountInputWritable = {
      */
     is_default?: '1' | '0';
     /**
-     * For form fill; reads as ****** if there is one, which keeps it when written back
+     * Is kept, without effect: nothing fills in forms; reads as ****** if there is one, which keeps it when written back
      */
     password?: string;
     /**
@@ -11734,7 +11734,7 @@ export type ApplicationWritable = {
      */
     protocol_prop: ProtocolProp;
     /**
-     * How people sign in to it
+     * How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it
      */
     protocol_type: 'cas' | 'oauth2' | 'saml' | 'oidc' | 'sxp';
     /**
@@ -11843,7 +11843,7 @@ export type ApplicationInputWritable = {
      */
     protocol_prop?: ProtocolInputPropWritable;
     /**
-     * How people sign in to it
+     * How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it
      */
     protocol_type?: 'cas' | 'oauth2' | 'saml' | 'oidc' | 'sxp';
     /**
@@ -11930,55 +11930,55 @@ export type ApplicationPatchWritable = {
      */
     config_prop?: {
         /**
-         * What people may do by themselves
+         * What people may do by themselves; without effect until they can recover their accounts
          */
         access_policy?: {
             forget_password?: Array<string> | null;
             [key: string]: unknown;
         } | null;
         /**
-         * How people may sign in
+         * name is the code of the login template; the other members are kept, without effect
          */
         allowed_login_method?: {
             name?: string | null;
             [key: string]: unknown;
         } | null;
         /**
-         * How people may register
+         * How people may register; without effect, since nobody can yet
          */
         allowed_reg_method?: {
             [key: string]: unknown;
         } | null;
         /**
-         * Codes of social-login providers, 1: allowed
+         * Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
          */
         allowed_social_login_provider?: {
             [key: string]: number | null;
         } | null;
         /**
-         * What sign-in offers first
+         * What sign-in offers first; without effect while it has one method
          */
         default_login_method?: string | null;
         /**
-         * What registration offers first
+         * What registration offers first; without effect, since nobody can register yet
          */
         default_reg_method?: string | null;
         /**
-         * Who develops it, for its clients
+         * Is kept, without effect: who develops it
          */
         developer_id?: string | null;
         /**
-         * Of the second factor
+         * Of the second factor; without effect until sign-in has some
          */
         mfa_config?: {
             [key: string]: unknown;
         } | null;
         /**
-         * 1: a second factor is asked for
+         * 1: a second factor is asked for; refused until sign-in has some
          */
         mfa_enabled?: '1' | '0' | null;
         /**
-         * What registration asks for
+         * What registration asks for; without effect, since nobody can register yet
          */
         reg_policy?: Array<string> | null;
         /**
@@ -11986,11 +11986,11 @@ export type ApplicationPatchWritable = {
          */
         sso_enabled?: '1' | '0' | null;
         /**
-         * 1: the configuration is in use
+         * Is kept, without effect: the application's own status decides
          */
         status?: '1' | '0' | null;
         /**
-         * A tenant, for its clients
+         * Is kept, without effect: the application's tenant
          */
         tenant_id?: string | null;
     } | null;
@@ -12055,7 +12055,7 @@ export type ApplicationPatchWritable = {
          */
         authn_context_class_ref?: string | null;
         /**
-         * Identifier of XML Signature, not with SHA-1
+         * Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm
          */
         digest_algorithm?: string | null;
         /**
@@ -12092,7 +12092,7 @@ export type ApplicationPatchWritable = {
         sp_entity?: string | null;
     } | null;
     /**
-     * How people sign in to it
+     * How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it
      */
     protocol_type?: 'cas' | 'oauth2' | 'saml' | 'oidc' | 'sxp' | null;
     /**
@@ -14457,7 +14457,7 @@ export type NewApplicationWritable = {
      */
     protocol_prop: ProtocolProp;
     /**
-     * How people sign in to it
+     * How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it
      */
     protocol_type: 'cas' | 'oauth2' | 'saml' | 'oidc' | 'sxp';
     /**
@@ -14983,7 +14983,7 @@ export type ProtocolInputPropWritable = {
      */
     authn_context_class_ref?: string;
     /**
-     * Identifier of XML Signature, not with SHA-1
+     * Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm
      */
     digest_algorithm?: string;
     /**
