@@ -39,10 +39,11 @@ func TestGoldenDocuments(t *testing.T) {
 	association := associate(t, c, n, target, object{"type": "owner", "description": "d"})
 	// Documents that clients do not see: changes made for other services and, if a service does not answer, work to be
 	// done.
+	plain := addNode(t, c, "company", "", "plain")
 	_, err := testkit.Ask[object](request.System(t.Context(), "acme"), s.Deps.Bus, "organization", "change-membership",
 		object{
 			"change_id": "change-1", "user_id": "1", "object_code": "company", "from_node_id": "",
-			"to_node_id": n["id"], "dry_run": false,
+			"to_node_id": plain["id"], "dry_run": false,
 		})
 	require.NoError(t, err)
 	alone, calls := acme(t)

@@ -461,7 +461,7 @@ func (m *model) addMember(t *rapid.T) {
 	switch {
 	case unknownUser(user), m.nodes[id] == nil:
 		status = 400
-	case m.belongs(id, user) != "":
+	case m.belongs(id, user) != "", m.nodes[id].pointer != "":
 		status = 409
 	}
 	m.send(t, modelRequest{"POST", "/v1/tree-users",
@@ -481,7 +481,7 @@ func (m *model) addMembers(t *rapid.T) {
 		switch {
 		case unknownUser(user), m.nodes[node] == nil, seen[node+"/"+user]:
 			status = 400
-		case m.belongs(node, user) != "" && status == 200:
+		case (m.belongs(node, user) != "" || m.nodes[node].pointer != "") && status == 200:
 			status = 409
 		}
 		seen[node+"/"+user] = true

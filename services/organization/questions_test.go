@@ -105,6 +105,25 @@ func TestGroupsOfUser(t *testing.T) {
 	require.Equal(t, []string{"company/backend", "company/company", "company/rd", "projects/projects", "projects/阿波罗"},
 		groups("acme", "1048577"))
 	require.Empty(t, groups("globex", "1048577"))
+	status := func(node, to string) { c.Post("/v1/tree-nodes/"+node+"/"+to, nil).OK(nil) }
+	status(backend, "disable")
+	require.Equal(t, []string{"company/company", "company/rd", "projects/projects", "projects/阿波罗"},
+		groups("acme", "1048577"), "a disabled node is no group")
+	status(backend, "enable")
+	status(rd, "disable")
+	require.Equal(t, []string{"projects/projects", "projects/阿波罗"}, groups("acme", "1048577"),
+		"nothing below it is one, and it leads to none above it")
+	status(rd, "enable")
+	stand := c.Post("/v1/tree-nodes", object{"object_code": "projects", "parent_id": apollo, "name": "R&D people",
+		"code": "rd-people", "is_pointer": "1", "pointer_id": rd}).ID()
+	require.Equal(t, []string{"company/backend", "company/company", "company/rd", "projects/projects",
+		"projects/rd-people", "projects/阿波罗"}, groups("acme", "1048577"), "a pointer has the members of its target")
+	status(stand, "disable")
+	require.NotContains(t, groups("acme", "1048577"), "projects/rd-people")
+	users := func(node string) any { return c.Get("/v1/tree-nodes/" + node + "/users").Object()["total"] }
+	require.Equal(t, users(rd), users(stand))
+	c.Post("/v1/tree-users", object{"node_id": stand, "user_id": "1048577"}).Problem(409, "invalid_state")
+	c.Delete("/v1/tree-nodes/"+stand+"?object_code=projects", nil).OK(nil)
 	c.Patch("/v1/tree-nodes/"+backend, object{"parent_id": ""}).OK(nil)
 	c.Delete("/v1/tree-users", object{"node_id": rd, "user_ids": []string{"1048577"}}).OK(nil)
 	require.Equal(t, []string{"company/backend", "company/company", "projects/projects", "projects/阿波罗"},

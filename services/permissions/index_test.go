@@ -81,6 +81,31 @@ func TestPeopleComeFromEvents(t *testing.T) {
 	tell(t, s, "node.moved", "12", "30",
 		object{"record": object{"id": "12", "name": "Payroll", "parent_id": "11", "object_code": "company"}})
 	eventually(t, true, may("21"))
+	node := func(action, id, name, parent, status, sequence string) {
+		tell(t, s, "node."+action, id, sequence, object{"record": object{"id": id, "name": name, "parent_id": parent,
+			"object_code": "company", "status": status}})
+	}
+	node("disabled", "12", "Payroll", "11", "0", "40")
+	eventually(t, false, may("21"))
+	node("enabled", "12", "Payroll", "11", "1", "50")
+	eventually(t, true, may("21"))
+	node("disabled", "11", "Finance", "10", "0", "40")
+	eventually(t, false, may("21")) // nor through what is below it
+	node("enabled", "11", "Finance", "10", "1", "50")
+	eventually(t, true, may("21"))
+	tell(t, s, "node.created", "77", "10", object{"record": object{"id": "77", "name": "Readers", "parent_id": "10",
+		"object_code": "company", "is_pointer": "1", "pointer_id": "12"}})
+	addResource(t, c, "readers")
+	give(t, c, "node/77", data("readers", "read"))
+	reads := func() bool {
+		return c.Post("/v1/auth-check", object{"identity_type": "user", "identity_id": "21", "application_id": "9",
+			"object_type": "data",
+			"object_code": "readers", "action": "read"}).Object()["allowed"] == true
+	}
+	eventually(t, true, reads) // rules on a pointer reach the members of its target
+	tell(t, s, "node.updated", "77", "20", object{"record": object{"id": "77", "name": "Readers", "parent_id": "10",
+		"object_code": "company", "is_pointer": "0", "pointer_id": ""}})
+	eventually(t, false, reads)
 	tell(t, s, "membership.deleted", "31", "20", object{"record": object{"id": "31"},
 		"memberships": []object{{"id": "31", "node_id": "12", "user_id": "21", "sequence": "20"}}})
 	eventually(t, false, may("21"))

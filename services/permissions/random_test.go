@@ -96,7 +96,10 @@ func (l *life) node() {
 	defer l.mu.Unlock()
 	l.ids++
 	n := questions.Node{ID: strconv.Itoa(l.ids), Name: "Node", ParentID: pickOf(l, l.company.nodes).ID,
-		ObjectCode: "company"}
+		ObjectCode: "company", Status: "1"}
+	if l.IntN(8) == 0 {
+		n.Status = "0"
+	}
 	kind := "node.created"
 	i := len(l.company.nodes)
 	if l.IntN(2) == 0 { // a node moves, with all that is below it, never below itself
@@ -111,7 +114,7 @@ func (l *life) node() {
 		}
 	}
 	l.tell(kind, n.ID, object{"record": object{"id": n.ID, "name": n.Name, "parent_id": n.ParentID,
-		"object_code": n.ObjectCode}})
+		"object_code": n.ObjectCode, "status": n.Status}})
 	n.Sequence = int64(l.sequence)
 	l.company.nodes = append(l.company.nodes[:i:i], append([]questions.Node{n}, l.company.nodes[min(i+1,
 		len(l.company.nodes)):]...)...)
@@ -251,6 +254,7 @@ func (l *life) world() *enginetest.World {
 	for _, n := range l.company.nodes {
 		node := engine.TreeNode{
 			ID: n.ID, Name: n.Name, ParentID: n.ParentID, ObjectCode: n.ObjectCode, Sequence: n.Sequence,
+			Disabled: n.Status == "0",
 		}
 		w.Nodes[n.ID] = &node
 	}

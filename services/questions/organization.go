@@ -112,6 +112,7 @@ type Node struct {
 	Code       string `json:"code,omitempty"`
 	Status     string `json:"status,omitempty"`
 	IsPointer  string `json:"is_pointer,omitempty"`
+	PointerID  string `json:"pointer_id,omitempty"`
 	IsDynamic  string `json:"is_dynamic,omitempty"`
 	Version    int64  `json:"version,omitempty"`
 	// RFC 3339

@@ -198,8 +198,8 @@ func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 		return nil, err
 	}
 	for _, n := range nodes {
-		if n.Dynamic() {
-			return nil, errDynamicNode
+		if err := takesMembers(n); err != nil {
+			return nil, err
 		}
 	}
 	for _, code := range codes(maps.Values(nodes), func(n *tree.Node) string { return n.ObjectCode }) {
@@ -208,6 +208,17 @@ func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 		}
 	}
 	return nodes, nil
+}
+
+// takesMembers refuses nodes whose members follow from elsewhere.
+func takesMembers(n *tree.Node) error {
+	switch {
+	case n.Dynamic(): // even for users who meet the condition: a dynamic membership does not keep the profile
+		return errDynamicNode
+	case n.IsPointer == "1":
+		return errPointer
+	}
+	return nil
 }
 
 // codes are the codes of the trees of nodes or memberships.

@@ -10,6 +10,7 @@ import (
 var (
 	errDynamic = apperr.New(apperr.InvalidState,
 		"the membership follows from the node's condition: it cannot be changed or removed")
+	errPointer     = apperr.New(apperr.InvalidState, "the members of a pointer are those of its target")
 	errDynamicNode = apperr.New(apperr.InvalidState,
 		"the node is dynamic: its members are the users who meet its condition, and none can be added")
 )

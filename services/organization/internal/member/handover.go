@@ -150,10 +150,7 @@ func checkNodes(ctx context.Context, tx *docstore.Tx, c questions.MembershipChan
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	if to.Dynamic() { // even if the user meets the condition: a dynamic membership does not keep the profile
-		return errDynamicNode
-	}
-	return nil
+	return takesMembers(to)
 }
 
 func memberships(ctx context.Context, r docstore.Reader, userID string) (questions.Memberships, error) {

@@ -79,6 +79,12 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 	if err != nil {
 		return Page{}, err
 	}
+	if n := found[q.NodeID]; n != nil && n.IsPointer == "1" { // its members are those of the node that it stands for
+		q.NodeID = n.PointerID
+		if found, err = tree.Find(ctx, s.Store, q.NodeID); err != nil {
+			return Page{}, err
+		}
+	}
 	if found[q.NodeID] == nil {
 		return Page{}, apperr.Missing("tree node")
 	}

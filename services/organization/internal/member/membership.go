@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"regexp"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -178,36 +180,58 @@ type directory struct{ nodes map[string]*tree.Node }
 
 func names(ctx context.Context, find func(context.Context, []string) (map[string]*tree.Node, error),
 	docs []Doc) (directory, error) {
-	wanted := map[string]bool{}
 	var ids []string
-	want := func(id string) {
-		if !wanted[id] {
-			wanted[id] = true
-			ids = append(ids, id)
-		}
-	}
 	for i := range docs {
 		m, err := docs[i].Value()
 		if err != nil {
 			return directory{}, err
 		}
-		want(m.NodeID)
+		ids = append(ids, m.NodeID)
 	}
-	found, err := find(ctx, ids)
+	slices.Sort(ids)
+	found, err := find(ctx, slices.Compact(ids))
 	if err != nil {
 		return directory{}, err
 	}
-	ids = nil
-	for _, n := range found {
+	d := directory{found}
+	return d, d.addAbove(ctx, find)
+}
+
+// addAbove adds the nodes above those of the directory.
+func (d directory) addAbove(
+	ctx context.Context, find func(context.Context, []string) (map[string]*tree.Node, error),
+) error {
+	var ids []string
+	for _, n := range d.nodes {
 		for _, id := range n.Path {
-			want(id)
+			if d.nodes[id] == nil {
+				ids = append(ids, id)
+			}
 		}
 	}
-	above, err := find(ctx, ids)
-	for id, n := range above {
-		found[id] = n
+	slices.Sort(ids)
+	above, err := find(ctx, slices.Compact(ids))
+	maps.Copy(d.nodes, above)
+	return err
+}
+
+// openLine is a node and all above it; none if one of them is disabled, or the node is deleted.
+func (d directory) openLine(nodeID string) (line []*tree.Node) {
+	node := d.nodes[nodeID]
+	if node == nil {
+		return nil
 	}
-	return directory{found}, err
+	for _, id := range node.Path {
+		above := d.nodes[id]
+		if above == nil {
+			continue
+		}
+		if above.Status == tree.Disabled {
+			return nil
+		}
+		line = append(line, above)
+	}
+	return line
 }
 
 // path is the names from the root to a node.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/organization/internal/tree"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -31,17 +32,55 @@ func (s *Members) Records(ctx context.Context, q questions.RecordsPage) (questio
 	return records, err
 }
 
-// Groups are the nodes of a user and all nodes above them, as questions.Groups has them.
+// Groups are the nodes of a user, all nodes above them, and the nodes that stand for one of them, as questions.Groups
+// has them. A node that is disabled, or below one that is, is none of them, and leads to no others.
 func (s *Members) Groups(ctx context.Context, q questions.GroupsQuestion) (questions.Groups, error) {
 	docs, err := docsOfUser(ctx, s.Store, q.UserID)
 	if err != nil {
 		return questions.Groups{}, err
 	}
-	directory, err := names(ctx, from(s.Store), docs)
-	groups := make([]string, 0, len(directory.nodes))
-	for _, n := range directory.nodes {
+	find := from(s.Store)
+	directory, err := names(ctx, find, docs)
+	if err != nil {
+		return questions.Groups{}, err
+	}
+	var own []string
+	for i := range docs {
+		m, err := docs[i].Value()
+		if err != nil {
+			return questions.Groups{}, err
+		}
+		own = append(own, m.NodeID)
+	}
+	found := map[string]bool{}
+	for len(own) > 0 {
+		var fresh []string
+		for _, id := range own {
+			for _, n := range directory.openLine(id) {
+				if !found[n.ID] {
+					found[n.ID] = true
+					fresh = append(fresh, n.ID)
+				}
+			}
+		}
+		pointers, err := tree.PointersTo(ctx, s.Store, fresh)
+		if err != nil {
+			return questions.Groups{}, err
+		}
+		own = nil
+		for _, p := range pointers {
+			directory.nodes[p.ID] = p
+			own = append(own, p.ID)
+		}
+		if err := directory.addAbove(ctx, find); err != nil {
+			return questions.Groups{}, err
+		}
+	}
+	groups := make([]string, 0, len(found))
+	for id := range found {
+		n := directory.nodes[id]
 		groups = append(groups, n.ObjectCode+"/"+n.Code)
 	}
 	slices.Sort(groups)
-	return questions.Groups{Groups: groups}, err
+	return questions.Groups{Groups: groups}, nil
 }

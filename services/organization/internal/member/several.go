@@ -80,8 +80,8 @@ func applyToNode(
 	switch n := node[c.NodeID]; {
 	case n == nil:
 		return nil, apperr.Missing("tree node")
-	case n.Dynamic():
-		return nil, errDynamicNode
+	case takesMembers(n) != nil:
+		return nil, takesMembers(n)
 	}
 	there, err := loadPlaces(ctx, tx, c.NodeID, c.Remove)
 	if err != nil {

@@ -127,7 +127,7 @@ func (s *Trees) apply(ctx context.Context, tx *docstore.Tx, c questions.NodeChan
 	case c.Action == questions.DisableNode && n.ChildCount > 0:
 		return apperr.New(apperr.HasChildren, "the node has child nodes: %d", n.ChildCount)
 	}
-	status := map[string]string{questions.DisableNode: "0", questions.EnableNode: "1"}[c.Action]
+	status := map[string]string{questions.DisableNode: Disabled, questions.EnableNode: Enabled}[c.Action]
 	if status == "" && c.Action != questions.UpdateNode {
 		return apperr.Invalid("action", "must be create, update, disable or enable")
 	}

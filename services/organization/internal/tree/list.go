@@ -252,6 +252,31 @@ func Find(ctx context.Context, r docstore.Reader, ids ...string) (map[string]*No
 	return found, nil
 }
 
+// maxPointers bounds the pointers that are followed at once.
+const maxPointers = 1000
+
+// PointersTo returns the nodes that stand for one of the nodes, at most 1,000.
+func PointersTo(ctx context.Context, s *docstore.Store, ids []string) ([]*Node, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	values := make([]docstore.Value, len(ids))
+	for i, id := range ids {
+		values[i] = docstore.Text(id)
+	}
+	page, err := nodes.Page(ctx, s, docstore.Query{Filter: docstore.In(byPointer, values...), Limit: maxPointers})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*Node, len(page.Docs))
+	for i := range page.Docs {
+		if found[i], err = page.Docs[i].Value(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
 // Paths returns the PathText of the nodes that exist, by id.
 func Paths(ctx context.Context, r docstore.Reader, ids ...string) (map[string]string, error) {
 	texts, err := nodes.Texts(ctx, r, byPath, docstore.ID(ids...), len(ids))

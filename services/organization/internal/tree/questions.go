@@ -45,7 +45,8 @@ func (s *Trees) NodeRecords(ctx context.Context, q questions.RecordsPage) (quest
 		records.Nodes = append(records.Nodes, questions.Node{
 			ID: n.ID, Name: n.Name, ParentID: n.ParentID, ObjectCode: n.ObjectCode,
 			Sequence: docstore.FirstSequence(page.Docs[i].Revision()),
-			Code:     n.Code, Status: n.Status, IsPointer: n.IsPointer, IsDynamic: n.IsDynamic, Version: n.Version,
+			Code:     n.Code, Status: n.Status, IsPointer: n.IsPointer, PointerID: n.PointerID, IsDynamic: n.IsDynamic,
+			Version:     n.Version,
 			TimeCreated: n.TimeCreated.String(),
 		})
 	}

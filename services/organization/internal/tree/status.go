@@ -7,12 +7,18 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
+// The statuses of nodes. A disabled node keeps its members, and grants them nothing.
+const (
+	Enabled  = "1"
+	Disabled = "0"
+)
+
 // SetStatus enables or disables a node and, with recursive, all nodes below it, and returns the node. Each node that
 // changes has its event. The error is apperr.NotFound, InvalidParameters (MaxMoved) or VersionMismatch.
 func (s *Trees) SetStatus(ctx context.Context, id string, enabled, recursive bool) (Doc, error) {
-	status := "0"
+	status := Disabled
 	if enabled {
-		status = "1"
+		status = Enabled
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		n, err := nodes.Load(ctx, tx, id)
@@ -34,7 +40,7 @@ func (s *Trees) SetStatus(ctx context.Context, id string, enabled, recursive boo
 	})
 }
 
-// setStatus enables (1) or disables (0) a loaded node.
+// setStatus sets the status of a loaded node.
 func (s *Trees) setStatus(ctx context.Context, tx *docstore.Tx, n *Node, status string) (Doc, error) {
 	if n.Status != status {
 		n.Status, n.OperatorID = status, request.From(ctx).Actor
@@ -43,6 +49,6 @@ func (s *Trees) setStatus(ctx context.Context, tx *docstore.Tx, n *Node, status 
 	if err != nil || !doc.Changed() {
 		return doc, err
 	}
-	action := map[string]string{"0": "disabled", "1": "enabled"}[status]
+	action := map[string]string{Disabled: "disabled", Enabled: "enabled"}[status]
 	return doc, emit(ctx, tx, action, &doc, nil)
 }

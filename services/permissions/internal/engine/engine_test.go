@@ -19,9 +19,9 @@ func small() *Tenant {
 	t := NewTenant()
 	t.Change(func(c *Change) {
 		c.PutTree(&Tree{"1", "company", "Company", 1})
-		c.PutNode(&TreeNode{"10", "Company", "", "company", 1})
-		c.PutNode(&TreeNode{"11", "Finance", "10", "company", 1})
-		c.PutNode(&TreeNode{"12", "Payroll", "11", "company", 1})
+		c.PutNode(&TreeNode{"10", "Company", "", "company", "", false, 1})
+		c.PutNode(&TreeNode{"11", "Finance", "10", "company", "", false, 1})
+		c.PutNode(&TreeNode{"12", "Payroll", "11", "company", "", false, 1})
 		c.PutPerson(&Person{ID: "20", Username: "Alice", Properties: `{"level":3}`, Sequence: 1})
 		c.PutPerson(&Person{ID: "21", Username: "bob", Sequence: 1})
 		c.PutMembership(&Membership{"30", "12", "20", 1})
@@ -256,7 +256,7 @@ func TestQuestionsPauseWhereNothingHelps(t *testing.T) {
 	large.grant(Rule{ID: "60", UnitID: "50"})
 	large.Change(func(c *Change) {
 		for i := range 100_000 {
-			c.PutNode(&TreeNode{strconv.Itoa(100_000 + i), "Empty", "11", "company", 1})
+			c.PutNode(&TreeNode{strconv.Itoa(100_000 + i), "Empty", "11", "company", "", false, 1})
 		}
 	})
 	company.Change(func(c *Change) {

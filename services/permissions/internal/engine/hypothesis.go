@@ -74,9 +74,9 @@ func (h *Hypothesis) Move(id, parentID string) error {
 	}
 	from, to := h.after.line(id), h.after.line(parentID)
 	switch {
-	case slices.ContainsFunc(to, func(s step) bool { return s.node == node }):
+	case slices.Contains(to, from[0]):
 		return ErrBelow
-	case !to[len(to)-1].same(&from[len(from)-1]):
+	case to[len(to)-1] != from[len(from)-1]:
 		return ErrOtherTree
 	}
 	moved := *node
@@ -86,9 +86,15 @@ func (h *Hypothesis) Move(id, parentID string) error {
 	return nil
 }
 
-// line is a node and what is above it, up to the root.
-func (s *State) line(id string) []step {
-	r := &reach{}
-	s.climb(r, s.places.numbers.Get(id), -1)
-	return slices.DeleteFunc(r.steps, func(s step) bool { return s.node == nil })
+// line is a node and what is above it, up to the root, by their places.
+func (s *State) line(id string) (line []int32) {
+	for number := s.places.numbers.Get(id); number > 0; {
+		at := s.places.at.At(number)
+		if at == nil || at.TreeNode == nil {
+			break
+		}
+		line = append(line, number)
+		number = at.parent
+	}
+	return line
 }

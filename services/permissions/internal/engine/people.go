@@ -51,6 +51,12 @@ func (c *Change) PutNode(n *TreeNode) {
 	}
 	parent := c.places.number(c.by, n.ParentID)
 	c.places.at.set(c.by, c.places.number(c.by, n.ID), place{n, c.unitOf.Get(Identity{Node, n.ID}).grants, parent})
+	if n.Disabled {
+		c.disabled++
+	}
+	if n.PointerID != "" {
+		nested(c.by, &c.pointers, n.PointerID, n.ID, true)
+	}
 	if n.ParentID != "" {
 		nested(c.by, &c.children, n.ParentID, n.ID, n)
 	} else {
@@ -77,6 +83,12 @@ func (c *Change) leave(id string) {
 
 // unlink takes a node away from its parent or from the roots.
 func (c *Change) unlink(n *TreeNode) {
+	if n.Disabled {
+		c.disabled--
+	}
+	if n.PointerID != "" {
+		without(c.by, &c.pointers, n.PointerID, n.ID)
+	}
 	if n.ParentID != "" {
 		without(c.by, &c.children, n.ParentID, n.ID)
 		c.leave(n.ParentID)

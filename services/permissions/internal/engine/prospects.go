@@ -102,8 +102,10 @@ func (p *prospects) differ(was, is *reach, fn func(s *step, how byte)) {
 	for i := range was.steps {
 		s := &was.steps[i]
 		switch at := is.at(s, i); {
-		case at < 0:
+		case at < 0 || is.steps[at].closed && !s.closed:
 			fn(s, ends)
+		case s.closed && !is.steps[at].closed:
+			fn(&is.steps[at], begins)
 		case is.steps[at].grants.root != s.grants.root:
 			fn(s, changed)
 		}

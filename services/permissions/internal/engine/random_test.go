@@ -231,7 +231,11 @@ func (s *simulation) node(seq int64) {
 		return
 	}
 	id, there := id(s, w.Nodes)
-	n := &engine.TreeNode{ID: id, Name: "Node", ObjectCode: w.Trees[pick(s, w.Trees)].Code, Sequence: seq}
+	n := &engine.TreeNode{ID: id, Name: "Node", ObjectCode: w.Trees[pick(s, w.Trees)].Code, Sequence: seq,
+		Disabled: s.IntN(6) == 0}
+	if target := pick(s, w.Nodes); target != "" && target != id && s.IntN(6) == 0 {
+		n.PointerID = target
+	}
 	if parent := w.Nodes[pick(s, w.Nodes)]; parent != nil && s.IntN(4) > 0 {
 		n.ParentID, n.ObjectCode = parent.ID, parent.ObjectCode
 		for at := parent; at != nil; at = w.Nodes[at.ParentID] {

@@ -17,6 +17,7 @@ type step struct {
 	from   int32     // the step that it was reached from; −1 of the first
 	grants Grants
 	way    []Party // see via
+	closed bool    // a node whose grants reach nobody, see climb
 }
 
 // party is whose grants these are. The text of a node is read only here: most checks need it of no step or one.
@@ -46,7 +47,9 @@ type reach struct {
 	full  bool      // there are more than MaxReach
 	// disabled says that the identity may do nothing, whatever is granted to it.
 	disabled bool
-	aims     []aim // see targets
+	// all says that disabled nodes count, too.
+	all  bool
+	aims []aim // see targets
 }
 
 // few is how many steps are compared one by one; more go into a hash table.
@@ -176,9 +179,31 @@ func (s *State) memberships(r *reach, userID string) {
 	}
 }
 
-// climb adds the node of a place and what is above it, and reports whether there is that node. It ends where another
-// way has been before.
+// isOpen reports whether neither a node nor one above it is disabled. One that is not known is open.
+func (s *State) isOpen(number int32) bool {
+	for number > 0 {
+		at := s.places.at.At(number)
+		if at == nil || at.TreeNode == nil {
+			break
+		}
+		if at.Disabled {
+			return false
+		}
+		number = at.parent
+	}
+	return true
+}
+
+// climb adds the node of a place, what is above it, and the nodes that stand for one of them with what is above those.
+// It reports whether there is that node. It ends where another way has been before. Of a node that is disabled, or
+// below one that is, only the first step is added, without grants.
 func (s *State) climb(r *reach, number int32, from int) (known bool) {
+	if s.disabled > 0 && !r.all && !s.isOpen(number) {
+		if at := s.places.at.At(number); from < 0 {
+			r.add(step{node: at.TreeNode, place: number, from: -1, closed: true})
+		}
+		return true
+	}
 	for ; ; known = true {
 		at := s.places.at.At(number)
 		if at == nil || at.TreeNode == nil {
@@ -188,10 +213,15 @@ func (s *State) climb(r *reach, number int32, from int) (known bool) {
 			node: at.TreeNode, place: number, grants: at.grants,
 			from: int32(from), //nolint:gosec // see MaxReach
 		})
-		switch {
-		case !added:
+		if !added {
 			return true
-		case at.parent == 0:
+		}
+		if s.pointers.Len() > 0 {
+			for pointer := range s.pointers.Get(at.ID).All() {
+				s.climb(r, s.places.numbers.Get(pointer), next)
+			}
+		}
+		if at.parent == 0 {
 			s.tree(r, at.ObjectCode, next)
 			return true
 		}
@@ -246,7 +276,7 @@ func (s *State) Reaching(who Identity) ([]string, error) {
 	}
 	var ids []string
 	for i := range r.steps {
-		if unit := s.unitOf.Get(r.steps[i].party().Identity).unit; unit != "" {
+		if unit := s.unitOf.Get(r.steps[i].party().Identity).unit; unit != "" && !r.steps[i].closed {
 			ids = append(ids, unit)
 		}
 	}

@@ -118,7 +118,9 @@ type Caller struct {
 type TreeNode struct {
 	ID, Name, ParentID, ObjectCode string
 
-	Sequence int64
+	PointerID string // the node that it stands for, whose members have its grants, too; "" for none
+	Disabled  bool   // no grants reach anybody through it, nor through what is below it
+	Sequence  int64
 }
 
 // Tree is a core object.

@@ -23,7 +23,7 @@ func (s *State) ScopesOfUser(ctx context.Context, id string, now int64) (auth.Sc
 		return 0, nil
 	}
 	who := Identity{User, id}
-	r := &reach{}
+	r := &reach{all: true} // who enables a node gives its grants back without holding the scopes
 	r.add(step{Party: Party{Identity: who}, grants: s.unitOf.Get(who).grants, from: -1})
 	s.memberships(r, id)
 	return s.scopesOf(ctx, r, now)
@@ -41,7 +41,7 @@ func (s *State) ScopesOfNodes(ctx context.Context, ids []string, now int64) (giv
 		return 0, nil, nil
 	}
 	for some := range slices.Chunk(ids, nodesAtOnce) {
-		r := &reach{}
+		r := &reach{all: true}
 		for _, id := range some {
 			if !s.climb(r, s.places.numbers.Get(id), -1) {
 				who := Identity{Node, id}

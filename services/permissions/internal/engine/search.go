@@ -305,7 +305,8 @@ func (s *State) expand(from Identity, kind string, look func() error, add func(i
 	return nil
 }
 
-// below calls look for each node of a subtree, and add with the nodes, or with the users who belong to them.
+// below calls look for each node of a subtree and of what its pointers stand for, and add with the nodes, or with the
+// users who belong to them.
 func (s *State) below(nodeID, kind string, look func() error, add func(id string) error) error {
 	seen := map[string]bool{nodeID: true}
 	for todo := []string{nodeID}; len(todo) > 0; {
@@ -326,11 +327,17 @@ func (s *State) below(nodeID, kind string, look func() error, add func(id string
 				}
 			}
 		}
-		for child := range s.children.Get(id).All() {
-			if !seen[child] {
-				seen[child] = true
-				todo = append(todo, child)
+		next := func(id string) {
+			if !seen[id] {
+				seen[id] = true
+				todo = append(todo, id)
 			}
+		}
+		for child := range s.children.Get(id).All() {
+			next(child)
+		}
+		if node := s.node(id); node != nil && node.PointerID != "" {
+			next(node.PointerID)
 		}
 	}
 	return nil

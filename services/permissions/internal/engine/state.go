@@ -96,6 +96,8 @@ type State struct {
 	callers   Map[string, *Caller]
 	usernames Map[string, string] // textindex.Key → user
 	places    places
+	disabled  int                            // nodes
+	pointers  Map[string, Map[string, bool]] // node → those that stand for it
 	children  Map[string, Map[string, *TreeNode]]
 	roots     Map[string, Map[string, *TreeNode]] // a tree's code → nodes without a parent
 	trees     Map[string, *Tree]

@@ -34,9 +34,26 @@ func NewWorld() *World {
 	}
 }
 
+// Closed reports whether a node or one above it is disabled.
+func (w *World) Closed(id string) bool {
+	node := w.Nodes[id]
+	return node != nil && (node.Disabled || w.Closed(node.ParentID))
+}
+
 // Reaches reports whether what is granted to unit reaches an identity.
 func (w *World) Reaches(unit, who engine.Identity) bool {
-	if unit == who || unit.Type == engine.Everyone {
+	return w.reaches(unit, who, map[engine.Identity]bool{})
+}
+
+func (w *World) reaches(unit, who engine.Identity, seen map[engine.Identity]bool) bool {
+	if unit.Type == engine.Everyone {
+		return true
+	}
+	if who.Type == engine.Node && (w.Nodes[who.ID] == nil || w.Closed(who.ID)) || seen[who] {
+		return false
+	}
+	seen[who] = true
+	if unit == who {
 		return true
 	}
 	switch who.Type {
@@ -49,15 +66,19 @@ func (w *World) Reaches(unit, who engine.Identity) bool {
 		}
 		for _, m := range w.Memberships {
 			node := engine.Identity{Type: engine.Node, ID: m.NodeID}
-			if m.UserID == who.ID && w.Nodes[m.NodeID] != nil && w.Reaches(unit, node) {
+			if m.UserID == who.ID && w.reaches(unit, node, seen) {
 				return true
 			}
 		}
 	case engine.Node:
+		for id, pointer := range w.Nodes {
+			if pointer.PointerID == who.ID && w.reaches(unit, engine.Identity{Type: engine.Node, ID: id}, seen) {
+				return true
+			}
+		}
 		node := w.Nodes[who.ID]
 		if node.ParentID != "" {
-			parent := engine.Identity{Type: engine.Node, ID: node.ParentID}
-			return w.Nodes[node.ParentID] != nil && w.Reaches(unit, parent)
+			return w.reaches(unit, engine.Identity{Type: engine.Node, ID: node.ParentID}, seen)
 		}
 		return unit.Type == engine.CoreObject && w.Trees[unit.ID] != nil && w.Trees[unit.ID].Code == node.ObjectCode
 	}

@@ -264,9 +264,13 @@ func readNode(raw json.RawMessage, e bus.Event) (func(*engine.Change), error) {
 	return putNode(n), err
 }
 
+// disabledNode is the status of nodes that grant nothing.
+const disabledNode = "0"
+
 func putNode(n questions.Node) func(*engine.Change) {
 	node := engine.TreeNode{
 		ID: n.ID, Name: n.Name, ParentID: n.ParentID, ObjectCode: n.ObjectCode, Sequence: n.Sequence,
+		PointerID: n.PointerID, Disabled: n.Status == disabledNode,
 	}
 	return func(to *engine.Change) { to.PutNode(&node) }
 }
