@@ -69,6 +69,17 @@ func TestRotation(t *testing.T) {
 			require.NoError(b.t, err)
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			r.SetBasicAuth(app["client_id"].(string), secret)
+// TestSignInAddresses: a protocol that is set up says where the application finds its provider.
+func TestSignInAddresses(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "addresses")
+	app := b.call(t, b.tenant, "POST", "/v1/applications", map[string]any{"name": "Books", "category": "1"})["id"].(string)
+	b.open("apps?tab=protocols&open=" + app)
+	b.see("/sign-in/" + b.tenant + "/.well-known/openid-configuration")
+	b.gone("/sign-in/" + b.tenant + "/saml/metadata")
+	b.clean()
+}
+
 			answer, err := http.DefaultClient.Do(r)
 			require.NoError(b.t, err)
 			require.NoError(b.t, answer.Body.Close())

@@ -6,6 +6,7 @@ import '../lib/poll';
 import '../lib/stream';
 import './audit';
 import './impact';
+import './issuing';
 import './jsonfield';
 import './linediff';
 import './list';
