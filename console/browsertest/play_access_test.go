@@ -153,7 +153,7 @@ func TestSubAccounts(t *testing.T) {
 			b.t.Helper()
 			b.clickIn(".panel", "Add an account")
 			b.fill("User *", "li")
-			b.clickIn("dialog .apps-picks", "Li Wei")
+			b.clickIn("dialog .user-picks", "Li Wei")
 			b.fill("Account *", account)
 			b.clickIn("dialog", "Create")
 		}

@@ -19,3 +19,4 @@ import './record';
 import './schemaform';
 import './secret';
 import './undo';
+import './userpicker';

@@ -15,6 +15,10 @@ export const t = texts({
   copy: ['Copy', '复制'],
   copied: ['Copied', '已复制'],
   deleteMore: ['Delete…', '删除…'],
+  stayEnded: [
+    'Sessions, tokens and lasting access that ended stay ended: people sign in again.',
+    '已结束的会话、令牌和持续授权不会恢复：需要重新登录。',
+  ],
   seeIt: ['See', '查看'],
   showMore: ['Show more', '显示更多'],
   retry: ['Try again', '重试'],

@@ -210,9 +210,6 @@ export const t = texts({
   ],
   passwordKeep: ['Leave it empty to keep the present one.', '留空则保持不变。'],
   defaultText: ['The account with which this person signs in', '该人员登录时默认使用此账户'],
-  otherUser: ['Choose another user', '选择其他用户'],
-  userSearch: ['Name, username or e-mail…', '姓名、用户名或邮箱…'],
-  noUser: ['Nobody found', '未找到人员'],
   sourcesText: [
     'Connections by which people may prove who they are when they sign in to this application.',
     '人员登录此应用时可用于验证身份的连接。',
