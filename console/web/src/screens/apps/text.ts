@@ -211,14 +211,11 @@ export const t = texts({
   passwordKeep: ['Leave it empty to keep the present one.', '留空则保持不变。'],
   defaultText: ['The account with which this person signs in', '该人员登录时默认使用此账户'],
   sourcesText: [
-    'Connections by which people may prove who they are when they sign in to this application.',
-    '人员登录此应用时可用于验证身份的连接。',
+    'Connections by which people may prove who they are once sign-in uses connections. So far they sign in with their password of this platform.',
+    '登录支持连接后，可用于验证人员身份的连接。目前人员使用本平台的密码登录。',
   ],
   noSources: ['No sources attached', '未关联认证源'],
-  noSourcesText: [
-    'People sign in with their password of this platform. Attach a connection to offer another way.',
-    '人员使用本平台的密码登录。关联连接可提供其他方式。',
-  ],
+  noSourcesText: ['People sign in with their password of this platform.', '人员使用本平台的密码登录。'],
   noConnections: ['There are no connections in this tenant yet.', '此租户还没有连接。'],
   attachLabel: ['Attach a connection', '关联连接'],
   attach: ['Attach', '关联'],
