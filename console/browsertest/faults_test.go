@@ -219,6 +219,27 @@ func TestSessionEnds(t *testing.T) {
 // TestLeaving: who leaves while something is saved is not asked, and who has chosen to leave is not asked again. What
 // could not be saved is asked about.
 func TestLeaving(t *testing.T) {
+// TestLinkInAnotherTab: who came by a link has no secret to type. A new link in another tab lets this one go on.
+func TestLinkInAnotherTab(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "another-tab")
+	user := b.liWei()
+	b.open("users?open=" + user["id"].(string))
+	b.see("Identity")
+	b.fill("Mobile", "+15550003333")
+	b.proxy.fail(fault{call: "PATCH /v1/users/*", status: 401, times: 2})
+	b.click("Save")
+	b.see("Your session has ended", "idp-standalone console", "This tab then goes on by itself")
+	link, err := b.link()
+	require.NoError(t, err)
+	tab, cancel := chromedp.NewContext(b.ctx)
+	t.Cleanup(cancel)
+	require.NoError(t, chromedp.Do(tab, chromedp.Navigate(b.url+link[len(b.platform.url):])))
+	b.see("Li Wei was saved")
+	require.Equal(t, "+15550003333", eval[string](b, "input('Mobile').value"))
+	b.clean()
+}
+
 	play(t, "leaving", func(b *browser) {
 		user := b.liWei()
 		b.open("users")
