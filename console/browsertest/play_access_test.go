@@ -30,6 +30,17 @@ func TestApplications(t *testing.T) {
 		b.see("Harbour master was saved")
 		b.undo()
 		b.see("Undone")
+		require.True(b.t, eval[bool](b, "input('Second factor').disabled"))
+		b.see("nobody could meet the demand")
+		b.fill("Single logout service", "https://harbour.example/slo")
+		b.choose("Binding of its messages", "POST")
+		b.click("Save")
+		b.see("Harbour master was saved")
+		b.fill("Single logout service by SOAP", "no address")
+		b.click("Save")
+		b.waitFor("document.activeElement === input('Single logout service by SOAP')")
+		b.fill("Single logout service by SOAP", "")
+		b.see("No changes")
 		b.click("Protocols")
 		b.see("OpenID Connect")
 		b.click("Secrets")
@@ -58,17 +69,6 @@ func (b *browser) backend(name string) map[string]any {
 		map[string]any{"name": name, "category": "4", "scopes": []string{"users:read"}})
 }
 
-// TestRotation: within the grace both secrets give tokens; without one the former end at once.
-func TestRotation(t *testing.T) {
-	play(t, "rotation", func(b *browser) {
-		app := b.backend("Harbour")
-		token := func(secret string) int {
-			b.t.Helper()
-			r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.platform.url+"/v1/oauth2/token",
-				strings.NewReader("grant_type=client_credentials"))
-			require.NoError(b.t, err)
-			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-			r.SetBasicAuth(app["client_id"].(string), secret)
 // TestSignInAddresses: a protocol that is set up says where the application finds its provider.
 func TestSignInAddresses(t *testing.T) {
 	t.Parallel()
@@ -80,6 +80,17 @@ func TestSignInAddresses(t *testing.T) {
 	b.clean()
 }
 
+// TestRotation: within the grace both secrets give tokens; without one the former end at once.
+func TestRotation(t *testing.T) {
+	play(t, "rotation", func(b *browser) {
+		app := b.backend("Harbour")
+		token := func(secret string) int {
+			b.t.Helper()
+			r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.platform.url+"/v1/oauth2/token",
+				strings.NewReader("grant_type=client_credentials"))
+			require.NoError(b.t, err)
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.SetBasicAuth(app["client_id"].(string), secret)
 			answer, err := http.DefaultClient.Do(r)
 			require.NoError(b.t, err)
 			require.NoError(b.t, answer.Body.Close())

@@ -239,8 +239,8 @@ function choice(known: string[], now: string | undefined) {
 function specs(kind: Kind, now: ProtocolProp): FieldSpec<ProtocolProp>[] {
   const attributes: FieldSpec<ProtocolProp> = {
     field: 'response_attr',
-    label: t('attributes'),
-    help: t('attributesHelp'),
+    label: t(kind === 'oidc' ? 'claims' : 'attributes'),
+    help: t(kind === 'oidc' ? 'claimsHelp' : 'attributesHelp'),
     kind: 'json',
   };
   if (kind !== 'saml') return [attributes];
