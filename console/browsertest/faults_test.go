@@ -176,6 +176,7 @@ func TestSaveFaults(t *testing.T) {
 		{fault{status: 500}, "Something went wrong in the platform"},
 		{fault{status: 502}, "the change was not made"},
 		{fault{status: 503, retryAfter: 3}, "A part of the platform is away"},
+		{fault{status: 503, retryAfter: 30}, "Nothing is lost. Try again in"},
 		{fault{status: 500, plain: true}, "Something went wrong in the platform"},
 	} {
 		c.f.call = save
@@ -187,6 +188,8 @@ func TestSaveFaults(t *testing.T) {
 		b.see("1 change")
 		if len(c.f.errors) > 0 {
 			b.waitFor("document.activeElement === input('Mobile') && document.activeElement.ariaInvalid === 'true'")
+			said := "document.querySelector('.panel').innerText.split('is not a number of this world').length - 1"
+			b.waitFor(said + " === 1") // at its input, and nowhere else
 		}
 	}
 	b.proxy.fail(fault{call: save, cut: true, times: 1}) // made, but its answer is lost
@@ -216,9 +219,6 @@ func TestSessionEnds(t *testing.T) {
 	})
 }
 
-// TestLeaving: who leaves while something is saved is not asked, and who has chosen to leave is not asked again. What
-// could not be saved is asked about.
-func TestLeaving(t *testing.T) {
 // TestLinkInAnotherTab: who came by a link has no secret to type. A new link in another tab lets this one go on.
 func TestLinkInAnotherTab(t *testing.T) {
 	t.Parallel()
@@ -240,6 +240,9 @@ func TestLinkInAnotherTab(t *testing.T) {
 	b.clean()
 }
 
+// TestLeaving: who leaves while something is saved is not asked, and who has chosen to leave is not asked again. What
+// could not be saved is asked about.
+func TestLeaving(t *testing.T) {
 	play(t, "leaving", func(b *browser) {
 		user := b.liWei()
 		b.open("users")
