@@ -374,6 +374,6 @@ func TestStreamFaults(t *testing.T) {
 	mend()
 	b.see("Listening for events", "Live")
 	b.call(t, b.tenant, "POST", "/v1/users", map[string]string{"username": "eve"})
-	b.see("user.created")
+	b.see("User created")
 	b.clean()
 }

@@ -33,7 +33,7 @@ func TestNewcomer(t *testing.T) {
 			b.click("May Li Wei read invoices?")
 			b.see("Yes", "Li Wei may read invoices in Sample books.", "is a member of", "which has this rule:")
 			b.screen("Events")
-			b.see("auth_rule.created")
+			b.see("Rule created")
 			b.click("See what happened before")
 			b.see("Rule created")
 			b.screen("Start")
