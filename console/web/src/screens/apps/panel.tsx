@@ -83,7 +83,7 @@ function Loaded({answer, again}: {answer: Answer<Application>; again: () => void
   return (
     <RecordPanel
       title={app.name}
-      lead={<Avatar large name={app.name} src={logo(app.logo)} />}
+      lead={<Avatar large icon="app" name={app.name} src={logo(app.logo)} />}
       subtitle={
         <span class="row">
           <span class="clip">{protocolName(app.protocol_type)}</span>

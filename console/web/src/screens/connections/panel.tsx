@@ -100,7 +100,7 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
   return (
     <RecordPanel
       title={name}
-      lead={<Avatar large name={name} src={picture(c.logo)} />}
+      lead={<Avatar large icon="plug" name={name} src={picture(c.logo)} />}
       subtitle={
         <span class="row">
           <span class="mono clip">{c.provider_code}</span>
