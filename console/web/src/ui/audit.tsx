@@ -20,7 +20,6 @@ const t = texts({
   after: ['After', '之后'],
   empty: ['empty', '空'],
   times: ['{n} times', '{n} 次'],
-  hidden: ['not shown', '不显示'],
   parts: [
     {one: '{n} part', other: '{n} parts'},
     {one: '{n} 项', other: '{n} 项'},

@@ -19,8 +19,8 @@ const t = texts({
     '租户 {tenant} 还没有应用，因此这些地址暂无响应（404）。有应用后即可使用。',
   ],
   away: [
-    'The console is on a host of its own, and cannot see the address of the platform. Applications use <public URL>/sign-in/{tenant}.',
-    '控制台使用独立的主机，无法得知平台的地址。应用使用 <公开地址>/sign-in/{tenant}。',
+    'The console is on a host of its own. Applications use <public URL>/sign-in/{tenant}.',
+    '控制台使用独立的主机。应用使用 <公开地址>/sign-in/{tenant}。',
   ],
 });
 

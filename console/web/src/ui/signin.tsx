@@ -35,8 +35,8 @@ const t = texts({
   forbidden: ['This application may not sign in', '此应用不能登录'],
   many: ['Too many attempts: wait a minute', '尝试次数过多：请稍候一分钟'],
   linkAgain: [
-    'Or open a new link in another tab: `idp-standalone console` prints one on the machine that runs the platform. This tab then goes on by itself.',
-    '也可以在另一个标签页打开新链接：在运行平台的机器上执行 `idp-standalone console` 即可获取。此标签页随后会自动继续。',
+    'Or open a new link of `idp-standalone console` in another tab. This tab then goes on by itself.',
+    '也可以在另一个标签页打开 `idp-standalone console` 的新链接。此标签页随后会自动继续。',
   ],
   again: ['Your session has ended', '会话已结束'],
   againLead: [

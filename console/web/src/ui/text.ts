@@ -5,7 +5,6 @@ import {words} from './words';
 export const t = texts({
   ...words,
   save: ['Save', '保存'],
-  saving: ['Saving…', '正在保存…'],
   discard: ['Discard', '放弃'],
   cancel: ['Cancel', '取消'],
   close: ['Close', '关闭'],
@@ -63,7 +62,6 @@ export const t = texts({
     {one: '{n} change', other: '{n} changes'},
     {one: '{n} 处更改', other: '{n} 处更改'},
   ],
-  saved: ['Saved', '已保存'],
   leaveTitle: ['Leave without saving?', '不保存就离开？'],
   leaveText: ['What you have typed here is not saved yet.', '您在此输入的内容尚未保存。'],
   leave: ['Leave', '离开'],
@@ -83,7 +81,6 @@ export const t = texts({
   mine: ['Yours', '您的'],
   keep: ['Keep', '保留'],
   apply: ['Use these', '采用所选'],
-  faults: ['This cannot be saved yet', '暂时无法保存'],
   requestId: ['Request', '请求'],
   copyRequestId: ['Copy the request id', '复制请求编号'],
   needsScope: ['Needs the scope {scope}', '需要权限范围 {scope}'],

@@ -89,8 +89,8 @@ export const t = texts({
     '目前无法要求：登录尚无第二因素，没有人能够满足此要求。',
   ],
   mfaOn: [
-    'Nobody can sign in while this is on: sign-in has no second factors yet. Once it is off, it stays off.',
-    '开启时任何人都无法登录：登录尚无第二因素。关闭后不能再开启。',
+    'Nobody can sign in while this is on. Once it is off, it stays off.',
+    '开启时任何人都无法登录。关闭后不能再开启。',
   ],
   samlSignOut: ['Signing out by SAML', 'SAML 单点退出'],
   sloUrl: ['Single logout service', '单点退出服务'],

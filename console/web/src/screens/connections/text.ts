@@ -21,10 +21,6 @@ export const t = texts({
     'Sign-in takes the passwords of this platform alone so far. It uses no connection, and refuses a template that demands another method.',
     '目前登录只接受本平台的密码：不使用任何连接，并会拒绝要求其他方式的模板。',
   ],
-  enabledNotUsed: [
-    'Sign-in does not use connections yet: an enabled one is not on the sign-in page.',
-    '登录尚未使用连接：启用的连接不会出现在登录页面上。',
-  ],
   chooseTitle: ['Choose a provider', '选择提供方'],
   createFrom: ['New connection: {name}', '新建连接：{name}'],
   connectionName: ['Name of the connection', '连接名称'],

@@ -23,7 +23,6 @@ export function Platform() {
           <Part of={version}>{(v) => <Facts facts={[[t('version'), <Id>{v.platform_version}</Id>]]} />}</Part>
           <section class="section">
             <h2>{t('tenantIssuer', {tenant: place.value.tenant})}</h2>
-            <p class="muted">{t('tenantIssuerText')}</p>
             <IssuingState of={issuing} />
             {issuing.state.value.value && <Addresses issuer={issuing.state.value.value.issuer} />}
           </section>

@@ -44,14 +44,10 @@ export const t = texts({
   apiDocs: ['Documentation of the API', 'API 文档'],
   issuer: ['Issuer', '签发者'],
   tenantIssuer: ['Sign-in of people: tenant {tenant}', '人员登录：租户 {tenant}'],
-  tenantIssuerText: [
-    'What applications are set up with, so that the people of this tenant sign in to them.',
-    '应用按这些地址配置后，此租户的人员即可登录。',
-  ],
   metadata: ['Tokens of programs', '程序的令牌'],
   metadataText: [
-    'What programs need to get tokens for the API, and to check them (RFC 8414). Nobody signs in at this issuer, so it has no OpenID Connect discovery.',
-    '程序获取和校验 API 令牌所需的信息（RFC 8414）。没有人员在此签发者登录，因此没有 OpenID Connect 发现文档。',
+    'What programs need to get tokens for the API, and to check them (RFC 8414). Nobody signs in at this issuer.',
+    '程序获取和校验 API 令牌所需的信息（RFC 8414）。没有人员在此签发者登录。',
   ],
   metadataAway: [
     'The console is on a host of its own. The platform tells this at /.well-known/oauth-authorization-server.',

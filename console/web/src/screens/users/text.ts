@@ -66,10 +66,7 @@ export const t = texts({
   leftAt: ['Left', '离职时间'],
   leaves: ['Leaves', '预定离职时间'],
   reinstate: ['Reinstate', '复职'],
-  reinstated: [
-    '{name} is reinstated, without memberships, rules and sub-accounts that have ended',
-    '{name} 已复职，但已终止的成员关系、规则和子账户不会恢复',
-  ],
+  reinstated: ['{name} is reinstated', '{name} 已复职'],
   stay: ['Cancel the offboarding', '取消离职'],
   stays: ['{name} stays', '{name} 不再离职'],
   notBack: [
