@@ -71,7 +71,8 @@ func TestPaletteActions(t *testing.T) {
 		b.press("k", chromedp.KeyModifiers(kb.ModifierCtrl))
 		b.waitFor("document.activeElement.matches('.palette input')")
 		b.press(words)
-		b.waitFor(fmt.Sprintf("document.querySelector('.palette [aria-selected=true]')?.textContent.includes(%q)", option))
+		chosen := "document.querySelector('.palette [aria-selected=true]')?.textContent"
+		b.waitFor(fmt.Sprintf("%s.includes(%q)", chosen, option))
 		b.press(kb.Enter)
 	}
 	b.open("users?open=" + user["id"].(string))
