@@ -156,6 +156,7 @@ var masks = []struct {
 	{regexp.MustCompile(`\b\d{7,}\b`), "‹id›"},
 	{regexp.MustCompile(`\b[0-9a-z]{16,}\b`), "‹id›"},
 	{regexp.MustCompile(`“…[\w-]{4}”`), "“‹hint›”"},
+	{regexp.MustCompile(`http://(127\.0\.0\.1|localhost):\d+`), "‹platform›"},
 	{regexp.MustCompile(`\n *“Loading more…”`), ""}, // how far a list has come
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -176,6 +177,7 @@ func TestSaveFaults(t *testing.T) {
 		{fault{status: 500}, "Something went wrong in the platform"},
 		{fault{status: 502}, "the change was not made"},
 		{fault{status: 503, retryAfter: 3}, "A part of the platform is away"},
+		{fault{status: 503, retryAfter: 30}, "Nothing is lost. Try again in"},
 		{fault{status: 500, plain: true}, "Something went wrong in the platform"},
 	} {
 		c.f.call = save
@@ -187,6 +189,8 @@ func TestSaveFaults(t *testing.T) {
 		b.see("1 change")
 		if len(c.f.errors) > 0 {
 			b.waitFor("document.activeElement === input('Mobile') && document.activeElement.ariaInvalid === 'true'")
+			said := "document.querySelector('.panel').innerText.split('is not a number of this world').length - 1"
+			b.waitFor(said + " === 1") // at its input, and nowhere else
 		}
 	}
 	b.proxy.fail(fault{call: save, cut: true, times: 1}) // made, but its answer is lost
@@ -214,6 +218,27 @@ func TestSessionEnds(t *testing.T) {
 		b.see("Li Wei was saved", "No changes")
 		require.Equal(b.t, "+15550002222", eval[string](b, "input('Mobile').value"))
 	})
+}
+
+// TestLinkInAnotherTab: who came by a link has no secret to type. A new link in another tab lets this one go on.
+func TestLinkInAnotherTab(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "another-tab")
+	user := b.liWei()
+	b.open("users?open=" + user["id"].(string))
+	b.see("Identity")
+	b.fill("Mobile", "+15550003333")
+	b.proxy.fail(fault{call: "PATCH /v1/users/*", status: 401, times: 2})
+	b.click("Save")
+	b.see("Your session has ended", "idp-standalone console", "This tab then goes on by itself")
+	link, err := b.link()
+	require.NoError(t, err)
+	tab, cancel := chromedp.NewContext(b.ctx)
+	t.Cleanup(cancel)
+	require.NoError(t, chromedp.Do(tab, chromedp.Navigate(b.url+link[len(b.platform.url):])))
+	b.see("Li Wei was saved")
+	require.Equal(t, "+15550003333", eval[string](b, "input('Mobile').value"))
+	b.clean()
 }
 
 // TestLeaving: who leaves while something is saved is not asked, and who has chosen to leave is not asked again. What
@@ -350,6 +375,6 @@ func TestStreamFaults(t *testing.T) {
 	mend()
 	b.see("Listening for events", "Live")
 	b.call(t, b.tenant, "POST", "/v1/users", map[string]string{"username": "eve"})
-	b.see("user.created")
+	b.see("User created")
 	b.clean()
 }

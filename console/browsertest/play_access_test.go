@@ -30,6 +30,17 @@ func TestApplications(t *testing.T) {
 		b.see("Harbour master was saved")
 		b.undo()
 		b.see("Undone")
+		require.True(b.t, eval[bool](b, "input('Second factor').disabled"))
+		b.see("nobody could meet the demand")
+		b.fill("Single logout service", "https://harbour.example/slo")
+		b.choose("Binding of its messages", "POST")
+		b.click("Save")
+		b.see("Harbour master was saved")
+		b.fill("Single logout service by SOAP", "no address")
+		b.click("Save")
+		b.waitFor("document.activeElement === input('Single logout service by SOAP')")
+		b.fill("Single logout service by SOAP", "")
+		b.see("No changes")
 		b.click("Protocols")
 		b.see("OpenID Connect")
 		b.click("Secrets")
@@ -56,6 +67,17 @@ func (b *browser) backend(name string) map[string]any {
 	b.t.Helper()
 	return b.call(b.t, b.tenant, "POST", "/v1/applications",
 		map[string]any{"name": name, "category": "4", "scopes": []string{"users:read"}})
+}
+
+// TestSignInAddresses: a protocol that is set up says where the application finds its provider.
+func TestSignInAddresses(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "addresses")
+	app := b.call(t, b.tenant, "POST", "/v1/applications", map[string]any{"name": "Books", "category": "1"})["id"].(string)
+	b.open("apps?tab=protocols&open=" + app)
+	b.see("/sign-in/" + b.tenant + "/.well-known/openid-configuration")
+	b.gone("/sign-in/" + b.tenant + "/saml/metadata")
+	b.clean()
 }
 
 // TestRotation: within the grace both secrets give tokens; without one the former end at once.
@@ -142,7 +164,7 @@ func TestSubAccounts(t *testing.T) {
 			b.t.Helper()
 			b.clickIn(".panel", "Add an account")
 			b.fill("User *", "li")
-			b.clickIn("dialog .apps-picks", "Li Wei")
+			b.clickIn("dialog .user-picks", "Li Wei")
 			b.fill("Account *", account)
 			b.clickIn("dialog", "Create")
 		}

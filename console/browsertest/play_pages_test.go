@@ -62,6 +62,41 @@ func TestSearches(t *testing.T) {
 	b.clean()
 }
 
+// TestPaletteActions: the palette does what screens begin with, and what the menu of the open record does.
+func TestPaletteActions(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "palette")
+	user := b.liWei()
+	choose := func(words, option string) {
+		b.press("k", chromedp.KeyModifiers(kb.ModifierCtrl))
+		b.waitFor("document.activeElement.matches('.palette input')")
+		b.press(words)
+		chosen := "document.querySelector('.palette [aria-selected=true]')?.textContent"
+		b.waitFor(fmt.Sprintf("%s.includes(%q)", chosen, option))
+		b.press(kb.Enter)
+	}
+	b.open("users?open=" + user["id"].(string))
+	b.see("Identity")
+	for words, seen := range map[string]string{
+		"offboard": "Offboard Li Wei", "lock": "Lock Li Wei?",
+		"reset": "Reset the password of Li Wei", "disable": "Disable Li Wei?",
+	} {
+		choose(words, "li")
+		b.see(seen)
+		b.press(kb.Escape)
+		b.waitFor("!document.querySelector('dialog[open]')")
+	}
+	for words, seen := range map[string]string{
+		"new user": "Username", "new tree": "New tree", "new application": "Own application", "new group": "New group",
+		"new job": "New job", "new method": "New method", "signing keys": "Tokens are signed with one key at a time",
+	} {
+		b.open("start")
+		choose(words, "")
+		b.see(seen)
+	}
+	b.clean()
+}
+
 // TestPagesOfMembers: a group, a set and a node with more members than a page has show all of them.
 func TestPagesOfMembers(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func TestNewcomer(t *testing.T) {
 			b.click("May Li Wei read invoices?")
 			b.see("Yes", "Li Wei may read invoices in Sample books.", "is a member of", "which has this rule:")
 			b.screen("Events")
-			b.see("auth_rule.created")
+			b.see("Rule created")
 			b.click("See what happened before")
 			b.see("Rule created")
 			b.screen("Start")
@@ -115,6 +115,56 @@ func TestUsers(t *testing.T) {
 		b.fill("Type ada to confirm", "ada")
 		b.clickIn("dialog", "Delete")
 		b.see("Ada Lovelace was deleted", "No users yet")
+	})
+}
+
+// TestOffboarding: what keeps somebody out says first what ends, and afterwards what does not come back.
+func TestOffboarding(t *testing.T) {
+	play(t, "offboarding", func(b *browser) {
+		user := b.liWei()
+		b.call(b.t, b.tenant, "POST", "/v1/users", map[string]any{"username": "bob", "display_name": "Bob"})
+		b.open("users?open=" + user["id"].(string))
+		b.click("More actions")
+		b.click("Disable…")
+		b.see("Disable Li Wei?", "What ends", "Lasting access of applications")
+		b.clickIn("dialog", "Disable")
+		b.see("Li Wei is disabled")
+		b.waitFor("document.querySelector('.panel-head').textContent.includes('Disabled')")
+		b.undo()
+		b.see("Undone. Sessions, tokens and lasting access that ended stay ended")
+		b.waitFor("document.querySelector('.panel-head').textContent.includes('Active')")
+
+		b.click("More actions")
+		b.click("Offboard…")
+		b.see("Offboard Li Wei", "Memberships", "Sub-accounts")
+		b.fill("Successor", "li")
+		b.clickIn("dialog .user-picks", "Li Wei")
+		b.clickIn("dialog", "Offboard")
+		b.see("must be another user")
+		b.clickIn("dialog", "Choose another user")
+		b.fill("Successor", "bob")
+		b.clickIn("dialog .user-picks", "Bob")
+		b.fill("Reason", "moves away")
+		b.clickIn("dialog", "Offboard")
+		b.see("Li Wei has left")
+		b.waitFor("document.querySelector('.panel-head').textContent.includes('Resigned')")
+		b.click("More actions")
+		b.click("Reinstate")
+		b.see("Li Wei is reinstated")
+		b.waitFor("document.querySelector('.panel-head').textContent.includes('Active')")
+
+		b.click("More actions")
+		b.click("Offboard…")
+		b.choose("When", "At a time")
+		eval[bool](b, `((i) => {
+			i.value = '2999-12-31T18:00';
+			return i.dispatchEvent(new Event('input', {bubbles: true}));
+		})(input('Last moment'))`)
+		b.clickIn("dialog", "Offboard")
+		b.see("Li Wei leaves on 31 Dec 2999")
+		b.click("More actions")
+		b.click("Cancel the offboarding")
+		b.see("Li Wei stays")
 	})
 }
 

@@ -79,7 +79,14 @@ func TestSettings(t *testing.T) {
 		b.choose("Theme", "Dark")
 		b.waitFor("document.documentElement.dataset.theme === 'dark'")
 		b.click("Platform")
-		b.see("Version")
+		issuer := "/sign-in/" + b.tenant
+		b.see("Version", "Sign-in of people: tenant "+b.tenant, "has no applications yet",
+			issuer+"/.well-known/openid-configuration", issuer+"/saml/metadata", issuer+"/cas")
+		b.call(b.t, b.tenant, "POST", "/v1/applications", map[string]any{"name": "Books", "category": "1"})
+		b.click("Signing keys")
+		b.click("Platform")
+		b.see("Sign-in of people: tenant "+b.tenant, issuer+"/.well-known/openid-configuration")
+		b.gone("has no applications yet")
 		b.click("Signing keys")
 		b.waitFor("location.pathname.endsWith('/settings/keys')")
 	})

@@ -105,7 +105,10 @@ export async function signIn(clientId: string, clientSecret: string): Promise<vo
   await send('POST', {client_id: clientId, client_secret: clientSecret});
   tellSignedIn();
 }
-export const signInWithCode = (code: string) => send('POST', {code});
+export async function signInWithCode(code: string): Promise<void> {
+  await send('POST', {code});
+  tellSignedIn();
+}
 export const signOut = () => send('DELETE');
 
 let waiting: ((signedIn: boolean) => void)[] = [];

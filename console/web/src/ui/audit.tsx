@@ -6,6 +6,7 @@ import {ago, dateTime} from '../lib/format';
 import {texts} from '../lib/i18n';
 import {useLoad} from '../lib/load';
 import {nameOf} from '../lib/names';
+import {isObject} from '../lib/patch';
 import {Blank, Failed, Late} from './basics';
 import {actionWord} from './kinds';
 import {Member, valueText} from './members';
@@ -19,7 +20,10 @@ const t = texts({
   after: ['After', '之后'],
   empty: ['empty', '空'],
   times: ['{n} times', '{n} 次'],
-  hidden: ['not shown', '不显示'],
+  parts: [
+    {one: '{n} part', other: '{n} parts'},
+    {one: '{n} 项', other: '{n} 项'},
+  ],
 });
 
 /** AuditTab lists what happened to a record; another version loads it anew. */
@@ -117,6 +121,15 @@ export function Changes({entity, changes}: {entity: string; changes: AuditEntry[
 
 function Value({entity, member, v, del}: {entity: string; member: string; v: unknown; del?: boolean}) {
   if (v === null || v === undefined || v === '') return <span class="faint">{t('empty')}</span>;
-  const text = valueText(entity, member, v);
+  if (isObject(v) || (Array.isArray(v) && v.some((x) => typeof x === 'object')))
+    return (
+      <details>
+        <summary>{t('parts', {n: Object.keys(v).length})}</summary>
+        <pre class="mono">{JSON.stringify(v, null, 2)}</pre>
+      </details>
+    );
+  const text = Array.isArray(v)
+    ? v.map((x) => valueText(entity, member, x)).join(', ') || t('empty')
+    : valueText(entity, member, v);
   return del ? <del>{text}</del> : <ins>{text}</ins>;
 }

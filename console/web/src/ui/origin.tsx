@@ -9,6 +9,10 @@ const t = texts({
   you: ['you', '您'],
   system: ['the platform', '平台'],
   nobody: ['not signed in', '未登录'],
+  client: ['application {id}', '应用 {id}'],
+  scim: ['SCIM connection {id}', 'SCIM 连接 {id}'],
+  elsewhere: ['{id} of {host}', '{id}（{host}）'],
+  someone: ['user {id}', '用户 {id}'],
   console: ['Console: {screen}', '控制台：{screen}'],
 });
 
@@ -19,7 +23,18 @@ export function userOf(actor: string): string {
   return /^user:(.+)$/.exec(actor)?.[1] ?? '';
 }
 
-/** Actor is who made a change: client:…, user:… (by the name, if it is given), an issuer's subject, or the platform. */
+/** actorWords says who an actor is, without the address of an issuer. */
+function actorWords(actor: string): string {
+  const user = userOf(actor);
+  if (user) return t('someone', {id: user});
+  const [, kind, id] = /^(client|scim):(.+)$/.exec(actor) ?? [];
+  if (id) return t(kind as 'client' | 'scim', {id});
+  const [issuer = '', subject] = actor.split('#');
+  const host = URL.canParse(issuer) && new URL(issuer).host;
+  return subject && host ? t('elsewhere', {id: subject, host}) : actor;
+}
+
+/** Actor is who made a change: a user by the name, if it is given, an application, an issuer's subject, the platform. */
 export function Actor({actor, name, copy}: {actor: string; name?: string; copy?: boolean}) {
   const mine = !!session.value.actor && actor === session.value.actor;
   if (actor === 'system' || actor === '') return <span class="faint">{t(actor ? 'system' : 'nobody')}</span>;
@@ -34,11 +49,11 @@ export function Actor({actor, name, copy}: {actor: string; name?: string; copy?:
   return (
     <span class="row" title={actor}>
       {link ? (
-        <a class={name ? 'clip' : 'mono clip'} href={link}>
-          {name || actor}
+        <a class="clip" href={link}>
+          {name || actorWords(actor)}
         </a>
       ) : (
-        <span class="mono clip">{actor}</span>
+        <span class="clip">{actorWords(actor)}</span>
       )}
       {mine && <span class="tag">{t('you')}</span>}
       {copy && <Copy text={actor} />}

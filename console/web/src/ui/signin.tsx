@@ -34,6 +34,10 @@ const t = texts({
   ],
   forbidden: ['This application may not sign in', '此应用不能登录'],
   many: ['Too many attempts: wait a minute', '尝试次数过多：请稍候一分钟'],
+  linkAgain: [
+    'Or open a new link of `idp-standalone console` in another tab. This tab then goes on by itself.',
+    '也可以在另一个标签页打开 `idp-standalone console` 的新链接。此标签页随后会自动继续。',
+  ],
   again: ['Your session has ended', '会话已结束'],
   againLead: [
     'Sign in again to go on. Nothing that you have typed is lost.',
@@ -206,6 +210,9 @@ export function SignInAgain() {
         <div class="gate-card">
           <IssuerLink over fresh={old} />
           <Form done={() => undefined} />
+          <p class="faint">
+            <Marked text={t('linkAgain')} />
+          </p>
         </div>
       </div>
     </Dialog>

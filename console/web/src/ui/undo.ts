@@ -14,11 +14,11 @@ export async function attempt(what: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** undone runs the way back, and says how it went. */
-export async function undone(back: () => Promise<unknown>): Promise<void> {
+/** undone runs the way back, and says how it went; lost is a sentence on what does not come back. */
+export async function undone(back: () => Promise<unknown>, lost?: string): Promise<void> {
   try {
     await back();
-    toast(t('undone'));
+    toast(lost ? `${t('undone')}. ${lost}` : t('undone'));
   } catch (e) {
     const problem = asProblem(e);
     toast(problem.problem.status === 412 ? t('changedSince') : problem.message);

@@ -27,8 +27,8 @@ import {Icon} from '../../ui/icon';
 import {Field, FormDialog, RecordMenu, faultOf, type Removal, TextField} from '../../ui/record';
 import {t as ui} from '../../ui/text';
 import {carryOut, undone} from '../../ui/undo';
+import {UserPicker} from '../../ui/userpicker';
 import {t} from './text';
-import {UserPicker} from './userpicker';
 
 const scope = 'applications:write',
   pageSize = 50;

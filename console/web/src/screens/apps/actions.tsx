@@ -133,7 +133,9 @@ function Disable({app, close, after}: {app: Application; close: () => void; afte
       close={close}
       submit={() => call(disableApplication({path}))}
       done={() => {
-        toast(t('disabledDone', {name: app.name}), () => undone(() => call(enableApplication({path}))).then(after));
+        toast(t('disabledDone', {name: app.name}), () =>
+          undone(() => call(enableApplication({path})), ui('stayEnded')).then(after),
+        );
         close();
         after();
       }}

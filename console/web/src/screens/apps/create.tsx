@@ -102,7 +102,7 @@ function Gallery({templates}: {templates: Template[]}) {
         {found.map((x) => (
           <li key={x.template_id}>
             <button type="button" class="tile" onClick={() => choose(x.template_id)}>
-              <Avatar large name={x.name} src={logo(x.logo)} />
+              <Avatar large icon="app" name={x.name} src={logo(x.logo)} />
               <span class="grow">
                 <strong>{x.name}</strong>
                 <span class="faint">{protocolName(x.protocol_type)}</span>
@@ -196,7 +196,7 @@ function Form({template, close, done}: {template?: Template; close: () => void; 
 function TemplateHead({template}: {template: Template}) {
   return (
     <div class="row wrap">
-      <Avatar name={template.name} src={logo(template.logo)} />
+      <Avatar icon="app" name={template.name} src={logo(template.logo)} />
       <span class="grow muted" lang="en">
         {String(template.defaults.descr ?? '')}
       </span>

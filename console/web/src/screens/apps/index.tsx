@@ -48,7 +48,7 @@ function columns(): Column<Application>[] {
       sort: 'name',
       cell: (a) => (
         <span class="row">
-          <Avatar name={a.name} src={logo(a.logo)} />
+          <Avatar icon="app" name={a.name} src={logo(a.logo)} />
           <span class="clip">{a.name}</span>
         </span>
       ),

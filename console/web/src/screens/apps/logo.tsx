@@ -71,7 +71,7 @@ export function LogoSection({app, again}: {app: Application; again: () => void})
     <section class="section">
       <h3>{t('logo')}</h3>
       <div class="row apps-logo">
-        <Avatar large name={app.name} src={chosenUrl ?? keptUrl ?? inline} />
+        <Avatar large icon="app" name={app.name} src={chosenUrl ?? keptUrl ?? inline} />
         <Field label={t('logoFile')} help={t('logoHelp')} error={fault.value}>
           {(p) => (
             <input

@@ -11,6 +11,7 @@ import {AppStatus, logo} from './index';
 import {LogoSection} from './logo';
 import {ProtocolsTab} from './protocols';
 import {SecretsTab} from './secrets';
+import {SignOut} from './signout';
 import {SourcesTab} from './sources';
 import {categories, protocolName, t} from './text';
 
@@ -42,14 +43,21 @@ const addresses = (): Spec[] => [
   {field: 'domain_sn', label: t('domain'), help: t('domainHelp')},
 ];
 
-const policy = (): Spec[] => {
+const policy = (app: Application): Spec[] => {
   const onOff = [
     {value: '1', label: t('on')},
     {value: '0', label: t('off')},
   ];
   return [
     {field: 'sso_enabled', label: t('sso'), kind: 'select', options: onOff},
-    {field: 'mfa_enabled', label: t('mfa'), kind: 'select', options: onOff},
+    {
+      field: 'mfa_enabled',
+      label: t('mfa'),
+      kind: 'select',
+      options: onOff,
+      help: t(app.mfa_enabled === '1' ? 'mfaOn' : 'mfaOff'),
+      readOnly: app.mfa_enabled === '0', // switching it on is refused
+    },
     {field: 'sub_account_policy', label: t('policy'), help: t('policyHelp'), kind: 'select', options: onOff},
   ];
 };
@@ -70,12 +78,12 @@ function Loaded({answer, again}: {answer: Answer<Application>; again: () => void
   const groups: [string, Spec[]][] = [
     [t('general'), general()],
     [t('addresses'), addresses()],
-    [t('signIn'), policy()],
+    [t('signIn'), policy(app)],
   ];
   return (
     <RecordPanel
       title={app.name}
-      lead={<Avatar large name={app.name} src={logo(app.logo)} />}
+      lead={<Avatar large icon="app" name={app.name} src={logo(app.logo)} />}
       subtitle={
         <span class="row">
           <span class="clip">{protocolName(app.protocol_type)}</span>
@@ -86,7 +94,7 @@ function Loaded({answer, again}: {answer: Answer<Application>; again: () => void
       record={app}
       entity="application"
       draft={draft}
-      labels={labelsOf([...groups.flatMap(([, g]) => g), ...props()])}
+      labels={{sign_in_prop: t('samlSignOut'), ...labelsOf([...groups.flatMap(([, g]) => g), ...props()])}}
       overview={() => (
         <>
           {groups.map(([title, fields]) => (
@@ -95,6 +103,7 @@ function Loaded({answer, again}: {answer: Answer<Application>; again: () => void
               <FormFields draft={draft} fields={fields} />
             </section>
           ))}
+          <SignOut draft={draft} />
           <LogoSection app={app} again={again} />
           <section class="section">
             <h3>{t('record')}</h3>

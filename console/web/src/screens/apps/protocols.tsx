@@ -18,6 +18,7 @@ import {may} from '../../lib/session';
 import {Button, Failed, Late, Menu, Status, Tag} from '../../ui/basics';
 import {Dialog, confirm, toast} from '../../ui/dialog';
 import {Icon} from '../../ui/icon';
+import {Addresses, IssuingState, useIssuing} from '../../ui/issuing';
 import {Faults, FormFields, useDraft, type Draft, type FieldSpec} from '../../ui/record';
 import {SecretDialog} from '../../ui/secret';
 import {t as ui} from '../../ui/text';
@@ -52,6 +53,7 @@ async function load(app: Application, signal: AbortSignal): Promise<State[]> {
 export function ProtocolsTab({app, again}: {app: Application; again: () => void}) {
   const {state, again: reload} = useLoad(`protocols ${app.id} ${app.version}`, (signal) => load(app, signal));
   const {value, error, busy} = state.value;
+  const issuing = useIssuing();
   const open = param('protocol');
   const secret = useSignal<{kind: Kind; secret: string} | undefined>(undefined);
   const done = () => {
@@ -61,15 +63,18 @@ export function ProtocolsTab({app, again}: {app: Application; again: () => void}
   const shown = value?.find((s) => s.kind === open);
   if (error) return <Failed error={error} again={reload} />;
   const order = [...(value ?? [])].sort((a, b) => rank(app, a) - rank(app, b));
+  const first = issuing.state.value.busy && issuing.state.value.value === undefined;
   return (
-    <Late busy={busy && !value} lines={6}>
+    <Late busy={(busy && !value) || first} lines={6}>
       <p class="muted">{t('protocolsText')}</p>
+      <IssuingState of={issuing} />
       <ul class="cards">
         {order.map((s) => (
           <Row
             key={s.kind}
             app={app}
             state={s}
+            issuer={issuing.state.value.value?.issuer}
             done={done}
             fresh={(text) => {
               secret.value = {kind: s.kind, secret: text};
@@ -102,11 +107,13 @@ function rank(app: Application, s: State): number {
 function Row({
   app,
   state: s,
+  issuer,
   done,
   fresh,
 }: {
   app: Application;
   state: State;
+  issuer?: string; // of the tenant, if it is known
   done: () => void;
   fresh: (secret: string) => void;
 }) {
@@ -172,6 +179,7 @@ function Row({
         )}
       </div>
       <p class="faint">{t(`about_${s.kind}`)}</p>
+      {s.protocol && issuer && <Addresses issuer={issuer} protocols={[s.kind]} />}
       {s.lacks && <Lacks error={s.lacks} kind={s.kind} />}
     </li>
   );
@@ -231,8 +239,8 @@ function choice(known: string[], now: string | undefined) {
 function specs(kind: Kind, now: ProtocolProp): FieldSpec<ProtocolProp>[] {
   const attributes: FieldSpec<ProtocolProp> = {
     field: 'response_attr',
-    label: t('attributes'),
-    help: t('attributesHelp'),
+    label: t(kind === 'oidc' ? 'claims' : 'attributes'),
+    help: t(kind === 'oidc' ? 'claimsHelp' : 'attributesHelp'),
     kind: 'json',
   };
   if (kind !== 'saml') return [attributes];

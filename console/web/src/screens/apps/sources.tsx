@@ -54,7 +54,7 @@ export function SourcesTab({app, again}: {app: Application; again: () => void}) 
               const c = value?.find((x) => x.id === s.config_id);
               return (
                 <li key={s.config_id} class="card row">
-                  <Avatar name={nameOf(s.config_id)} src={c && logo(c.logo)} />
+                  <Avatar icon="plug" name={nameOf(s.config_id)} src={c && logo(c.logo)} />
                   <span class="grow">
                     <span class="clip">{nameOf(s.config_id)}</span>
                     <span class="faint mono clip">{s.provider_code}</span>

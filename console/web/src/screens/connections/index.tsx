@@ -82,7 +82,7 @@ function Connections() {
               header: t('name'),
               cell: (c) => (
                 <span class="row">
-                  <Avatar name={nameOf(c)} src={picture(c.logo)} />
+                  <Avatar icon="plug" name={nameOf(c)} src={picture(c.logo)} />
                   <span class="clip">{nameOf(c)}</span>
                 </span>
               ),
@@ -126,7 +126,7 @@ function Create({code}: {code: string}) {
             {value?.map((p) => (
               <li key={p.provider_code}>
                 <button type="button" class="tile" onClick={() => void setQuery({create: p.provider_code})}>
-                  <Avatar large name={providerName(p)} src={picture(p.logo)} />
+                  <Avatar large icon="plug" name={providerName(p)} src={picture(p.logo)} />
                   <span class="grow">
                     <strong>{providerName(p)}</strong>
                     <span class="faint">{kind(p.type)}</span>

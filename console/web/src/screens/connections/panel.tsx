@@ -100,7 +100,7 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
   return (
     <RecordPanel
       title={name}
-      lead={<Avatar large name={name} src={picture(c.logo)} />}
+      lead={<Avatar large icon="plug" name={name} src={picture(c.logo)} />}
       subtitle={
         <span class="row">
           <span class="mono clip">{c.provider_code}</span>
@@ -134,6 +134,7 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
       labels={{display_name: t('connectionName'), config_fields: t('settings')}}
       overview={() => (
         <>
+          {on && c.provider_code !== nativeDatabase && <p class="note warn">{t('notUsed')}</p>}
           <FormFields
             draft={draft}
             fields={[{field: 'display_name', label: t('connectionName'), placeholder: providerName(c), wide: true}]}
@@ -246,6 +247,7 @@ function Test({id, on, toggle, unsaved}: {id: string; on: boolean; toggle: () =>
   return (
     <>
       <p class="muted">{t('testText')}</p>
+      <p class="note">{t('notUsed')}</p>
       {unsaved && <p class="note warn">{t('testUnsaved')}</p>}
       <div class="row">
         <Button

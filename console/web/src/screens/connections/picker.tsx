@@ -54,7 +54,7 @@ export function ConnectionPicker({type, chosen, set, readOnly, error, changed}: 
                   checked={chosen.includes(c.id)}
                   onChange={() => toggle(c.id)}
                 />
-                <Avatar name={nameOf(c)} src={picture(c.logo)} />
+                <Avatar icon="plug" name={nameOf(c)} src={picture(c.logo)} />
                 <span class="clip grow">{nameOf(c)}</span>
                 <State status={c.status} />
               </label>

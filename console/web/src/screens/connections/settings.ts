@@ -27,7 +27,7 @@ const chinese = translated({
   mobile: '手机号',
   employee_number: '工号',
   'Display name': '显示名称',
-  'Shown on the login page.': '显示在登录页上。',
+  'The name that people see.': '用户看到的名称。',
   Domain: '域',
   'The DNS name of the domain.': '域的 DNS 名称。',
   APPID: 'APPID',

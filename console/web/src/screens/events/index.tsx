@@ -10,6 +10,7 @@ import {useLate, useLoad} from '../../lib/load';
 import {href, param, setQuery} from '../../lib/router';
 import {Blank, Button, Failed} from '../../ui/basics';
 import {Icon} from '../../ui/icon';
+import {whatWords} from '../../ui/kinds';
 import type {Column} from '../../ui/list';
 import {memberWord} from '../../ui/members';
 import {Connection, TextChip} from '../../ui/live';
@@ -21,6 +22,12 @@ import {t} from './text';
 
 /** typeOf is an event's type as filters take it: user.created. */
 export const typeOf = (e: Event) => e.type.replace(/^idp\./, '');
+
+/** wordsOf says what happened: User created. */
+export const wordsOf = (e: Event) => {
+  const [entity = '', action = ''] = typeOf(e).split('.');
+  return whatWords({entity, action});
+};
 
 const changedWords = (e: Event) =>
   changedMembers(e)
@@ -38,7 +45,7 @@ function columns(): Column<Row>[] {
     (r: Row) =>
       isGap(r) ? null : f(r);
   return [
-    {key: 'type', header: t('what'), cell: of((e) => <span class="mono">{typeOf(e)}</span>)},
+    {key: 'type', header: t('what'), cell: of((e) => <span class="clip">{wordsOf(e)}</span>)},
     {
       key: 'record',
       header: t('record'),

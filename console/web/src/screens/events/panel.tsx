@@ -7,7 +7,7 @@ import {Blank, Id, JsonView, Late} from '../../ui/basics';
 import {Actor, nameOf, recordHref} from '../../ui/origin';
 import {memberWord, valueText} from '../../ui/members';
 import {Facts, Panel} from '../../ui/record';
-import {changedMembers, typeOf} from './index';
+import {changedMembers, typeOf, wordsOf} from './index';
 import {t} from './text';
 
 export function EventPanel({event: e, loading}: {event: Event | undefined; loading: boolean}) {
@@ -42,7 +42,7 @@ export function EventPanel({event: e, loading}: {event: Event | undefined; loadi
   const name = nameOf(e.data?.record);
   return (
     <Panel
-      title={typeOf(e)}
+      title={wordsOf(e)}
       subtitle={
         <span title={dateTime(e.time)}>
           {name ? `${name} · ` : ''}
@@ -104,6 +104,7 @@ function Change({event: e}: {event: Event}) {
         <Facts
           facts={[
             [t('time'), <span class="num">{dateTime(e.time)}</span>],
+            [t('type'), <span class="mono">{typeOf(e)}</span>],
             [t('subject'), <Id>{e.subject}</Id>],
             [t('actor'), <Actor actor={e.actor ?? ''} copy />],
             [t('origin'), e.payloadorigin ? <span class="mono">{e.payloadorigin}</span> : ''],

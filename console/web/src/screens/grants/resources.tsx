@@ -57,17 +57,10 @@ const columns = (): Column<Resource>[] => [
 
 export function Resources() {
   const filter = useAppFilter();
-  const creating = useSignal(false);
   const app = param('app') || filter.options[0]?.value || '';
   const open = param('open');
   const create = (
-    <Button
-      icon="plus"
-      scope="permissions:write"
-      onClick={() => {
-        creating.value = true;
-      }}
-    >
+    <Button icon="plus" scope="permissions:write" onClick={() => void setQuery({create: 1})}>
       {t('newResource')}
     </Button>
   );
@@ -117,13 +110,15 @@ export function Resources() {
           {(answer, again) => <ResourcePanel answer={answer} again={again} />}
         </PanelLoad>
       )}
-      {creating.value && (
+      {param('create') && (
         <NewResource
           app={app}
-          close={(r) => {
-            creating.value = false;
-            if (r) void setQuery({app: r.application_id, open: r.id});
-          }}
+          close={(r) =>
+            void setQuery(
+              {create: null, app: r?.application_id ?? param('app'), open: r?.id ?? open},
+              {replace: true, force: true},
+            )
+          }
         />
       )}
     </>

@@ -38,17 +38,10 @@ const columns = (): Column<ResourceSet>[] => [
 
 export function Sets() {
   const filter = useAppFilter();
-  const creating = useSignal(false);
   const app = param('app') || filter.options[0]?.value || '';
   const open = param('open');
   const create = (
-    <Button
-      icon="plus"
-      scope="permissions:write"
-      onClick={() => {
-        creating.value = true;
-      }}
-    >
+    <Button icon="plus" scope="permissions:write" onClick={() => void setQuery({create: 1})}>
       {t('newSet')}
     </Button>
   );
@@ -93,13 +86,10 @@ export function Sets() {
           {(set, again) => <SetPanel set={set} again={again} />}
         </PanelLoad>
       )}
-      {creating.value && (
+      {param('create') && (
         <NewSet
           app={app}
-          close={(id) => {
-            creating.value = false;
-            if (id) void setQuery({open: id});
-          }}
+          close={(id) => void setQuery({create: null, open: id || open}, {replace: true, force: true})}
         />
       )}
     </>

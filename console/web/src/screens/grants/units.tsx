@@ -49,15 +49,8 @@ const columns = (): Column<AuthUnit>[] => [
 
 export function Units() {
   const open = param('open');
-  const creating = useSignal(false);
   const create = (
-    <Button
-      icon="plus"
-      scope="permissions:write"
-      onClick={() => {
-        creating.value = true;
-      }}
-    >
+    <Button icon="plus" scope="permissions:write" onClick={() => void setQuery({create: 1})}>
       {t('newGroup')}
     </Button>
   );
@@ -82,13 +75,8 @@ export function Units() {
           {(unit, again) => <UnitPanel unit={unit} again={again} />}
         </PanelLoad>
       )}
-      {creating.value && (
-        <NewGroup
-          close={(id) => {
-            creating.value = false;
-            if (id) void setQuery({open: id});
-          }}
-        />
+      {param('create') && (
+        <NewGroup close={(id) => void setQuery({create: null, open: id || open}, {replace: true, force: true})} />
       )}
     </>
   );

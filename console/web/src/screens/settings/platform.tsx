@@ -1,23 +1,31 @@
-// The platform's version, and what it is as an issuer of tokens.
+// The platform's version, and the issuers: of the tenant, for people, and of the platform, for programs.
 import type {ComponentChildren} from 'preact';
 import {getAuthorizationServerMetadata, getJwks, whoAmI, type JwkSet, type Metadata} from '@idplatform/sdk';
-import {ApiError, asProblem, call} from '../../lib/api';
+import {call} from '../../lib/api';
 import {useLoad} from '../../lib/load';
-import {Copy, Failed, Id, Late} from '../../ui/basics';
+import {place} from '../../lib/router';
+import {Failed, Id, Late} from '../../ui/basics';
+import {Addresses, IssuingState, issuerOf, Url, useIssuing} from '../../ui/issuing';
 import {Facts} from '../../ui/record';
 import {t} from './text';
 
 /** Platform shows its parts together, so that none moves another when it comes. */
 export function Platform() {
   const version = useLoad('platform version', (signal) => call(whoAmI({signal})));
+  const issuing = useIssuing();
   const metadata = useLoad('metadata', load);
   const keys = useLoad('jwks', (signal) => call(getJwks({signal})));
-  const busy = [version, metadata, keys].some(({state: {value: s}}) => s.busy && s.value === undefined);
+  const busy = [version, issuing, metadata, keys].some(({state: {value: s}}) => s.busy && s.value === undefined);
   return (
     <div class="scroll">
       <div class="page settings-page">
         <Late busy={busy} lines={8}>
           <Part of={version}>{(v) => <Facts facts={[[t('version'), <Id>{v.platform_version}</Id>]]} />}</Part>
+          <section class="section">
+            <h2>{t('tenantIssuer', {tenant: place.value.tenant})}</h2>
+            <IssuingState of={issuing} />
+            {issuing.state.value.value && <Addresses issuer={issuing.state.value.value.issuer} />}
+          </section>
           <section class="section">
             <h2>{t('metadata')}</h2>
             <p class="muted">{t('metadataText')}</p>
@@ -42,24 +50,9 @@ function Part<T>({of, children}: {of: ReturnType<typeof useLoad<T>>; children: (
 }
 
 /** The metadata are outside of /v1, so they are asked for where the page is: a console of its own host has none. */
-async function load(signal: AbortSignal) {
-  try {
-    const metadata = await call(getAuthorizationServerMetadata({baseUrl: '', signal}));
-    if (typeof metadata?.issuer !== 'string') throw new ApiError({status: 404, code: 'not_found'});
-    return metadata;
-  } catch (e) {
-    if (asProblem(e).problem.status === 404) return null;
-    throw e;
-  }
-}
-
-function Url({children}: {children: string}) {
-  return (
-    <span class="row">
-      <span class="mono settings-url">{children}</span>
-      <Copy text={children} />
-    </span>
-  );
+async function load(signal: AbortSignal): Promise<Metadata | null> {
+  const metadata = call(getAuthorizationServerMetadata({baseUrl: '', signal}));
+  return (await issuerOf(metadata)) ? metadata : null;
 }
 
 const endpoints = ['token_endpoint', 'jwks_uri', 'introspection_endpoint', 'revocation_endpoint'] as const;
@@ -69,8 +62,8 @@ function Endpoints({of: m}: {of: Metadata | null}) {
   return (
     <Facts
       facts={[
-        [t('issuer'), <Url>{m.issuer}</Url>],
-        ...endpoints.map((name): [string, ComponentChildren] => [t(name), <Url>{m[name]}</Url>]),
+        [t('issuer'), <Url name={t('issuer')}>{m.issuer}</Url>],
+        ...endpoints.map((name): [string, ComponentChildren] => [t(name), <Url name={t(name)}>{m[name]}</Url>]),
         [t('grants'), <span class="mono">{m.grant_types_supported.join(', ')}</span>],
         [t('clientAuth'), <span class="mono">{m.token_endpoint_auth_methods_supported.join(', ')}</span>],
         [t('algorithms'), <span class="mono">{m.token_endpoint_auth_signing_alg_values_supported.join(', ')}</span>],

@@ -43,10 +43,11 @@ export const t = texts({
   ],
   apiDocs: ['Documentation of the API', 'API 文档'],
   issuer: ['Issuer', '签发者'],
-  metadata: ['The platform as an issuer', '平台作为签发者'],
+  tenantIssuer: ['Sign-in of people: tenant {tenant}', '人员登录：租户 {tenant}'],
+  metadata: ['Tokens of programs', '程序的令牌'],
   metadataText: [
-    'What clients need to get tokens here, and to check them (RFC 8414).',
-    '客户端在此获取和校验令牌所需的信息（RFC 8414）。',
+    'What programs need to get tokens for the API, and to check them (RFC 8414). Nobody signs in at this issuer.',
+    '程序获取和校验 API 令牌所需的信息（RFC 8414）。没有人员在此签发者登录。',
   ],
   metadataAway: [
     'The console is on a host of its own. The platform tells this at /.well-known/oauth-authorization-server.',

@@ -65,7 +65,10 @@ export const t = texts({
   natsSecretText: ['It is shown this once. The NATS user logs in with it.', '只显示这一次。NATS 用户用它登录。'],
   secretOld: ['Webhooks are signed with the former secret, too, for 24 hours.', '24 小时内 Webhook 也会用旧密钥签名。'],
   test: ['Test delivery', '测试投递'],
-  testOk: ['The test event was delivered: {code}, {ms} ms', '测试事件已投递：{code}，{ms} 毫秒'],
+  testOk: [
+    'The test event was delivered: {code}, {ms} ms. It is not in Deliveries.',
+    '测试事件已投递：{code}，{ms} 毫秒。投递记录中没有它。',
+  ],
   testOkNats: ['The test event was published, {ms} ms', '测试事件已发布，{ms} 毫秒'],
   testBad: ['The test event was not delivered', '测试事件未能投递'],
   answer: ['Answer {code}', '响应 {code}'],
@@ -105,8 +108,8 @@ export const t = texts({
   deliveries: ['Deliveries', '投递'],
   dEmptyTitle: ['No deliveries yet', '还没有投递'],
   dEmptyText: [
-    'Each event that this subscription selects appears here, with every answer of the receiver. Send a test, or change something.',
-    '此订阅选中的每个事件及接收方的响应都会显示在这里。可以发送测试事件，或进行任意更改。',
+    'Each event that this subscription selects appears here, with every answer of the receiver. A test is not kept: its answer is told when it is sent.',
+    '此订阅选中的每个事件及接收方的响应都会显示在这里。测试事件不会保留：其响应在发送时显示。',
   ],
   dNatsText: [
     'Events over NATS are read by their subscriber; the platform keeps no list of single deliveries.',

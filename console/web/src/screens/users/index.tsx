@@ -1,6 +1,5 @@
 // Users: the list, and the panel of one.
 import '../../ui/kit';
-import {useSignal} from '@preact/signals';
 import {listUsers, type User} from '@idplatform/sdk';
 import {call} from '../../lib/api';
 import {ago} from '../../lib/format';
@@ -90,7 +89,6 @@ function columns(): Column<User>[] {
 }
 
 export default function Users() {
-  const creating = useSignal(false);
   const open = param('open');
   return (
     <>
@@ -128,14 +126,7 @@ export default function Users() {
           title: t('emptyTitle'),
           text: t('emptyText'),
           action: (
-            <Button
-              kind="primary"
-              icon="plus"
-              scope="users:write"
-              onClick={() => {
-                creating.value = true;
-              }}
-            >
+            <Button kind="primary" icon="plus" scope="users:write" onClick={() => void setQuery({create: 1})}>
               {t('create')}
             </Button>
           ),
@@ -148,14 +139,7 @@ export default function Users() {
             <Button icon="upload" scope="users:write" onClick={() => void setQuery({import: 1})}>
               {t('import')}
             </Button>
-            <Button
-              kind="primary"
-              icon="plus"
-              scope="users:write"
-              onClick={() => {
-                creating.value = true;
-              }}
-            >
+            <Button kind="primary" icon="plus" scope="users:write" onClick={() => void setQuery({create: 1})}>
               {t('create')}
             </Button>
           </>
@@ -172,13 +156,8 @@ export default function Users() {
         />
       )}
       {param('import') && <ImportDialog close={() => void setQuery({import: null}, {replace: true})} />}
-      {creating.value && (
-        <Create
-          close={(id) => {
-            creating.value = false;
-            if (id) void setQuery({open: id});
-          }}
-        />
+      {param('create') && (
+        <Create close={(id) => void setQuery({create: null, open: id || open}, {replace: true, force: true})} />
       )}
     </>
   );

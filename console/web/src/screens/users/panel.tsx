@@ -1,11 +1,20 @@
 // One user: overview and form, audit, JSON; and what can be done with the user.
 import type {ComponentChildren} from 'preact';
 import {useSignal} from '@preact/signals';
-import {deleteUser, getUser, lockUser, resetPassword, unlockUser, updateUser, type User} from '@idplatform/sdk';
+import {
+  deleteUser,
+  getUser,
+  lockUser,
+  reinstateUser,
+  resetPassword,
+  unlockUser,
+  updateUser,
+  type User,
+} from '@idplatform/sdk';
 import {call, full, type Answer} from '../../lib/api';
 import {ago, dateTime} from '../../lib/format';
 import {changed} from '../../lib/load';
-import {Avatar, Button, Id} from '../../ui/basics';
+import {Avatar, Button, Id, type MenuItem} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
 import {
   Facts,
@@ -23,7 +32,9 @@ import {SecretDialog} from '../../ui/secret';
 import {t as ui} from '../../ui/text';
 import {carryOut, undone} from '../../ui/undo';
 import {OfUser} from '../members/panel';
+import {Effects, everything, signedIn} from './effects';
 import {UserStatus, userName} from './index';
+import {Disable, Offboard, setStatus, type ActionDialog} from './offboard';
 import {t} from './text';
 
 export function UserPanel({id}: {id: string}) {
@@ -38,16 +49,6 @@ const identity = (): FieldSpec<User>[] => [
   {field: 'username', label: t('username'), help: t('usernameHelp')},
   {field: 'display_name', label: t('display')},
   {field: 'employee_number', label: t('number')},
-  {
-    field: 'status',
-    label: t('status'),
-    kind: 'select',
-    options: [
-      {value: '1', label: t('active')},
-      {value: '0', label: t('disabled')},
-      {value: 'resigned', label: t('resigned')},
-    ],
-  },
 ];
 
 const contact = (): FieldSpec<User>[] => [
@@ -114,6 +115,8 @@ function Loaded({answer, again}: {answer: Answer<User>; again: () => void}) {
 function facts(u: User): [string, ComponentChildren][] {
   return [
     [t('id'), <Id>{u.id}</Id>],
+    [t('status'), <UserStatus user={u} />],
+    [t(u.status === 'resigned' ? 'leftAt' : 'leaves'), dateTime(u.time_resigned)],
     [
       t('locked'),
       u.locked
@@ -139,7 +142,7 @@ function facts(u: User): [string, ComponentChildren][] {
 }
 
 function Actions({user, again}: {user: User; again: () => void}) {
-  const dialog = useSignal<'' | 'lock' | 'reset'>('');
+  const dialog = useSignal<'' | 'lock' | 'reset' | 'disable' | 'offboard'>('');
   const name = userName(user);
   const path = {id: user.id};
   const after = () => {
@@ -150,6 +153,29 @@ function Actions({user, again}: {user: User; again: () => void}) {
     dialog.value = '';
   };
   const unlock = () => carryOut({send: () => call(unlockUser({path})), said: t('unlockedDone', {name}), after});
+  const ask = (what: typeof dialog.value) => () => {
+    dialog.value = what;
+  };
+  const enable = () =>
+    void carryOut({send: () => setStatus(user.id, '1', `"${user.version}"`), said: t('enabledDone', {name}), after});
+  const reinstate = () =>
+    void carryOut({
+      send: () => call(reinstateUser({path})),
+      said: t(user.status === 'resigned' ? 'reinstated' : 'stays', {name}),
+      after,
+    });
+  const scope = 'users:write';
+  const items: (MenuItem | false)[] = [
+    user.locked
+      ? {label: t('unlock'), icon: 'unlock', scope, onClick: () => void unlock()}
+      : {label: t('lock'), icon: 'lock', scope, onClick: ask('lock')},
+    {label: t('resetPassword'), icon: 'key', scope: 'users:secrets', onClick: ask('reset')},
+    user.status === '1' && {label: t('disableMore'), icon: 'pause', scope, onClick: ask('disable')},
+    user.status === '0' && {label: t('enable'), icon: 'play', scope, onClick: enable},
+    user.time_resigned
+      ? {label: t(user.status === 'resigned' ? 'reinstate' : 'stay'), icon: 'refresh', scope, onClick: reinstate}
+      : {label: t('offboard'), icon: 'out', scope, onClick: ask('offboard')},
+  ];
   return (
     <>
       {user.locked && (
@@ -160,32 +186,16 @@ function Actions({user, again}: {user: User; again: () => void}) {
       <RecordMenu
         record={user}
         file={user.username}
-        scope="users:write"
-        items={[
-          ...(user.locked
-            ? []
-            : [
-                {
-                  label: t('lock'),
-                  icon: 'lock' as const,
-                  scope: 'users:write',
-                  onClick: () => {
-                    dialog.value = 'lock';
-                  },
-                },
-              ]),
-          {
-            label: t('resetPassword'),
-            icon: 'key',
-            scope: 'users:secrets',
-            onClick: () => {
-              dialog.value = 'reset';
-            },
-          },
-        ]}
+        scope={scope}
+        items={items.filter((item) => item !== false)}
         removal={{
           title: t('deleteTitle', {name}),
-          text: t('deleteText'),
+          text: (
+            <>
+              <p>{t('deleteText')}</p>
+              <Effects user={user} ends={everything} />
+            </>
+          ),
           typed: user.username,
           record: user,
           send: () => call(deleteUser({path})),
@@ -195,14 +205,10 @@ function Actions({user, again}: {user: User; again: () => void}) {
       />
       {dialog.value === 'lock' && <Lock user={user} close={close} after={after} />}
       {dialog.value === 'reset' && <Reset user={user} close={close} after={after} />}
+      {dialog.value === 'disable' && <Disable user={user} close={close} after={after} />}
+      {dialog.value === 'offboard' && <Offboard user={user} close={close} after={after} />}
     </>
   );
-}
-
-interface ActionDialog {
-  user: User;
-  close: () => void;
-  after: () => void;
 }
 
 function Lock({user, close, after}: ActionDialog) {
@@ -215,7 +221,9 @@ function Lock({user, close, after}: ActionDialog) {
       close={close}
       submit={() => call(lockUser({path: {id: user.id}, body: {reason: reason.value}}))}
       done={() => {
-        toast(t('lockedDone', {name}), () => undone(() => call(unlockUser({path: {id: user.id}}))).then(after));
+        toast(t('lockedDone', {name}), () =>
+          undone(() => call(unlockUser({path: {id: user.id}})), ui('stayEnded')).then(after),
+        );
         close();
         after();
       }}
@@ -230,6 +238,7 @@ function Lock({user, close, after}: ActionDialog) {
               reason.value = v;
             }}
           />
+          <Effects user={user} ends={signedIn} />
         </>
       )}
     </FormDialog>
@@ -263,7 +272,12 @@ function Reset({user, close, after}: ActionDialog) {
         fresh.value = password;
       }}
     >
-      {() => <p class="muted">{t('resetText')}</p>}
+      {() => (
+        <>
+          <p class="muted">{t('resetText')}</p>
+          <Effects user={user} ends={['sessions']} />
+        </>
+      )}
     </FormDialog>
   );
 }

@@ -2,6 +2,7 @@
 import type {ComponentChildren} from 'preact';
 import {useSignal} from '@preact/signals';
 import {usePicture} from '../../lib/pictures';
+import {Icon, type IconName} from '../icon';
 import {Button} from './button';
 import {t} from '../text';
 
@@ -15,19 +16,17 @@ export function Tag({children, accent}: {children: ComponentChildren; accent?: b
   return <span class={accent ? 'tag accent' : 'tag'}>{children}</span>;
 }
 
-/** Avatar shows a picture, or the first letters of a name on a colour that stays with it. */
-export function Avatar({name, src, large}: {name: string; src?: string; large?: boolean}) {
+/** Avatar shows a picture; without one, the icon of a kind of records, or the first letters of a person's name. */
+export function Avatar({name, src, large, icon}: {name: string; src?: string; large?: boolean; icon?: IconName}) {
   const words = name.trim().split(/\s+/);
   const cjk = /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/.test(name);
   const first = [...(words[0] ?? '')][0] ?? '?';
   const letters = cjk ? first : first + (words.length > 1 ? ([...words[words.length - 1]!][0] ?? '') : '');
-  let hue = 0;
-  for (const c of name) hue = (hue * 31 + c.codePointAt(0)!) % 5;
   const sized = src?.endsWith('/avatar') ? `${src}?size=${large ? 128 : 64}` : src;
   const picture = usePicture(sized);
   const broken = useSignal<string | undefined>(undefined); // the address of a picture that cannot be shown
   return (
-    <span class={large ? 'avatar large' : 'avatar'} data-hue={hue} aria-hidden="true">
+    <span class={large ? 'avatar large' : 'avatar'} aria-hidden="true">
       {picture && picture !== broken.value ? (
         <img
           src={picture}
@@ -38,7 +37,7 @@ export function Avatar({name, src, large}: {name: string; src?: string; large?: 
           }}
         />
       ) : (
-        letters
+        (icon && <Icon name={icon} size={large ? 22 : 14} />) || letters
       )}
     </span>
   );

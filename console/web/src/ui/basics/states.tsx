@@ -50,23 +50,34 @@ export function problemTitle(error: ApiError): string {
   return problemSentence(error.problem.code);
 }
 
+/** useCountdown is how many seconds are left until another attempt makes sense, as the platform said; then it acts. */
+export function useCountdown(error: ApiError | undefined, act?: () => void): number {
+  const left = useSignal(error?.retryAfter ?? 0);
+  useEffect(() => {
+    left.value = error?.retryAfter ?? 0;
+    if (!left.value) return;
+    const timer = setInterval(() => {
+      left.value--;
+      if (left.value > 0) return;
+      clearInterval(timer);
+      act?.();
+    }, 1000);
+    return () => clearInterval(timer);
+  }, [error]);
+  return left.value;
+}
+
 /**
  * Failed shows why something did not work, and tries again: by itself when the platform said when. Only the part of the
  * screen that failed shows it.
  */
 export function Failed({error, again}: {error: ApiError; again?: () => void}) {
-  const left = useSignal(error.retryAfter);
+  const left = useCountdown(error, again);
   useEffect(() => {
-    left.value = error.retryAfter;
-    if (!again || !error.retryAfter) return;
-    const timer = setInterval(() => {
-      left.value--;
-      if (left.value <= 0) {
-        clearInterval(timer);
-        again();
-      }
-    }, 1000);
-    return () => clearInterval(timer);
+    // whoever is back in the network does not have to say so
+    if (!again || error.problem.status !== 0) return;
+    addEventListener('online', again);
+    return () => removeEventListener('online', again);
   }, [error]);
   return (
     <div class="note bad" role="alert">
@@ -81,9 +92,9 @@ export function Failed({error, again}: {error: ApiError; again?: () => void}) {
             <Button small icon="refresh" onClick={again}>
               {t('retry')}
             </Button>
-            {left.value > 0 && (
+            {left > 0 && (
               <span class="muted num" role="timer">
-                {t('retryIn', {s: left.value})}
+                {t('retryIn', {s: left})}
               </span>
             )}
           </div>
@@ -93,12 +104,12 @@ export function Failed({error, again}: {error: ApiError; again?: () => void}) {
   );
 }
 
-/** ProblemText is what the service said, in its own language, with the request's id. */
-export function ProblemText({error}: {error: ApiError}) {
+/** ProblemText is what the service said, in its own language, with the request's id. A brief one has the id alone. */
+export function ProblemText({error, brief}: {error: ApiError; brief?: boolean}) {
   const {detail, request_id: id} = error.problem;
   return (
     <>
-      {detail && <div lang="en">{detail}</div>}
+      {detail && !brief && <div lang="en">{detail}</div>}
       {id && (
         <div class="row faint">
           <span class="mono">

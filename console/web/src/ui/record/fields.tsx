@@ -16,6 +16,7 @@ export interface FieldSpec<T> {
   help?: string;
   placeholder?: string; // of a text
   wide?: boolean;
+  readOnly?: boolean; // also where the form is not
   show?: (value: unknown) => ComponentChildren; // of a fixed field
 }
 
@@ -53,7 +54,7 @@ function FormField<T extends object>({draft, spec}: {draft: Draft<T>; spec: Fiel
         <Input
           spec={spec}
           value={value}
-          readOnly={draft.readOnly}
+          readOnly={draft.readOnly || !!spec.readOnly}
           set={(v) => draft.set(spec.field, v)}
           props={props}
         />

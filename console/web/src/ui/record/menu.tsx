@@ -1,8 +1,10 @@
 // What every record can do: be downloaded, and be deleted.
 import type {ComponentChildren} from 'preact';
+import {useEffect, useRef} from 'preact/hooks';
 import {asProblem, type ApiError} from '../../lib/api';
 import {saveFile} from '../../lib/csv';
 import {changed} from '../../lib/load';
+import {offer} from '../../lib/offers';
 import {setQuery} from '../../lib/router';
 import {Button, Menu, type MenuItem} from '../basics';
 import {confirm, toast} from '../dialog';
@@ -64,7 +66,7 @@ export async function remove(r: Removal): Promise<boolean> {
   return true;
 }
 
-/** RecordMenu is the menu of a record's panel: its own actions, the download, and the delete. */
+/** RecordMenu is the menu of a record's panel: its own actions, the download, and the delete; the palette has them too. */
 export function RecordMenu({
   items = [],
   record,
@@ -82,25 +84,21 @@ export function RecordMenu({
   cannotRemove?: boolean;
   small?: boolean;
 }) {
-  return (
-    <Menu
-      small={small}
-      icon="more"
-      kind="ghost"
-      label={t('more')}
-      items={[
-        ...items,
-        {label: t('downloadRecord'), icon: 'download', onClick: () => download(file, record)},
-        {
-          label: t('deleteMore'),
-          icon: 'trash',
-          danger: true,
-          line: true,
-          scope,
-          disabled: cannotRemove,
-          onClick: () => void (typeof removal === 'function' ? removal() : remove(removal)),
-        },
-      ]}
-    />
-  );
+  const all: MenuItem[] = [
+    ...items,
+    {label: t('downloadRecord'), icon: 'download', onClick: () => download(file, record)},
+    {
+      label: t('deleteMore'),
+      icon: 'trash',
+      danger: true,
+      line: true,
+      scope,
+      disabled: cannotRemove,
+      onClick: () => void (typeof removal === 'function' ? removal() : remove(removal)),
+    },
+  ];
+  const now = useRef({record: file, items: all});
+  now.current = {record: file, items: all};
+  useEffect(() => (small ? undefined : offer(() => now.current)), [small]); // one of many rows is not the open record
+  return <Menu small={small} icon="more" kind="ghost" label={t('more')} items={all} />;
 }

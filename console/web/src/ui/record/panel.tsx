@@ -52,7 +52,7 @@ export function Panel({
         <div class="row">
           {lead}
           <div class="grow">
-            <h2 id={id} ref={head} tabIndex={-1} class="clip">
+            <h2 id={id} ref={head} tabIndex={-1} title={title}>
               {title}
             </h2>
             {subtitle && <div class="muted clip">{subtitle}</div>}

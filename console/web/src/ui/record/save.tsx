@@ -1,8 +1,9 @@
 // What stands below and above a form: the bar that saves, and what was wrong.
+import {useSignal} from '@preact/signals';
 import {useEffect, useRef} from 'preact/hooks';
 import type {ApiError} from '../../lib/api';
 import {useKey} from '../../lib/keys';
-import {Button, ProblemText, problemTitle} from '../basics';
+import {Button, ProblemText, problemTitle, useCountdown} from '../basics';
 import {Icon} from '../icon';
 import {ShowAsButton} from '../show-as';
 import {t} from '../text';
@@ -31,31 +32,45 @@ export function SaveBar<T extends object>({draft}: {draft: Draft<T>}) {
   );
 }
 
-/** Faults lists all that is wrong with a form, above it; the first faulty input gets the focus. */
+/**
+ * Faults says above a form what is wrong with it: all that does not stand at an input already. The first faulty input
+ * gets the focus. Where the platform is busy or away, it counts down to when another attempt makes sense.
+ */
 export function Faults({error}: {error: ApiError | undefined}) {
   const box = useRef<HTMLDivElement>(null);
+  const shown = useSignal<string[]>([]); // what inputs say
+  const left = useCountdown(error);
   useEffect(() => {
     if (!error) return;
-    const first = box.current?.parentElement?.querySelector<HTMLElement>('[aria-invalid="true"]');
+    const form = box.current?.parentElement;
+    const first = form?.querySelector<HTMLElement>('[aria-invalid="true"]');
     (first ?? box.current)?.focus();
+    shown.value = [...(form?.querySelectorAll('.field > .error') ?? [])].map((e) => e.textContent ?? '');
   }, [error]);
   if (!error) return null;
+  const faults = error.problem.errors ?? [];
+  const others = faults.filter((e) => !shown.value.includes(e.message));
   return (
     <div class="note bad" role="alert" ref={box} tabIndex={-1}>
       <Icon name="alert" />
       <div class="grow">
         <div class="title">{problemTitle(error)}</div>
-        {error.problem.errors?.length ? (
+        {others.length > 0 && (
           <ul lang="en">
-            {error.problem.errors.map((e, i) => (
+            {others.map((e, i) => (
               <li key={i}>
                 <span class="mono">{e.location.replace(/^body\./, '')}</span> {e.message}
                 {e.count ? ` (${e.count})` : ''}
               </li>
             ))}
           </ul>
-        ) : null}
-        <ProblemText error={error} />
+        )}
+        {left > 0 && (
+          <p class="muted num" role="timer">
+            {t('retrySoon', {s: left})}
+          </p>
+        )}
+        <ProblemText error={error} brief={faults.length > 0} />
       </div>
     </div>
   );

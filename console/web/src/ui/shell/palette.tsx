@@ -2,10 +2,14 @@ import {useSignal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import {lang, setLang} from '../../lib/i18n';
+import {offers} from '../../lib/offers';
 import type {Screen} from '../../lib/registry';
 import {go, href} from '../../lib/router';
+import {may} from '../../lib/session';
 import {setTheme} from '../../lib/theme';
+import type {Command} from '../../screens/commands';
 import type {Hit} from '../../screens/search';
+import type {MenuItem} from '../basics';
 import {Icon} from '../icon';
 import {showWrites} from '../show-as';
 import {t} from '../text';
@@ -24,7 +28,17 @@ export function Palette({close}: {close: () => void}) {
   const words = useSignal('');
   const at = useSignal(0);
   const hits = useSignal<{screen: Screen; hit: Hit}[]>([]);
+  const doing = useSignal<Command[]>([]);
+  const menus = useRef(offers<MenuItem>());
   const box = useRef<HTMLUListElement>(null);
+  useEffect(() => {
+    import('../../screens/commands').then(
+      (m) => {
+        doing.value = m.commands();
+      },
+      () => undefined,
+    );
+  }, []);
   useEffect(() => {
     hits.value = [];
     const w = words.value.trim();
@@ -84,9 +98,25 @@ export function Palette({close}: {close: () => void}) {
     }),
     command('out', 'out', t('signOut'), () => void leave()),
   ].filter((c) => fits(String(c.label)));
+  const recordActions: Choice[] = menus.current.flatMap(({record, items}) =>
+    items
+      .filter((item) => !item.disabled && (item.scope === undefined || may(item.scope)))
+      .filter((item) => fits(`${item.label} ${record}`))
+      .map((item) => ({
+        ...command(`${record} ${item.label}`, item.icon ?? 'more', item.label, () =>
+          item.href ? void go(item.href) : item.onClick?.(),
+        ),
+        about: record,
+      })),
+  );
+  const actions: Choice[] = doing.value
+    .filter((c) => fits(c.label))
+    .map((c) => ({key: c.href, icon: c.icon, label: c.label, act: to(c.href)}));
   const sections = [
+    {name: t('openRecord'), rows: recordActions},
     {name: t('records'), rows: recordRows},
     {name: t('screens'), rows: screenRows},
+    {name: t('actions'), rows: actions},
     {name: t('commands'), rows: commands},
   ].filter((s) => s.rows.length);
   const all = sections.flatMap((s) => s.rows);

@@ -134,12 +134,8 @@ function back(action: Action, d: Details, people: Person[]): (() => Promise<void
     };
   }
   return async () => {
-    await undone(() =>
-      send(
-        changedOnes.map((p) => p.id),
-        crypto.randomUUID(),
-      ),
-    );
+    const ids = changedOnes.map((p) => p.id);
+    await undone(() => send(ids, crypto.randomUUID()), action === 'lock' ? ui('stayEnded') : undefined);
     changed('users');
   };
 }

@@ -28,11 +28,14 @@ export const t = texts({
     {one: 'Delete {n} user', other: 'Delete {n} users'},
     {one: '删除 {n} 个用户', other: '删除 {n} 个用户'},
   ],
-  lockText: ['Locked users cannot log in, and keep everything else.', '被锁定的用户不能登录，其他一切保持不变。'],
+  lockText: [
+    'Locked users are signed out everywhere, cannot log in, and keep everything else.',
+    '被锁定的用户将在各处退出登录，不能再登录，其他一切保持不变。',
+  ],
   unlockText: ['They can log in again.', '他们可以重新登录。'],
   resetText: [
-    'The platform makes a new password for each and shows them once, as a file. The present ones end now, and everybody has to choose another at the next login.',
-    '平台为每个用户生成新密码，并以文件形式显示一次。当前密码立即失效，所有人下次登录时必须另设密码。',
+    'The platform makes a new password for each and shows them once, as a file. The present ones and all sessions end now, and everybody has to choose another at the next login.',
+    '平台为每个用户生成新密码，并以文件形式显示一次。当前密码和所有会话立即失效，所有人下次登录时必须另设密码。',
   ],
   moveText: [
     'They leave one node of a tree and join another; other memberships stay.',

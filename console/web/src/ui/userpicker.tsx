@@ -1,10 +1,17 @@
+// A field in which a user is found.
 import {useSignal} from '@preact/signals';
 import {listUsers, type User} from '@idplatform/sdk';
-import {call} from '../../lib/api';
-import {useLoad} from '../../lib/load';
-import {Avatar, Button, Failed} from '../../ui/basics';
-import type {InputProps} from '../../ui/record';
-import {t} from './text';
+import {call} from '../lib/api';
+import {texts} from '../lib/i18n';
+import {useLoad} from '../lib/load';
+import {Avatar, Button, Failed} from './basics';
+import type {InputProps} from './record';
+
+const t = texts({
+  otherUser: ['Choose another user', '选择其他用户'],
+  userSearch: ['Name, username or e-mail…', '姓名、用户名或邮箱…'],
+  noUser: ['Nobody found', '未找到人员'],
+});
 
 /** UserPicker finds a user while one types. */
 export function UserPicker({props, choose}: {props: InputProps; choose: (user: User | undefined) => void}) {
@@ -21,7 +28,7 @@ export function UserPicker({props, choose}: {props: InputProps; choose: (user: U
   if (chosen.value) {
     const u = chosen.value;
     return (
-      <div class="row apps-picked">
+      <div class="row user-picked">
         <Avatar name={u.display_name || u.username} src={u.avatar_url} />
         <span class="grow clip">
           {u.display_name || u.username} <span class="faint mono">{u.username}</span>
@@ -46,7 +53,7 @@ export function UserPicker({props, choose}: {props: InputProps; choose: (user: U
       />
       {error && <Failed error={error} />}
       {words && value && (
-        <ul class={`apps-picks ${busy ? 'apps-dim' : ''}`}>
+        <ul class={busy ? 'user-picks dim' : 'user-picks'}>
           {(value.items ?? []).map((u) => (
             <li key={u.id}>
               <button type="button" onClick={() => take(u)}>

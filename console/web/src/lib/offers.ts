@@ -1,0 +1,18 @@
+// What can be done with the records that are open: each menu of a record says so, and the palette offers it.
+export interface Offered<T> {
+  record: string; // its name
+  items: T[];
+}
+
+const menus = new Set<() => Offered<unknown>>();
+
+/** offer adds a menu until the function that it returns is called. */
+export function offer<T>(menu: () => Offered<T>): () => void {
+  menus.add(menu);
+  return () => {
+    menus.delete(menu);
+  };
+}
+
+/** offers are the menus as they are now, the newest first. */
+export const offers = <T>() => [...menus].reverse().map((menu) => menu() as Offered<T>);
