@@ -73,7 +73,8 @@ func (b *browser) backend(name string) map[string]any {
 func TestSignInAddresses(t *testing.T) {
 	t.Parallel()
 	b := signedIn(t, "addresses")
-	app := b.call(t, b.tenant, "POST", "/v1/applications", map[string]any{"name": "Books", "category": "1"})["id"].(string)
+	books := map[string]any{"name": "Books", "category": "1"}
+	app := b.call(t, b.tenant, "POST", "/v1/applications", books)["id"].(string)
 	b.open("apps?tab=protocols&open=" + app)
 	b.see("/sign-in/" + b.tenant + "/.well-known/openid-configuration")
 	b.gone("/sign-in/" + b.tenant + "/saml/metadata")
