@@ -122,6 +122,12 @@ func TestGroupsOfUser(t *testing.T) {
 	require.NotContains(t, groups("acme", "1048577"), "projects/rd-people")
 	users := func(node string) any { return c.Get("/v1/tree-nodes/" + node + "/users").Object()["total"] }
 	require.Equal(t, users(rd), users(stand))
+	below := c.Post("/v1/tree-nodes", object{"object_code": "projects", "parent_id": stand, "name": "below"}).ID()
+	c.Post("/v1/tree-users", object{"node_id": below, "user_id": "1048578"}).OK(nil)
+	all := c.Get("/v1/tree-nodes/" + stand + "/users?recursive=true").Object()["items"].([]any)
+	require.Len(t, all, 1, "what is below a pointer is in its recursive list")
+	require.Equal(t, "1048578", all[0].(object)["user_id"])
+	c.Delete("/v1/tree-nodes/"+below+"?object_code=projects", nil).OK(nil)
 	c.Post("/v1/tree-users", object{"node_id": stand, "user_id": "1048577"}).Problem(409, "invalid_state")
 	c.Delete("/v1/tree-nodes/"+stand+"?object_code=projects", nil).OK(nil)
 	c.Patch("/v1/tree-nodes/"+backend, object{"parent_id": ""}).OK(nil)

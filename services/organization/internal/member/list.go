@@ -79,7 +79,8 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 	if err != nil {
 		return Page{}, err
 	}
-	if n := found[q.NodeID]; n != nil && n.IsPointer == "1" { // its members are those of the node that it stands for
+	// The members of a pointer are those of its target. A list of all that is below a node follows no pointers.
+	if n := found[q.NodeID]; n != nil && n.IsPointer == "1" && !q.Recursive {
 		q.NodeID = n.PointerID
 		if found, err = tree.Find(ctx, s.Store, q.NodeID); err != nil {
 			return Page{}, err
