@@ -74,7 +74,7 @@ func TestJobs(t *testing.T) {
 		b.waitFor("document.querySelectorAll('dialog .job-times tbody tr').length === 10")
 		b.see("Asia/Shanghai")
 		b.click("Create")
-		b.see("target.url")
+		b.see("must be an absolute http or https URL")
 		b.fill("URL", "http://127.0.0.1:1/import")
 		b.click("Create")
 		b.see("Nightly import was created")

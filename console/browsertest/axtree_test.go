@@ -114,20 +114,21 @@ func outline(nodes map[accessibility.NodeID]*accessibility.Node, n *accessibilit
 	}
 }
 
-// states are the properties that a screen reader says.
+// states are the properties that a screen reader says, sorted: Chromium has them in any order.
 func states(n *accessibility.Node) string {
-	var text strings.Builder
+	var all []string
 	for _, p := range n.Properties {
 		switch p.Name {
 		case "level", "checked", "pressed", "expanded", "selected", "disabled", "invalid", "required",
 			"hasPopup", "modal":
 			value := said(p.Value)
 			if value != "" && value != "false" && value != "0" || p.Name == "expanded" || p.Name == "checked" {
-				text.WriteString(" " + string(p.Name) + "=" + value)
+				all = append(all, " "+string(p.Name)+"="+value)
 			}
 		}
 	}
-	return text.String()
+	slices.Sort(all)
+	return strings.Join(all, "")
 }
 
 func said(v *accessibility.Value) string {

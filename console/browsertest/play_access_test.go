@@ -373,7 +373,7 @@ func TestLogo(t *testing.T) {
 	b.click("Remove the logo")
 	b.clickIn("dialog", "Remove the logo")
 	b.see("Harbour has no logo any more")
-	b.waitFor("document.querySelector('.apps-logo .avatar')?.textContent === 'H'")
+	b.waitFor("document.querySelector('.apps-logo .avatar svg')")
 	require.NotEqual(t, "owned", eval[string](b, "document.title"))
 	b.clean()
 }

@@ -88,7 +88,8 @@ func TestPaletteActions(t *testing.T) {
 	}
 	for words, seen := range map[string]string{
 		"new user": "Username", "new tree": "New tree", "new application": "Own application", "new group": "New group",
-		"new job": "New job", "new method": "New method", "signing keys": "Tokens are signed with one key at a time",
+		"new job": "New job", "new method": "New method", "new connection": "Choose a provider",
+		"signing keys": "Tokens are signed with one key at a time",
 	} {
 		b.open("start")
 		choose(words, "")

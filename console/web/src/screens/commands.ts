@@ -28,7 +28,7 @@ const lines: Line[] = [
   {screen: 'users', text: ['Import users', '导入用户'], query: {import: 1}, scope: 'users:write', icon: 'upload'},
   {screen: 'users', text: ['Export users', '导出用户'], query: {export: 1}, icon: 'download'},
   {screen: 'tree', text: ['New tree', '新建组织树'], query: {new: 1}, scope: 'organization:write'},
-  {screen: 'apps', text: ['New application', '新建应用'], query: {create: 'choose'}, scope: 'applications:write'},
+  {screen: 'apps', text: ['New application', '新建应用'], query: {create: 'gallery'}, scope: 'applications:write'},
   {screen: 'grants', text: ['Grant access', '授予权限'], query: {grant: 1}, scope: 'permissions:write'},
   {screen: 'grants', text: ['Who has rules', '被授权者'], rest: ['units']},
   {screen: 'grants', text: ['New group', '新建组'], rest: ['units'], query: {create: 1}, scope: 'permissions:write'},

@@ -29,7 +29,6 @@ export function Palette({close}: {close: () => void}) {
   const at = useSignal(0);
   const hits = useSignal<{screen: Screen; hit: Hit}[]>([]);
   const doing = useSignal<Command[]>([]);
-  const menus = useRef(offers<MenuItem>());
   const box = useRef<HTMLUListElement>(null);
   useEffect(() => {
     import('../../screens/commands').then(
@@ -98,7 +97,7 @@ export function Palette({close}: {close: () => void}) {
     }),
     command('out', 'out', t('signOut'), () => void leave()),
   ].filter((c) => fits(String(c.label)));
-  const recordActions: Choice[] = menus.current.flatMap(({record, items}) =>
+  const recordActions: Choice[] = offers<MenuItem>().flatMap(({record, items}) =>
     items
       .filter((item) => !item.disabled && (item.scope === undefined || may(item.scope)))
       .filter((item) => fits(`${item.label} ${record}`))
