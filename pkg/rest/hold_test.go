@@ -20,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
 // slow is a client that takes nothing before it is let go.
@@ -199,4 +200,42 @@ func registerBusy(s *rest.Server, _ service.Deps) {
 			}
 		}}, nil
 	})
+}
+
+// Bodies above the default size count for the budget while their operation runs: some of a tenant at a time.
+func TestLargeBodiesShareABudget(t *testing.T) {
+	t.Parallel()
+	const mib, most = 1 << 20, 2 << 20
+	budget := rest.NewBudget(16 * mib)
+	entered, let := make(chan struct{}), make(chan struct{})
+	w := newWorldWith(t, nil, budget, func(s *rest.Server, _ service.Deps) {
+		rest.Handle(s, rest.Op{
+			ID: "take-large", Method: http.MethodPost, Path: "/v1/large", Scope: auth.UsersWrite, Summary: "Take much",
+			Momentary: true, MaxBody: most,
+		}, func(ctx context.Context, in *created) (rest.Empty, error) {
+			entered <- struct{}{}
+			<-let
+			return rest.Empty{}, nil
+		})
+	})
+	sized := func(n int) string {
+		const head, tail = `{"name":"a","props":{"x":"`, `"}}`
+		return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
+	}
+	send := func(n int) *testkit.Answer {
+		return w.client().With("Content-Type", "application/json").Post("/v1/large", sized(n))
+	}
+	var running sync.WaitGroup
+	for _, n := range []int{mib + 1, most} { // a tenant's quarter has room for two
+		running.Go(func() { send(n).OK(nil) })
+		<-entered
+	}
+	require.EqualValues(t, 2*most, budget.Held())
+	require.NotEmpty(t, send(most).Problem(http.StatusServiceUnavailable, "unavailable"))
+	send(most+1).Problem(http.StatusRequestEntityTooLarge, "too_large")
+	running.Go(func() { send(mib).OK(nil) }) // one of the default size needs no room
+	<-entered
+	close(let)
+	running.Wait()
+	require.Zero(t, budget.Held())
 }

@@ -58,12 +58,14 @@ var savedAnswers = docstore.Define(docstore.Schema[savedAnswer]{
 
 // identify reads the body and the Idempotency-Key, and computes the request's fingerprint if there is a key. The
 // fingerprint does not include a body that the operation does not read.
-func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Request) error {
+func (s *Server) identify(
+	ctx context.Context, op *Op, call *call, w http.ResponseWriter, r *http.Request,
+) error {
 	var body []byte
 	switch {
 	case op.jsonBody != absent:
 		var err error
-		if body, err = readBody(op, call, w, r); err != nil {
+		if body, err = s.readBody(ctx, op, call, w, r); err != nil {
 			return err
 		}
 		if !call.plain {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,31 +12,42 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 // readBody reads a JSON body before huma does: completely, once, within the operation's time. So every fault in a
 // body's bytes is refused in one place, and the fingerprint of a repeated request is that of the body that the
 // operation gets. The body is in the call's buffer, without unknown members, which are among the call's faults.
-func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (s *Server) readBody(
+	ctx context.Context, op *Op, call *call, w http.ResponseWriter, r *http.Request,
+) ([]byte, error) {
 	if op.jsonBody == required && !op.takes(r.Header.Get("Content-Type")) {
 		if op.Lenient {
 			return nil, apperr.New(apperr.InvalidParameters, "the body must be application/json")
 		}
 		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
 	}
-	if r.ContentLength > maxBody {
-		return nil, errTooLarge
+	if r.ContentLength > int64(op.MaxBody) {
+		return nil, tooLarge(op.MaxBody)
 	}
 	call.buffer = bodyBuffers.Get().(*[]byte)
-	body, err := receive(*call.buffer, newSteadyBody(w, r.Body, op.Timeout), maxBody)
+	sent := newSteadyBody(w, r.Body, op.Timeout)
+	body, err := receive(*call.buffer, sent, maxBody)
 	*call.buffer = body
+	if err == nil && len(body) > maxBody && op.MaxBody > maxBody {
+		if call.large, err = s.cfg.Budget.take(request.Tenant(ctx), op.MaxBody, false); err != nil {
+			return nil, err
+		}
+		body, err = receive(body, sent, op.MaxBody)
+		*call.buffer = body
+	}
 	// The deadline stays for a body that is not read, because net/http reads a little of it after the answer. In the
 	// other cases huma resets it.
 	switch {
 	case err != nil:
 		return nil, unreadable(err)
-	case len(body) > maxBody:
-		return nil, errTooLarge
+	case len(body) > op.MaxBody:
+		return nil, tooLarge(op.MaxBody)
 	}
 	if op.jsonBody == optional && !op.takes(r.Header.Get("Content-Type")) {
 		if isEmptyForm(r.Header.Get("Content-Type"), body) {
@@ -57,7 +69,9 @@ func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byt
 	return body, err
 }
 
-var errTooLarge = apperr.New(apperr.TooLarge, "the body has more than %d bytes", maxBody)
+func tooLarge(most int) error {
+	return apperr.New(apperr.TooLarge, "the body has more than %d bytes", most)
+}
 
 func isJSON(contentType string) bool {
 	media, _, _ := strings.Cut(contentType, ";")

@@ -79,6 +79,9 @@ func (op *Op) marks() map[string]any {
 	if op.Lenient {
 		marks["x-lenient"] = true
 	}
+	if op.MaxBody != maxBody {
+		marks["x-max-body"] = op.MaxBody
+	}
 	if op.Developing {
 		marks["x-development-status"] = "developing"
 	}

@@ -67,6 +67,11 @@ type Op struct {
 	// Timeout replaces the default of 30 s. It bounds the arrival of the body, and the operation separately.
 	Timeout time.Duration
 
+	// MaxBody replaces the default of 1 MiB for a JSON body, in bytes. A body above the default counts for the Budget
+	// with all of MaxBody while the operation runs: without room the request is refused (apperr.Unavailable). The
+	// document has it as x-max-body.
+	MaxBody int
+
 	// OAuth marks an operation whose errors have the form of RFC 6749 §5.2 instead of a problem document.
 	OAuth bool
 
@@ -200,6 +205,7 @@ func (s *Server) prepare(op *Op, input, output reflect.Type) huma.Operation {
 		panic(op.ID + ": a POST whose answer is written while it is read must be Momentary")
 	}
 	mustBeWhole(op.ID, input, output)
+	op.MaxBody = cmp.Or(op.MaxBody, maxBody)
 	if op.Timeout == 0 {
 		op.Timeout = defaultTimeout
 	}
@@ -241,6 +247,7 @@ type call struct {
 	start  time.Time
 	op     *Op
 	buffer *[]byte        // holds the body
+	large  hold           // of a body above the default size
 	form   url.Values     // the form body's parameters
 	plain  bool           // the body needs no other check
 	faults []apperr.Fault // of the body: unknown members, and what the schema forbids
@@ -284,12 +291,12 @@ func (g *guardedAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 	fair.Requested(call.start)
 	op.Deprecated.tell(hc, c.Writer.Header())
 	ctx, err := s.admit(op, c.Request, c.Writer.Header())
-	defer func() { s.observe(ctx, op, call); release(call.buffer) }()
+	defer func() { s.observe(ctx, op, call); release(call.buffer); call.large.release() }()
 	if err == nil {
 		err = s.checkSite(op, c.Request)
 	}
 	if err == nil {
-		err = s.identify(op, call, c.Writer, c.Request)
+		err = s.identify(ctx, op, call, c.Writer, c.Request)
 	}
 	if unknown := s.share(ctx, op, c, call.form); unknown != nil {
 		s.cfg.Log.WarnContext(ctx, "nobody knows whether the page of another origin may read this", "error", unknown)

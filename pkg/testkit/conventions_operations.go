@@ -25,6 +25,7 @@ type operation struct {
 	Scope        string                     `json:"x-scope"` // or several, separated by spaces
 	Momentary    bool                       `json:"x-momentary"`
 	Lenient      bool                       `json:"x-lenient"`    // see rest.Op
+	MaxBody      int                        `json:"x-max-body"`   // see rest.Op
 	Page         bool                       `json:"x-page"`       // its answers are pages; see rest.Op.Failed
 	CrossSite    bool                       `json:"x-cross-site"` // other sites' pages may send it
 	Fresh        string                     `json:"x-fresh"`      // see rest.Op

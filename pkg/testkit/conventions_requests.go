@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -45,8 +46,8 @@ func bodies(t *testing.T, s *Service, r Resource) {
 			`"} trailing`, "\x00", "{\"a\":\"\xff\"}", strings.Repeat("[", 20000)} {
 			refused(c.Do(o.Method, o.url(), body), http.StatusBadRequest, "invalid_parameters")
 		}
-		refused(c.Do(o.Method, o.url(), `{"`+strings.Repeat("x", 1<<20)+`":1}`), http.StatusRequestEntityTooLarge,
-			"too_large")
+		large := `{"` + strings.Repeat("x", cmp.Or(o.MaxBody, 1<<20)) + `":1}`
+		refused(c.Do(o.Method, o.url(), large), http.StatusRequestEntityTooLarge, "too_large")
 		if o.Lenient || o.scim() {
 			continue
 		}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -188,4 +191,39 @@ func TestAnExistingTreeIsCopied(t *testing.T) {
 	require.Equal(t, 2.0, second.want(http.StatusOK, http.MethodGet, groupsPath, nil)["totalResults"])
 	second.fault(http.StatusBadRequest, "mutability", http.MethodPatch, groupsPath+"/"+dynamic,
 		patchOf(object{"op": "add", "path": "members", "value": valued([]string{a})}))
+}
+
+// TestWhatIsReadCanBeWrittenBack: a group whose resource is larger than other bodies may be is replaced by what was
+// read, which changes none of its members.
+func TestWhatIsReadCanBeWrittenBack(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	ids := c.people(20)
+	id := c.addGroup("Many", ids...)
+	path := groupsPath + "/" + id
+	read := c.want(http.StatusOK, http.MethodGet, path, nil)
+	before := c.world.membersOf("acme", id)
+	for _, m := range read["members"].([]any) {
+		m.(object)["display"] = strings.Repeat("李", 50_000) // is read only: what is sent does not count
+	}
+	written := c.want(http.StatusOK, http.MethodPut, path, read)
+	require.Len(t, written["members"], 20)
+	require.Equal(t, before, c.world.membersOf("acme", id))
+	require.Equal(t, read["meta"], written["meta"], "nothing has changed")
+
+	read["members"] = slices.Concat(read["members"].([]any)[1:], valued([]string{c.addUser("new", nil)}))
+	c.patch(http.StatusNoContent, path, object{"op": "replace", "path": "members", "value": read["members"]})
+	require.Len(t, c.members(id), 20)
+	require.NotContains(t, c.members(id), ids[0])
+
+	many := make([]string, 100_001)
+	for i := range many {
+		many[i] = strconv.Itoa(i + 1)
+	}
+	c.fault(http.StatusBadRequest, "tooMany", http.MethodPut, path,
+		object{"displayName": "Many", "members": valued(many)})
+	read["displayName"] = strings.Repeat("x", 16<<20)
+	c.fault(http.StatusRequestEntityTooLarge, "", http.MethodPut, path, read)
+	c.fault(http.StatusRequestEntityTooLarge, "", http.MethodPut, usersPath+"/"+ids[0],
+		person("a", object{"displayName": strings.Repeat("x", 1<<20)}))
 }

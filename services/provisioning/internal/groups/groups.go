@@ -13,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
 	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
 	"github.com/idplatform/idplatform/services/provisioning/internal/gate"
@@ -32,10 +33,17 @@ type Deps struct {
 }
 
 // Groups are the use cases.
-type Groups struct{ Deps }
+type Groups struct {
+	Deps
+	large *fair.Gate // to show groups with many members
+}
 
 // New makes the use cases.
-func New(d Deps) *Groups { return &Groups{d} }
+func New(d Deps) *Groups {
+	large := fair.NewGate("groups with many members are being read", largeAtOnce, maxWaiting)
+	large.Share(largeOfTenant)
+	return &Groups{d, large}
+}
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{intents.Def()} }
@@ -43,6 +51,7 @@ func Collections() []*docstore.Def { return []*docstore.Def{intents.Def()} }
 const (
 	maxExternalID = 255       // characters
 	maxMembers    = 1_000_000 // of a group whose members are replaced or end
+	maxSent       = MaxShown  // members in a request
 	maxNamed      = 10        // unknown ids that an error names
 )
 
@@ -126,10 +135,13 @@ func externalIDOf(r resource.Object) (string, error) {
 	return id, nil
 }
 
-// checkMembers refuses ids of users whom the connection does not see.
+// checkMembers refuses ids of users whom the connection does not see, and more than a group can show.
 func (s *Groups) checkMembers(ctx context.Context, call people.Call, ids []string) error {
 	if call.RemovesOnly {
 		return nil
+	}
+	if len(ids) > maxSent {
+		return scim.Invalid(scim.TooMany, "members", "must be at most %d in a request", maxSent)
 	}
 	known, err := directory.Names(ctx, s.Store, call.Connection.ID, ids)
 	if err != nil || len(known) == len(ids) {
@@ -186,7 +198,7 @@ func (s *Groups) Create(ctx context.Context, call people.Call, sent resource.Obj
 		if w.externalID == "" {
 			j.link.ExternalID = nil
 		}
-		if j.remove, err = s.leaving(ctx, known.ID, w.members); err != nil {
+		if j.add, j.remove, err = s.exchange(ctx, known.ID, w.members); err != nil {
 			return nil, err
 		}
 	}
@@ -228,20 +240,25 @@ func (s *Groups) known(ctx context.Context, c *connection.Connection, w wish) (*
 	return g, nil
 }
 
-// leaving are the members of a group, as far as they are not among those who stay.
-func (s *Groups) leaving(ctx context.Context, id string, stay []string) ([]string, error) {
+// exchange makes of the members of a group the wanted ones: who comes, and who goes.
+func (s *Groups) exchange(ctx context.Context, id string, wanted []string) (come, gone []string, err error) {
 	is, more, err := directory.MembersOf(ctx, s.Store, id, maxMembers)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if more {
-		return nil, scim.Invalid(scim.TooMany, "members", "are more than %d", maxMembers)
+		return nil, nil, scim.Invalid(scim.TooMany, "members", "are more than %d", maxMembers)
 	}
-	kept := make(map[string]bool, len(stay))
-	for _, id := range stay {
-		kept[id] = true
+	return without(wanted, is), without(is, wanted), nil
+}
+
+// without are the ids of a that are not in b.
+func without(a, b []string) []string {
+	in := make(map[string]bool, len(b))
+	for _, id := range b {
+		in[id] = true
 	}
-	return slices.DeleteFunc(is, func(id string) bool { return kept[id] }), nil
+	return slices.DeleteFunc(slices.Clone(a), func(id string) bool { return in[id] })
 }
 
 // Replace gives a group a name and exactly the members of a resource. externalId stays if it is left out.
@@ -312,7 +329,7 @@ func (s *Groups) change(
 		link: directory.Link{ConnectionID: g.ConnectionID}}
 	var err error
 	if members.All {
-		if j.remove, err = s.leaving(ctx, g.ID, members.Add); err != nil {
+		if j.add, j.remove, err = s.exchange(ctx, g.ID, members.Add); err != nil {
 			return nil, err
 		}
 		if j.remove, err = s.seen(ctx, g.ConnectionID, j.remove); err != nil {
@@ -343,8 +360,8 @@ func (s *Groups) change(
 		return nil, err
 	}
 	changed, err := s.gated(ctx, j, removals)
-	if err == nil && len(j.add) > 0 {
-		err = s.Gate.Revive(ctx, call.Connection, g.ID, j.add...)
+	if err == nil && len(members.Add) > 0 && !call.RemovesOnly {
+		err = s.Gate.Revive(ctx, call.Connection, g.ID, members.Add...)
 	}
 	return changed, err
 }
@@ -368,7 +385,7 @@ func (s *Groups) Delete(ctx context.Context, call people.Call, id string) error 
 		change: questions.NodeChange{ObjectCode: g.Record.ObjectCode, NodeID: g.ID, Action: questions.DisableNode},
 		link:   directory.Link{ConnectionID: g.ConnectionID, Gone: &gone, Event: "gone"},
 	}
-	if j.remove, err = s.leaving(ctx, g.ID, nil); err != nil {
+	if _, j.remove, err = s.exchange(ctx, g.ID, nil); err != nil {
 		return err
 	}
 	removals, err := s.removals(ctx, j, true)

@@ -27,6 +27,9 @@ func (s *Groups) removals(ctx context.Context, j job, all bool) ([]gate.Removal,
 
 // gated carries out a change of a group that takes something away, unless the gate holds it.
 func (s *Groups) gated(ctx context.Context, j job, removals []gate.Removal) (*directory.Group, error) {
+	if len(removals) == 0 {
+		return s.carry(ctx, j)
+	}
 	if err := s.Gate.Pass(ctx, j.call.Connection, gate.Request{
 		Type: "Group", ResourceID: j.group.ID, Display: j.group.Record.Name, Method: j.call.Method, Path: j.call.Path,
 		Body: gate.Redacted(j.call.Body), Tag: j.group.Tag(),
@@ -47,8 +50,7 @@ func (s *Groups) passScopes(ctx context.Context, j job, name string, g *director
 	if len(j.add) == 0 || c.Given().Has(auth.PlatformAdmin) || gate.IsApproved(ctx) {
 		return nil
 	}
-	r := gate.Request{Type: "Group", Display: name, Method: j.call.Method, Path: j.call.Path,
-		Body: gate.Redacted(j.call.Body)}
+	r := gate.Request{Type: "Group", Display: name, Method: j.call.Method, Path: j.call.Path}
 	node := c.RootNodeID
 	if g != nil {
 		node, r.ResourceID, r.Tag = g.ID, g.ID, g.Tag()
@@ -69,6 +71,7 @@ func (s *Groups) passScopes(ctx context.Context, j job, name string, g *director
 			return err
 		}
 	}
+	r.Body = gate.Redacted(j.call.Body)
 	r.Scopes = questions.ScopesIn(given &^ c.Given()).Scopes
 	r.Reason = "it gives people scopes of this API: " + strings.Join(r.Scopes, ", ")
 	return s.Gate.Hold(ctx, c, r)

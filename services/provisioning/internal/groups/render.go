@@ -2,8 +2,8 @@ package groups
 
 import (
 	"context"
-	"slices"
 
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
 	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
 	"github.com/idplatform/idplatform/services/provisioning/internal/people"
@@ -11,6 +11,15 @@ import (
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/mapping"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/resource"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/schema"
+)
+
+// Groups with more than fewMembers are shown largeAtOnce at a time, and largeOfTenant of one tenant: each takes up to
+// 30 MB of memory.
+const (
+	fewMembers    = 1000
+	largeAtOnce   = 4
+	largeOfTenant = 2
+	maxWaiting    = 64
 )
 
 // MaxShown is how many members one answer has. A list of them is never cut: clients send it back.
@@ -41,31 +50,53 @@ func (w *Shower) Show(ctx context.Context, g *directory.Group) (people.Shown, er
 	}
 	view := mapping.GroupView{Place: mapping.Place{Base: w.base}}
 	if w.projection.Has(membersPath) {
-		if view.Members, err = w.members(ctx, g); err != nil {
+		ids, leave, err := w.members(ctx, g)
+		if err != nil {
 			return people.Shown{}, err
 		}
+		defer leave()
+		if view.Members, err = w.named(ctx, ids); err != nil {
+			return people.Shown{}, err
+		}
+		view.Whole = w.projection.HasWhole(membersPath)
 	}
 	body, err := directory.Encode(w.projection.Of(schema.Group, g.Resource(path, view)))
 	return people.Shown{ID: g.ID, Tag: g.Tag(), Location: w.base + schema.Group.Endpoint + "/" + g.ID, JSON: body}, err
 }
 
-func (w *Shower) members(ctx context.Context, g *directory.Group) ([]mapping.Member, error) {
-	ids, more, err := directory.MembersOf(ctx, w.groups.Store, g.ID, w.left)
-	if err != nil {
-		return nil, err
+// members are the ids of a group's members. Of groups with many only some are shown at a time: until leave is called.
+func (w *Shower) members(ctx context.Context, g *directory.Group) (ids []string, leave func(), err error) {
+	leave = func() {}
+	ids, more, err := directory.MembersOf(ctx, w.groups.Store, g.ID, min(w.left, fewMembers))
+	if err == nil && more && w.left > fewMembers {
+		if leave, err = w.groups.large.Enter(ctx, request.Tenant(ctx), 1); err != nil {
+			return nil, nil, err
+		}
+		ids, more, err = directory.MembersOf(ctx, w.groups.Store, g.ID, w.left)
 	}
-	if more {
-		return nil, scim.Invalid(scim.TooMany, "members",
+	if err == nil && more {
+		err = scim.Invalid(scim.TooMany, "members",
 			"are more than %d in this answer; leave them out by excludedAttributes=members", MaxShown)
 	}
+	if err != nil {
+		leave()
+		return nil, nil, err
+	}
 	w.left -= len(ids)
+	return ids, leave, nil
+}
+
+// named leaves the members whom the connection sees.
+func (w *Shower) named(ctx context.Context, ids []string) ([]mapping.Member, error) {
 	names, err := directory.Names(ctx, w.groups.Store, w.connection.ID, ids)
 	if err != nil {
 		return nil, err
 	}
 	members := make([]mapping.Member, 0, len(names))
-	for _, id := range slices.DeleteFunc(ids, func(id string) bool { _, is := names[id]; return !is }) {
-		members = append(members, mapping.Member{ID: id, Display: names[id]})
+	for _, id := range ids {
+		if name, is := names[id]; is {
+			members = append(members, mapping.Member{ID: id, Display: name})
+		}
 	}
 	return members, nil
 }

@@ -31,7 +31,8 @@ type endpoint struct {
 	remove  func(context.Context, people.Call, string) error
 	list    func(context.Context, people.Call, selection, message.Search) (message.List, error)
 	// quiet: a PATCH is answered with 204, unless the request names attributes
-	quiet bool
+	quiet   bool
+	maxBody int // bytes; 0 means the server's default
 }
 
 func (a *api) users() endpoint {
@@ -89,7 +90,7 @@ func (a *api) groups() endpoint {
 		return a.Groups.Shower(call.Connection, p, a.Base).Show(ctx, g)
 	}
 	return endpoint{
-		kind: schema.Group, example: exampleGroup, quiet: true,
+		kind: schema.Group, example: exampleGroup, quiet: true, maxBody: maxGroup,
 		post: func(ctx context.Context, call people.Call, p selection, o resource.Object) (shownOne, error) {
 			g, err := a.Groups.Create(ctx, call, o)
 			return show(ctx, call, p, g, err)
@@ -126,6 +127,9 @@ func (a *api) groups() endpoint {
 		},
 	}
 }
+
+// maxGroup is the size of a body that every group can be sent back in that an answer shows; see groups.MaxShown.
+const maxGroup = 16 << 20 // bytes
 
 func tagOf(g *directory.Group) string {
 	if g == nil {

@@ -73,7 +73,7 @@ func (a *api) op(e endpoint, verb, method, path, summary string) rest.Op {
 func (a *api) registerResources(s *rest.Server, e endpoint) {
 	noun := strings.ToLower(e.kind.Name)
 	post := a.op(e, "create", http.MethodPost, "", "Create a "+noun)
-	post.Success, post.Request = http.StatusCreated, e.example
+	post.Success, post.Request, post.MaxBody = http.StatusCreated, e.example, e.maxBody
 	rest.Handle(s, post, func(ctx context.Context, in *BodyInput) (reply, error) {
 		body := in.Body.Text()
 		return a.serve(ctx, &in.Asked, body, created, func(ctx context.Context, call people.Call) (reply, error) {
@@ -93,7 +93,7 @@ func (a *api) registerResources(s *rest.Server, e endpoint) {
 			})
 		})
 	put := a.op(e, "replace", http.MethodPut, "/{id}", "Replace a "+noun)
-	put.Request = e.example
+	put.Request, put.MaxBody = e.example, e.maxBody
 	rest.Handle(s, put, func(ctx context.Context, in *OneBodyInput) (reply, error) {
 		body := in.Body.Text()
 		return a.serve(ctx, &in.Asked, body, updated, func(ctx context.Context, call people.Call) (reply, error) {
@@ -119,6 +119,7 @@ func (a *api) registerResources(s *rest.Server, e endpoint) {
 func (a *api) registerPatch(s *rest.Server, e endpoint) {
 	noun := strings.ToLower(e.kind.Name)
 	op := a.op(e, "patch", http.MethodPatch, "/{id}", "Change a "+noun)
+	op.MaxBody = e.maxBody
 	op.Request = map[string]any{"schemas": []string{patch.URN}, "Operations": []any{
 		map[string]any{"op": "replace", "path": "displayName", "value": "Li Wei"},
 	}}
