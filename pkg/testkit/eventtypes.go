@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,13 +39,16 @@ type eventType struct {
 
 // EventTypes writes the service's part of the catalogue of event types (see Golden), from an event of each type that it
 // tells. start is the time of the test's clock at the first of them. records says which schema of the service's OpenAPI
-// document describes the record in the events about a noun, such as user → User; for a noun without one, the schema
-// follows from the example. All events must agree with the schemas.
+// document describes the record in the events about a noun, such as user → User. The schema of the members beside it, and
+// of all members for a noun without one, follows from the events. All events must agree with the schemas.
 func EventTypes(t testing.TB, s *Service, service string, start clock.Time, events []bus.Event,
 	records map[string]string) {
 	t.Helper()
 	document := s.description()
-	found := map[string]eventType{}
+	found, beside := map[string]eventType{}, map[string]map[string]any{}
+	for _, e := range events {
+		collect(t, beside, strings.TrimPrefix(e.Type, "idp."), e.Data)
+	}
 	for _, e := range events {
 		kind := strings.TrimPrefix(e.Type, "idp.")
 		noun, action, _ := strings.Cut(kind, ".")
@@ -52,7 +57,7 @@ func EventTypes(t testing.TB, s *Service, service string, start clock.Time, even
 			listed = eventType{Type: kind, Description: describeType(noun, action), Example: dated(t, start, e.Data)}
 			if name, ok := records[noun]; ok {
 				require.Contains(t, document.Components.Schemas, name)
-				listed.Schema = schemaOfData(t, document.Components.Schemas, name)
+				listed.Schema = schemaOfData(t, document.Components.Schemas, name, beside[kind])
 			} else {
 				listed.Schema = marshal(t, inferred(t, e.Data))
 			}
@@ -150,9 +155,29 @@ func dated(t testing.TB, start clock.Time, data []byte) json.RawMessage {
 
 var sinceForm = regexp.MustCompile(`start \+ [0-9hms.]+`)
 
-// schemaOfData is the schema of an event's data with a record that a component of the document describes. Records may
-// have further members.
-func schemaOfData(t testing.TB, components map[string]any, name string) json.RawMessage {
+// collect adds the members beside the record in an event's data to the schemas of those of its type. A member that events
+// have with values of several types may have any.
+func collect(t testing.TB, beside map[string]map[string]any, kind string, data json.RawMessage) {
+	var members map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(data, &members))
+	if beside[kind] == nil {
+		beside[kind] = map[string]any{}
+	}
+	for name, member := range members {
+		if name == "record" || name == "previous" {
+			continue
+		}
+		described := inferred(t, member)
+		if before, again := beside[kind][name]; again && !reflect.DeepEqual(before, described) {
+			described = map[string]any{}
+		}
+		beside[kind][name] = described
+	}
+}
+
+// schemaOfData is the schema of an event's data with a record that a component of the document describes, and other
+// members beside it. Records may have further members.
+func schemaOfData(t testing.TB, components map[string]any, name string, beside map[string]any) json.RawMessage {
 	defs := map[string]any{}
 	var need func(name string)
 	var open func(v any) any
@@ -186,12 +211,13 @@ func schemaOfData(t testing.TB, components map[string]any, name string) json.Raw
 		}
 	}
 	need(name)
+	properties := map[string]any{
+		"record":   map[string]any{"$ref": "#/$defs/" + name},
+		"previous": map[string]any{"type": "object", "description": "The former values of changed members"},
+	}
+	maps.Copy(properties, beside)
 	return marshal(t, map[string]any{
-		"type": "object", "required": []string{"record"}, "$defs": defs,
-		"properties": map[string]any{
-			"record":   map[string]any{"$ref": "#/$defs/" + name},
-			"previous": map[string]any{"type": "object", "description": "The former values of changed members"},
-		},
+		"type": "object", "required": []string{"record"}, "$defs": defs, "properties": properties,
 	})
 }
 
