@@ -30,7 +30,7 @@ type ConfigProp struct {
 	SSOEnabled                 string               `json:"sso_enabled,omitempty" enum:"1,0" doc:"1: who is signed in is not asked again"`
 	DeveloperID                string               `json:"developer_id,omitempty" doc:"Is kept, without effect: who develops it"`
 	AccessPolicy               AccessPolicy         `json:"access_policy,omitempty" doc:"What people may do by themselves; without effect until they can recover their accounts"`
-	AllowedRegMethod           map[string]any       `json:"allowed_reg_method,omitempty" doc:"How people may register; without effect, since nobody can yet"`
+	AllowedRegMethod           map[string]any       `json:"allowed_reg_method,omitempty" doc:"How people may register. It has no effect: nobody can register yet"`
 	DefaultRegMethod           string               `json:"default_reg_method,omitempty" doc:"What registration offers first; without effect, since nobody can register yet"`
 	AllowedLoginMethod         LoginMethod          `json:"allowed_login_method,omitempty" doc:"name is the code of the login template; the other members are kept, without effect"`
 	DefaultLoginMethod         string               `json:"default_login_method,omitempty" doc:"What sign-in offers first; without effect while it has one method"`

@@ -127,7 +127,7 @@ func (s *Groups) changeNode(ctx context.Context, j job) (*directory.Group, error
 	return g, err
 }
 
-// askNode makes a change of a node. The error is OutcomeUnknown if nobody knows whether it was made.
+// askNode makes a change of a node. The error is OutcomeUnknown if it may have been made.
 func (s *Groups) askNode(ctx context.Context, c questions.NodeChange) (questions.NodeState, error) {
 	state, err := questions.ChangeNode.Ask(ctx, s.Bus, c)
 	if !unclear(err) || bus.Unheard(err) {

@@ -158,7 +158,7 @@ func place(service string) (text string, ok bool) {
 	return text, true
 }
 
-// ask returns the kept answer, if it is up to date, or asks. While events do not arrive nobody knows whether it is: the
+// ask returns the kept answer, if it is up to date, or asks. While events do not arrive it may be old: the
 // owner is then asked, and the kept answer is used without its answer.
 func ask[T any](
 	ctx context.Context, c *Clients, cache *cache.Cache[string, answer[T]], key string, question func() (T, error),

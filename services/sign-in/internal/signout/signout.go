@@ -148,7 +148,7 @@ const (
 	refused             // it says so, or cannot be told
 	unconfirmed         // the browser has come back without its answer
 	elsewhere           // it is told from server to server
-	later               // so, and nobody knows whether it will hear
+	later               // so, and it may never hear
 	again               // the browser goes to it once more
 )
 

@@ -74,7 +74,7 @@ export function useCountdown(error: ApiError | undefined, act?: () => void): num
 export function Failed({error, again}: {error: ApiError; again?: () => void}) {
   const left = useCountdown(error, again);
   useEffect(() => {
-    // whoever is back in the network does not have to say so
+    // try again by itself when the network is back
     if (!again || error.problem.status !== 0) return;
     addEventListener('online', again);
     return () => removeEventListener('online', again);
