@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/idplatform/idplatform/cli/internal/failure"
@@ -137,9 +138,13 @@ func (p *Plan) finish(b batch, answer map[string]any, made Made) error {
 		if err := made(s, answer); err != nil {
 			return err
 		}
-		if s.Action == Delete {
+		switch {
+		case s.Action == Delete:
 			p.options.State.forget(s.Ref)
-		} else {
+		case s.Interim:
+			s.record.Version = strconv.Itoa(number(s.record.Version) + 1) // a version counts changes
+			p.options.State.meanwhile(s)
+		default:
 			p.options.State.put(s.Ref, p.live.ids[s.Ref], s.Action == Create, s.wish.Values)
 		}
 	}

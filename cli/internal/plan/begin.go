@@ -45,9 +45,10 @@ func (p *Plan) begin(ctx context.Context, b batch) (string, error) {
 func (p *Plan) window(b batch) []batch {
 	all := p.batches(p.Steps)
 	all = all[slices.IndexFunc(all, func(one batch) bool { return one[0] == b[0] }):]
-	end := 1
+	end, known := 1, map[Ref]bool{b[0].Ref: true}
 	for end < min(len(all), mostBegun) && !b[0].makesSecret() && all[end][0].Action != Delete &&
-		!all[end][0].makesSecret() {
+		!all[end][0].makesSecret() && !known[all[end][0].Ref] {
+		known[all[end][0].Ref] = true // of two changes of a record the first must be known to be done
 		end++
 	}
 	return all[:end]
