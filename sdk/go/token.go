@@ -132,6 +132,13 @@ func (t *CachedTokens) Token(ctx context.Context) (string, error) {
 	return token, nil
 }
 
+// Until returns the time from which on the token is replaced; the zero time if there is none yet.
+func (t *CachedTokens) Until() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.until
+}
+
 // Forget makes the next call of Token get another token.
 func (t *CachedTokens) Forget() {
 	t.mu.Lock()

@@ -27,9 +27,15 @@ func contexts(a *App) *cobra.Command {
 				return err
 			}),
 		a.changeContexts("rename NAME NEW", "Rename a context", "  idp context rename idp.example production", 2,
-			func(f *config.File, args []string) error { return f.Rename(args[0], args[1]) }),
+			func(f *config.File, args []string) error {
+				session.ForgetTokens(a.terminal.CachePath, args[0])
+				return f.Rename(args[0], args[1])
+			}),
 		a.changeContexts("delete NAME", "Forget a context and its credential", "  idp context delete test", 1,
-			func(f *config.File, args []string) error { return f.Delete(args[0]) }),
+			func(f *config.File, args []string) error {
+				session.ForgetTokens(a.terminal.CachePath, args[0])
+				return f.Delete(args[0])
+			}),
 	)
 }
 

@@ -91,6 +91,7 @@ func (l *signingIn) run(ctx context.Context, s *session.Session, args []string) 
 		return err
 	}
 	c.Tenant = who.TenantID
+	session.ForgetTokens(s.CachePath, name) // they may be another client's
 	err = config.Change(ctx, s.ConfigPath, func(f *config.File) error {
 		if old := f.Contexts[name]; old != nil {
 			if s.Options.Context == "" && old.Tenant != c.Tenant {

@@ -104,12 +104,31 @@ func (s *Session) credential(c *config.Context) (idp.TokenSource, http.RoundTrip
 	credentials := idp.ClientCredentials{
 		URL: c.URL, ClientID: c.ClientID, Secret: c.ClientSecret, Audience: c.Audience, Tenant: s.Tenant,
 	}
+	if c.DataDir != "" {
+		var err error
+		if credentials.URL, credentials.ClientID, credentials.Secret, err = DataDir(c.DataDir); err != nil {
+			return nil, nil, err
+		}
+		c.URL = credentials.URL // it changes when the platform listens elsewhere
+		transport = trustingItself(c.URL)
+	}
+	credentials.HTTP = &http.Client{Transport: s.logged(transport), Timeout: 30 * time.Second}
+	if s.name != "" && !s.given { // idp login tries the credential itself
+		source := func() (*idp.CachedTokens, error) { return s.tokens(c, credentials) }
+		return &keptTokens{session: s, file: s.tokenFile(credentials), source: source}, transport, nil
+	}
+	source, err := s.tokens(c, credentials)
+	if err != nil {
+		return nil, nil, err
+	}
+	return source, transport, nil
+}
+
+// tokens makes the token source of a context that signs in with a secret or a key.
+func (s *Session) tokens(c *config.Context, credentials idp.ClientCredentials) (*idp.CachedTokens, error) {
 	var err error
 	switch {
 	case c.DataDir != "":
-		credentials.URL, credentials.ClientID, credentials.Secret, err = DataDir(c.DataDir)
-		c.URL = credentials.URL // it changes when the platform listens elsewhere
-		transport = trustingItself(c.URL)
 	case c.KeyFile != "":
 		credentials.Key, err = readKey(c.KeyFile)
 	case len(c.CredentialCommand) > 0:
@@ -118,14 +137,13 @@ func (s *Session) credential(c *config.Context) (idp.TokenSource, http.RoundTrip
 		credentials.Secret, err = s.secretOfVariable()
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	credentials.HTTP = &http.Client{Transport: s.logged(transport), Timeout: 30 * time.Second}
 	source, err := credentials.Source()
 	if err != nil {
-		return nil, nil, failure.NotSignedInf("%w: idp login %s", err, c.URL)
+		return nil, failure.NotSignedInf("%w: idp login %s", err, c.URL)
 	}
-	return source, transport, nil
+	return source, nil
 }
 
 func (s *Session) secretOfVariable() (string, error) {
