@@ -105,6 +105,8 @@ func Root(t session.Terminal, table *operations.Table) (*cobra.Command, *App) {
 	root.SetErr(t.Err)
 	app.addFlags(root.PersistentFlags())
 	_ = root.RegisterFlagCompletionFunc("context", app.contextNames) // the flag is there
+	app.completeWords(root, "output", output.Formats...)
+	app.completeFlag(root, "tenant", known{"tenants", tenantsLike})
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
