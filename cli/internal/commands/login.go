@@ -62,6 +62,9 @@ func (l *signingIn) run(ctx context.Context, s *session.Session, args []string) 
 	c, o := &l.context, &l.oidc
 	if len(args) == 1 {
 		c.URL = args[0]
+		if err := session.CheckURL(c.URL); err != nil { // before anything is asked for
+			return err
+		}
 	}
 	name := s.Options.Context
 	if o.Issuer != "" {

@@ -31,20 +31,40 @@ func (s *Session) Client() (*idp.Client, error) {
 		return nil, err
 	}
 	c := s.context
+	if err := CheckURL(c.URL); c.DataDir == "" && err != nil {
+		return nil, err
+	}
 	source, transport, err := s.credential(c)
 	if err != nil {
 		return nil, err
 	}
 	s.transport = s.logged(transport)
-	wait := s.Wait
-	if wait == 0 {
-		wait = -1
-	}
 	s.client, err = idp.New(idp.Config{
 		URL: c.URL, Tokens: source, Tenant: s.TenantName(), HTTP: &http.Client{Transport: s.knownTenant(s.transport)},
-		UserAgent: "idp-cli", MaxWait: wait, Timeout: s.Timeout,
+		UserAgent: "idp-cli", MaxWait: s.wait(), Attempts: manyTimes, Timeout: s.Timeout,
 	})
 	return s.client, err
+}
+
+// wait is --wait as the SDK takes it, to which 0 means the usual time.
+func (s *Session) wait() time.Duration {
+	if s.Wait == 0 {
+		return -1
+	}
+	return s.Wait
+}
+
+// manyTimes leaves it to --wait how often a request is sent.
+const manyTimes = 1_000_000
+
+// CheckURL returns an error for a server that is not written as a URL. It does not guess the scheme: a credential must
+// not go where nobody has said.
+func CheckURL(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" {
+		return failure.Usagef("the platform's URL must begin with https:// (or http://), and have a host")
+	}
+	return nil
 }
 
 // Glance asks for a page that needs no token, such as /readyz, once, and returns the answer whatever its status is. The
@@ -103,6 +123,7 @@ func (s *Session) credential(c *config.Context) (idp.TokenSource, http.RoundTrip
 	}
 	credentials := idp.ClientCredentials{
 		URL: c.URL, ClientID: c.ClientID, Secret: c.ClientSecret, Audience: c.Audience, Tenant: s.Tenant,
+		MaxWait: s.wait(), Attempts: manyTimes,
 	}
 	if c.DataDir != "" {
 		var err error
