@@ -69,6 +69,8 @@ type Plan struct {
 	gone  []Ref   // parts that go with a record that is deleted
 	begun []begun // remembered in the state, and not sent yet
 
+	sending []batch // all, while they are done
+
 	platform Platform
 	live     *Live
 	wishes   map[Ref]*Wish

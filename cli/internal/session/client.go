@@ -112,9 +112,16 @@ func (s *Session) ContextName() (string, *config.Context, error) {
 	return s.name, s.context, err
 }
 
+// connections keeps a connection for each request that is sent at the same time as others: net/http keeps two.
+var connections = func() *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 8
+	return transport
+}()
+
 // credential makes the token source of a context, and the transport that reaches its server.
 func (s *Session) credential(c *config.Context) (idp.TokenSource, http.RoundTripper, error) {
-	transport := http.DefaultTransport
+	transport := http.RoundTripper(connections)
 	if token := s.Getenv("IDPCLI_TOKEN"); token != "" && s.Options.Context == "" && !s.given {
 		return idp.StaticToken(strings.TrimSpace(token)), transport, nil
 	}
@@ -201,12 +208,12 @@ func DataDir(folder string) (address, clientID, secret string, err error) {
 func trustingItself(address string) http.RoundTripper {
 	parsed, err := url.Parse(address)
 	if err != nil {
-		return http.DefaultTransport
+		return connections
 	}
 	if ip := net.ParseIP(parsed.Hostname()); ip == nil || !ip.IsLoopback() {
-		return http.DefaultTransport
+		return connections
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport := connections.Clone()
 	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // see above
 	return transport
 }
