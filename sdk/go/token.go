@@ -37,6 +37,9 @@ type ClientCredentials struct {
 	Tenant   string       // another tenant than the application's, for the scope platform:admin
 	Audience string       // of signed assertions: the issuer of the platform's tokens; "": URL
 	HTTP     *http.Client // nil: http.DefaultClient
+
+	MaxWait  time.Duration // as in Config
+	Attempts int           // as in Config; a signed assertion is sent three times at most
 }
 
 // Source returns a token source that keeps each token until shortly before its end.
@@ -44,7 +47,7 @@ func (c ClientCredentials) Source() (*CachedTokens, error) {
 	if c.ClientID == "" || (c.Secret == "") == (c.Key == nil) {
 		return nil, errors.New("client credentials need a client id and either a secret or a key")
 	}
-	config := Config{URL: c.URL, HTTP: c.HTTP}
+	config := Config{URL: c.URL, HTTP: c.HTTP, MaxWait: c.MaxWait, Attempts: c.Attempts}
 	if c.Key != nil {
 		config.Attempts = 1 // an assertion can be used once
 	}
@@ -130,6 +133,13 @@ func (t *CachedTokens) Token(ctx context.Context) (string, error) {
 	}
 	t.token, t.until = token, asked.Add(lifetime-min(30*time.Second, lifetime/10))
 	return token, nil
+}
+
+// Until returns the time from which on the token is replaced; the zero time if there is none yet.
+func (t *CachedTokens) Until() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.until
 }
 
 // Forget makes the next call of Token get another token.

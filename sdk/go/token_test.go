@@ -36,8 +36,10 @@ func TestClientCredentials(t *testing.T) {
 		require.NoError(t, err)
 		return token
 	}
+	assert.Zero(t, source.Until())
 	assert.Equal(t, "t1", token())
 	assert.Equal(t, "t1", token(), "a token is kept")
+	assert.Equal(t, now.Add(3570*time.Second), source.Until())
 	id, secret, _ := (&http.Request{Header: p.asked()[0].header}).BasicAuth()
 	assert.Equal(t, "a+b s%2B%26", id+" "+secret, "both are encoded before (RFC 6749 §2.3.1)")
 	assert.Equal(t, "grant_type=client_credentials&scope=users%3Aread", p.asked()[0].body)

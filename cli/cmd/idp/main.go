@@ -29,7 +29,8 @@ func main() {
 	if err != nil {
 		cache = os.TempDir()
 	}
-	os.Exit(commands.Main(ctx, session.Terminal{
+	before, _ := term.GetState(int(os.Stdin.Fd())) // nil: it is no terminal
+	code := commands.Main(ctx, session.Terminal{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
 		ConfigPath: path, CachePath: filepath.Join(cache, "idp"),
 		InIsTerminal: isTerminal(os.Stdin), OutIsTerminal: isTerminal(os.Stdout), Width: width(),
@@ -38,7 +39,11 @@ func main() {
 			secret, err := term.ReadPassword(int(os.Stdin.Fd()))
 			return string(secret), err
 		},
-	}, os.Args[1:]))
+	}, os.Args[1:])
+	if ctx.Err() != nil && before != nil { // a password was asked for, without showing it
+		_ = term.Restore(int(os.Stdin.Fd()), before)
+	}
+	os.Exit(code)
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

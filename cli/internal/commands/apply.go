@@ -44,7 +44,7 @@ func diff(a *App) *cobra.Command {
 			"being done, so that what the platform refuses is told by its line. Exit code 10 if there is a difference.",
 		Example: "  idp diff -f config\n  idp diff -f base -f acme -o json",
 	}
-	flags.add(command)
+	flags.add(a, command)
 	command.RunE = a.run(func(ctx context.Context, s *session.Session, _ []string) error {
 		state, err := flags.open(ctx, s)
 		if err != nil {
@@ -85,7 +85,7 @@ func apply(a *App) *cobra.Command {
 			"code 6): plan again.",
 		Example: "  idp apply -f config\n  idp apply -f crm.yaml --yes --secrets-to crm.secrets\n  idp apply --schema",
 	}
-	flags.add(command)
+	flags.add(a, command)
 	command.Flags().BoolVar(&unlock, "unlock", false, "take away the lock of an apply that was killed")
 	command.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of the documents")
 	command.Flags().StringVar(&secrets, "secrets-to", "", "the file to which secrets are added that the platform makes")

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -101,4 +102,31 @@ func TestBegunByNobody(t *testing.T) {
 	p.done("resources", "update", "crm:invoice", "--name", "Ours")
 	p.done(apply...)
 	assert.Equal(t, 3, p.run("resources", "get", "crm:invoice").code)
+}
+
+// TestInterruptedApply interrupts an apply between two steps: it tells what is done.
+func TestInterruptedApply(t *testing.T) {
+	t.Parallel()
+	p := realPlay(t)
+	p.inTenant("acme")
+	target, err := url.Parse(p.env["IDPCLI_URL"])
+	require.NoError(t, err)
+	ctx, interrupt := context.WithCancel(t.Context())
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if changes(r) && r.URL.Path == "/v1/resources" {
+			interrupt()
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	direct := p.env["IDPCLI_URL"]
+	p.env["IDPCLI_URL"], p.ctx = server.URL, ctx
+	file := p.file(twoResources)
+	got := p.run("apply", "-f", file, "--yes")
+	assert.Equal(t, 130, got.code, got.err+got.out)
+	assert.Contains(t, got.err, "1 of 3 steps are done; the same command goes on")
+	p.env["IDPCLI_URL"], p.ctx = direct, t.Context()
+	got = p.run("apply", "-f", file, "--yes")
+	assert.Equal(t, 0, got.code, got.err+got.out)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/idplatform/idplatform/cli/internal/config"
+	"github.com/idplatform/idplatform/cli/internal/plan"
 	"github.com/idplatform/idplatform/cli/internal/session"
 	idp "github.com/idplatform/idplatform/sdk/go"
 )
@@ -88,6 +89,43 @@ func (a *App) suggest(ctx context.Context, of known, prefix string) ([]string, c
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return values, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeWords makes the completion of a flag by words that need no platform.
+func (a *App) completeWords(command *cobra.Command, flag string, words ...string) {
+	_ = command.RegisterFlagCompletionFunc(flag,
+		cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+}
+
+func tenantsLike(ctx context.Context, client *idp.Client, prefix string) ([]string, error) {
+	var out []string
+	for tenant, err := range client.ListAllTenants(ctx, idp.ListTenantsParams{}) {
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(tenant.ID, prefix) {
+			out = append(out, tenant.ID)
+		}
+		if len(out) == completeSize {
+			break
+		}
+	}
+	return out, nil
+}
+
+// setsLike completes the name of a set that was applied.
+func setsLike(ctx context.Context, client *idp.Client, prefix string) ([]string, error) {
+	page, err := client.ListKVObjects(ctx, plan.Bucket, idp.ListKVObjectsParams{
+		Prefix: plan.SetPrefix + prefix, PageSize: completeSize, Count: new(false),
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, object := range page.Items {
+		out = append(out, strings.TrimPrefix(object.Key, plan.SetPrefix))
+	}
+	return out, nil
 }
 
 func usersLike(ctx context.Context, client *idp.Client, prefix string) ([]string, error) {

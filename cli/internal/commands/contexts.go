@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,9 +28,15 @@ func contexts(a *App) *cobra.Command {
 				return err
 			}),
 		a.changeContexts("rename NAME NEW", "Rename a context", "  idp context rename idp.example production", 2,
-			func(f *config.File, args []string) error { return f.Rename(args[0], args[1]) }),
-		a.changeContexts("delete NAME", "Forget a context and its credential", "  idp context delete test", 1,
-			func(f *config.File, args []string) error { return f.Delete(args[0]) }),
+			func(f *config.File, args []string) error {
+				session.ForgetTokens(a.terminal.CachePath, args[0])
+				return f.Rename(args[0], args[1])
+			}),
+		a.changeContexts("delete NAME", "Forget a context and its credential", "  idp context delete test --yes", 1,
+			func(f *config.File, args []string) error {
+				session.ForgetTokens(a.terminal.CachePath, args[0])
+				return f.Delete(args[0])
+			}),
 	)
 }
 
@@ -39,6 +46,11 @@ func (a *App) changeContexts(
 	return &cobra.Command{
 		Use: use, Short: short, Example: example, Args: exactly(arguments), ValidArgsFunction: a.contextNames,
 		RunE: a.run(func(ctx context.Context, s *session.Session, args []string) error {
+			if strings.HasPrefix(use, "delete ") {
+				if err := s.Confirm("Delete the context " + args[0] + " and its credential"); err != nil {
+					return err
+				}
+			}
 			return config.Change(ctx, s.ConfigPath, func(f *config.File) error { return change(f, args) })
 		}),
 	}

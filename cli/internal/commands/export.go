@@ -27,6 +27,7 @@ func export(a *App) *cobra.Command {
 	}
 	command.Flags().StringVarP(&folder, "file", "f", "", "the folder (required)")
 	command.Flags().StringSliceVar(&wanted, "kind", nil, "only these kinds: "+strings.Join(plan.Kinds(), ", "))
+	a.completeWords(command, "kind", plan.Kinds()...)
 	command.RunE = a.run(func(ctx context.Context, s *session.Session, _ []string) error {
 		if folder == "" {
 			return failure.Usagef("-f is needed: the folder of the files")

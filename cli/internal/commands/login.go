@@ -62,6 +62,9 @@ func (l *signingIn) run(ctx context.Context, s *session.Session, args []string) 
 	c, o := &l.context, &l.oidc
 	if len(args) == 1 {
 		c.URL = args[0]
+		if err := session.CheckURL(c.URL); err != nil { // before anything is asked for
+			return err
+		}
 	}
 	name := s.Options.Context
 	if o.Issuer != "" {
@@ -91,6 +94,7 @@ func (l *signingIn) run(ctx context.Context, s *session.Session, args []string) 
 		return err
 	}
 	c.Tenant = who.TenantID
+	session.ForgetTokens(s.CachePath, name) // they may be another client's
 	err = config.Change(ctx, s.ConfigPath, func(f *config.File) error {
 		if old := f.Contexts[name]; old != nil {
 			if s.Options.Context == "" && old.Tenant != c.Tenant {

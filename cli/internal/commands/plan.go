@@ -19,7 +19,7 @@ type planFlags struct {
 	maxDeletes              int
 }
 
-func (f *planFlags) add(command *cobra.Command) {
+func (f *planFlags) add(a *App, command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringArrayVarP(&f.files, "file", "f", nil,
 		"a file, a folder with files *.yaml, or - for standard input; several times for several (required)")
@@ -33,6 +33,7 @@ func (f *planFlags) add(command *cobra.Command) {
 	flags.BoolVar(&f.unmanaged, "unmanaged", false,
 		"also list the rules of these applications that were made by hand")
 	flags.BoolVar(&f.cascade, "cascade", false, "also delete what the set did not make, but goes with what it made")
+	a.completeFlag(command, "set", known{"apply sets", setsLike})
 }
 
 // open reads the state of the set; nil if the files are no set.

@@ -52,22 +52,45 @@ func Main(ctx context.Context, t session.Terminal, args []string) int {
 	root, app := Root(t, table)
 	root.SetArgs(args)
 	err = root.ExecuteContext(ctx)
-	code := failure.Done
+	code, asJSON := failure.Done, wantsJSON(app.options.Format)
 	switch {
 	case err == nil:
 	case app.session == nil: // cobra refused it: an unknown command, flag or number of arguments
 		if _, known := err.(*failure.Error); !known {
 			err = failure.Usagef("%w", err)
 		}
-		code = failure.CodeOf(err, false)
+		code, asJSON = failure.CodeOf(err, false), wantsJSON(looseOptions(args).Format)
 	case ctx.Err() != nil && failure.CodeOf(err, app.session.Changes()) != failure.OutcomeUnknown:
-		return failure.Interrupted
+		code = failure.Interrupted
+		if failure.CodeOf(err, false) != failure.Partly { // of which people must know what is done
+			return code
+		}
 	default:
 		code = failure.CodeOf(err, app.session.Changes())
 	}
 	changes := app.session != nil && app.session.Changes()
-	failure.Print(output.Safe(t.Err), err, changes, app.options.Format == "json" || app.options.Format == "jsonl")
+	failure.Print(output.Safe(t.Err), err, changes, asJSON)
 	return code
+}
+
+func wantsJSON(format string) bool { return format == "json" || format == "jsonl" }
+
+// looseOptions are the flags that all commands have, as far as they can be read: others may be wrong, or unknown.
+func looseOptions(args []string) session.Options {
+	app, flags := looseFlags()
+	for rest := args; flags.Parse(rest) != nil && len(rest) > 0; { // what stands before a wrong value is read
+		rest = rest[1:]
+	}
+	return app.options
+}
+
+func looseFlags() (*App, *pflag.FlagSet) {
+	app := &App{}
+	flags := pflag.NewFlagSet("idp", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.SetOutput(io.Discard)
+	app.addFlags(flags)
+	return app, flags
 }
 
 // tableFor returns the table of operations: the one that the program was built with or, with idp api --from-server,
@@ -76,11 +99,7 @@ func tableFor(ctx context.Context, t session.Terminal, args []string) (*operatio
 	if !slices.Contains(args, "--"+fromServer) || !slices.Contains(args, "api") {
 		return operations.CompiledIn(), nil
 	}
-	app := &App{}
-	flags := pflag.NewFlagSet("idp", pflag.ContinueOnError)
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	flags.SetOutput(io.Discard)
-	app.addFlags(flags)
+	app, flags := looseFlags()
 	if err := flags.Parse(args); err != nil && !errors.Is(err, pflag.ErrHelp) {
 		return nil, failure.Usagef("%w", err)
 	}
@@ -105,6 +124,8 @@ func Root(t session.Terminal, table *operations.Table) (*cobra.Command, *App) {
 	root.SetErr(t.Err)
 	app.addFlags(root.PersistentFlags())
 	_ = root.RegisterFlagCompletionFunc("context", app.contextNames) // the flag is there
+	app.completeWords(root, "output", output.Formats...)
+	app.completeFlag(root, "tenant", known{"tenants", tenantsLike})
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
@@ -153,7 +174,11 @@ func (a *App) run(do action) func(*cobra.Command, []string) error {
 				return failure.Usagef("--%s is empty", name)
 			}
 		}
+		if a.options.Wait < 0 || a.options.Timeout < 0 {
+			return failure.Usagef("--wait and --timeout must not be negative")
+		}
 		a.session = session.New(a.terminal, a.options)
+		a.session.Interrupted = command.Context().Done()
 		return do(command.Context(), a.session, args)
 	}
 }

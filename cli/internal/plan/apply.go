@@ -7,7 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/idplatform/idplatform/cli/internal/failure"
 	idp "github.com/idplatform/idplatform/sdk/go"
@@ -22,17 +25,19 @@ func (p *Plan) Apply(ctx context.Context, made Made) error {
 	if err := p.askAgain(ctx, made); err != nil {
 		return err
 	}
-	done := 0
-	for _, b := range p.batches(p.Steps) {
-		if err := p.do(ctx, b, made); err != nil {
-			err = p.stopped(b, done, err)
+	p.sending = p.batches(p.Steps)
+	for done, at := 0, 0; at < len(p.sending); {
+		together := p.independent(p.sending[at:])
+		at += len(together)
+		n, failed, err := p.doAll(ctx, together, made)
+		if done += n; err != nil {
+			err = p.stopped(failed, done, err)
 			// What the steps before have done is kept.
 			if saved := p.options.State.save(context.WithoutCancel(ctx)); saved != nil {
 				err = fmt.Errorf("%w\n  %v", err, saved)
 			}
 			return err
 		}
-		done += len(b)
 	}
 	for ref, w := range p.wishes { // also those that were as the files say
 		p.options.State.put(ref, p.live.ids[ref], p.madeWithApplication(w), w.Values)
@@ -68,51 +73,145 @@ func (p *Plan) Calls(ctx context.Context) ([]Write, error) {
 	return out, nil
 }
 
-func (p *Plan) do(ctx context.Context, b batch, made Made) (err error) {
+const (
+	mostAtOnce   = 8  // requests that are sent at a time
+	mostTogether = 64 // batches of which nobody waits for another
+)
+
+// independent are the first batches, as far as they can be done at the same time: of one kind whose records do not need
+// each other, and without secrets in the answers. The first of all is alone: it tells where changes go.
+func (p *Plan) independent(left []batch) []batch {
+	first := left[0][0]
+	alone := !slices.Contains([]string{resource, resourceSet, member, rule}, first.Kind) || first.Action == Delete ||
+		first == p.sending[0][0]
+	end, known := 1, map[Ref]bool{first.Ref: true}
+	for !alone && end < min(len(left), mostTogether) {
+		next := left[end][0]
+		if next.Kind != first.Kind || next.Action != first.Action || known[next.Ref] {
+			break
+		}
+		known[next.Ref] = true
+		end++
+	}
+	return left[:end]
+}
+
+// sent is a batch and what the platform said.
+type sent struct {
+	batch  batch
+	begun  begun
+	writes []Write
+	done   bool // it was sent
+	answer map[string]any
+	failed int // the number of the write with the error
+	err    error
+}
+
+// reused reports whether the platform knows the key of another request: a secret in it has changed since.
+func (s *sent) reused() bool {
+	return s.failed == 0 && idp.CodeOf(s.err) == idp.CodeIdempotencyKeyReused
+}
+
+// sendAll sends batches, some at a time. After an error it begins no other one.
+func sendAll(ctx context.Context, platform Platform, all []*sent) {
+	var workers sync.WaitGroup
+	work, stop := make(chan *sent), atomic.Bool{}
+	for range min(len(all), mostAtOnce) {
+		workers.Go(func() {
+			for one := range work {
+				if stop.Load() {
+					continue
+				}
+				one.done = true
+				if one.send(ctx, platform); one.err != nil && !one.reused() {
+					stop.Store(true)
+				}
+			}
+		})
+	}
+	for _, one := range all {
+		work <- one
+	}
+	close(work)
+	workers.Wait()
+}
+
+// doAll does batches at the same time. It returns how many steps are done and, with an error, the batch that failed.
+func (p *Plan) doAll(ctx context.Context, together []batch, made Made) (done int, failed batch, err error) {
 	defer func() {
 		if err != nil {
 			p.unbegin()
 		}
 	}()
 	if err := p.options.State.held(ctx); err != nil {
-		return err
+		return 0, together[0], err
 	}
+	var out []*sent
+	for _, b := range together {
+		one, wrong := p.prepare(ctx, b)
+		if wrong != nil {
+			failed, err = b, wrong
+			break
+		}
+		out = append(out, one)
+	}
+	sendAll(ctx, p.platform, out)
+	for _, one := range out {
+		if !one.done {
+			p.begun = append(p.begun, one.begun)
+			continue
+		}
+		if one.reused() {
+			one.answer, one.err = p.withNewKey(ctx, one.batch, one.writes[0])
+		}
+		wrong := one.err
+		if wrong == nil {
+			done += len(one.batch)
+			wrong = p.finish(one.batch, one.answer, made)
+		} else {
+			wrong = p.refused(one.batch, one.failed, wrong)
+		}
+		if wrong != nil && err == nil {
+			failed, err = one.batch, wrong
+		}
+	}
+	return done, failed, err
+}
+
+// prepare makes the requests of a batch, and remembers it.
+func (p *Plan) prepare(ctx context.Context, b batch) (*sent, error) {
 	makes := b.makes()
 	for _, s := range b {
 		if missing := p.waits(s, makes); missing != nil {
-			return fmt.Errorf("%s is not there", missing)
+			return nil, fmt.Errorf("%s is not there", missing)
 		}
 	}
 	writes, err := p.requests(ctx, b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if b[0].Kind == rule && b[0].Action == Delete {
 		if err := p.readAgain(ctx, b); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	key, err := p.begin(ctx, b)
-	if err != nil {
-		return err
-	}
-	answer := map[string]any(nil)
-	for i, w := range writes {
+	begun, err := p.begin(ctx, b)
+	writes[0].Key = begun.key
+	return &sent{batch: b, begun: begun, writes: writes}, err
+}
+
+// send sends the requests of a batch one after the other.
+func (s *sent) send(ctx context.Context, platform Platform) {
+	for i, w := range s.writes {
+		got, err := platform.Write(ctx, w, false)
 		if i == 0 {
-			w.Key = key
+			s.answer = got
 		}
-		got, err := p.platform.Write(ctx, w, false)
-		if i == 0 && idp.CodeOf(err) == idp.CodeIdempotencyKeyReused { // a secret in it has changed since
-			got, err = p.withNewKey(ctx, b, w)
-		}
-		if err != nil && !b.alreadyGone(err) {
-			return p.refused(b, i, err)
-		}
-		if i == 0 {
-			answer = got
+		if err != nil && !s.batch.alreadyGone(err) {
+			s.failed, s.err = i, err
+			return
 		}
 	}
-	return p.finish(b, answer, made)
 }
 
 // withNewKey sends a request that is not the same as the one whose answer was lost.
@@ -137,9 +236,13 @@ func (p *Plan) finish(b batch, answer map[string]any, made Made) error {
 		if err := made(s, answer); err != nil {
 			return err
 		}
-		if s.Action == Delete {
+		switch {
+		case s.Action == Delete:
 			p.options.State.forget(s.Ref)
-		} else {
+		case s.Interim:
+			s.record.Version = strconv.Itoa(number(s.record.Version) + 1) // a version counts changes
+			p.options.State.meanwhile(s)
+		default:
 			p.options.State.put(s.Ref, p.live.ids[s.Ref], s.Action == Create, s.wish.Values)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // mostBegun is how many batches are remembered at once before they are sent. The state is saved as a whole: once for
 // each of thousands of records would take longer than to make them.
-const mostBegun = 50
+const mostBegun = 500
 
 // begun is a batch that is remembered and not sent yet.
 type begun struct {
@@ -17,11 +17,12 @@ type begun struct {
 }
 
 // begin remembers a batch, and those that come next, before it is sent: should its answer be lost, it can be asked for
-// again, and the records are the set's. It returns the Idempotency-Key of its request.
-func (p *Plan) begin(ctx context.Context, b batch) (string, error) {
+// again, and the records are the set's. It returns what is remembered, with the
+// Idempotency-Key of its request.
+func (p *Plan) begin(ctx context.Context, b batch) (begun, error) {
 	state := p.options.State
 	if state == nil || b[0].Action == Delete {
-		return "", nil
+		return begun{}, nil
 	}
 	at := slices.IndexFunc(p.begun, func(one begun) bool { return one.batch[0] == b[0] })
 	if at < 0 {
@@ -32,22 +33,22 @@ func (p *Plan) begin(ctx context.Context, b batch) (string, error) {
 			p.begun = append(p.begun, one)
 		}
 		if err := state.save(ctx); err != nil {
-			return "", err
+			return begun{}, err
 		}
 	}
-	key := p.begun[at].key
+	one := p.begun[at]
 	p.begun = slices.Delete(p.begun, at, at+1)
-	return key, nil
+	return one, nil
 }
 
 // window are the batches that are remembered together with one. One whose answer has a secret is remembered alone: once
 // the next is remembered, the answer has come, and nobody asks for it again.
 func (p *Plan) window(b batch) []batch {
-	all := p.batches(p.Steps)
-	all = all[slices.IndexFunc(all, func(one batch) bool { return one[0] == b[0] }):]
-	end := 1
+	all := p.sending[slices.IndexFunc(p.sending, func(one batch) bool { return one[0] == b[0] }):]
+	end, known := 1, map[Ref]bool{b[0].Ref: true}
 	for end < min(len(all), mostBegun) && !b[0].makesSecret() && all[end][0].Action != Delete &&
-		!all[end][0].makesSecret() {
+		!all[end][0].makesSecret() && !known[all[end][0].Ref] {
+		known[all[end][0].Ref] = true // of two changes of a record the first must be known to be done
 		end++
 	}
 	return all[:end]

@@ -56,6 +56,7 @@ func (p *parser) fault(at *yaml.Node, format string, args ...any) {
 }
 
 func (p *parser) result() ([]*Wish, error) {
+	inOneCase(p.wishes)
 	first, names := map[Ref]*Wish{}, map[Ref]*Wish{}
 	for _, w := range p.wishes {
 		before := first[w.Ref]

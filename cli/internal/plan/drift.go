@@ -131,8 +131,8 @@ func (p *Plan) withoutParts(gone []*Step) []*Step {
 	}
 	return slices.DeleteFunc(gone, func(s *Step) bool {
 		for _, ref := range needs(s.Ref, s.record.Values) {
-			if s.Kind == node || s.Kind == rule || !deleted[ref] {
-				continue
+			if s.Kind == node || s.Kind == rule || !deleted[ref] || s.Kind == source && ref.Kind == connection {
+				continue // a connection is deleted only once no application offers it
 			}
 			if s.Kind == protocol || s.Kind == source {
 				p.gone = append(p.gone, s.Ref)

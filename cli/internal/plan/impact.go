@@ -79,6 +79,8 @@ func whyUnknown(problem *idp.Problem) string {
 func (p *Plan) addTo(ctx context.Context, changes *accessChanges, s *Step) (why string, err error) {
 	moves := s.moves()
 	switch {
+	case s.Interim:
+		return "", nil // the end is compared
 	case s.changesOtherwise():
 		return "only rules and moves of nodes are compared", nil
 	case s.Kind != rule && !moves:
@@ -86,7 +88,7 @@ func (p *Plan) addTo(ctx context.Context, changes *accessChanges, s *Step) (why 
 	case s.Problem != nil:
 		return "the platform refuses it", nil
 	case s.Waits != nil && s.Action != Delete:
-		return fmt.Sprintf("%s is not there yet", s.Waits), nil
+		return s.waiting(), nil
 	}
 	if s.Kind == rule && s.Action != Create {
 		changes.Revoke = append(changes.Revoke, s.record.ID)
@@ -155,7 +157,7 @@ func (l *Live) nameApplications(ctx context.Context, items []idp.ChangedDecision
 			if err != nil {
 				return err
 			}
-			l.name(Ref{application, raw["name"].(string)}, raw["id"].(string))
+			l.called(Ref{application, raw["name"].(string)}, raw["id"].(string))
 		}
 		return nil
 	}

@@ -122,8 +122,11 @@ func (l *Live) free(ref Ref) Ref {
 	return free
 }
 
+// called keeps the id of a record by its name on the platform.
+func (l *Live) called(ref Ref, id string) { l.name(l.naming.of(ref), id) }
+
+// name keeps the id of a record by its name in the files. That may be another one's name on the platform.
 func (l *Live) name(ref Ref, id string) {
-	ref = l.naming.of(ref)
 	if l.names[ref.Kind] == nil {
 		l.names[ref.Kind] = map[string]string{}
 	}
@@ -151,7 +154,7 @@ func (l *Live) readTrees(ctx context.Context, scope Scope) error {
 	}
 	for _, raw := range list {
 		code, _ := raw["code"].(string)
-		l.name(Ref{tree, code}, raw["id"].(string))
+		l.called(Ref{tree, code}, raw["id"].(string))
 		if !scope.has(tree) || !within(scope.trees, code) {
 			continue
 		}
@@ -167,7 +170,7 @@ func (l *Live) readTrees(ctx context.Context, scope Scope) error {
 
 func (l *Live) readNodes(ctx context.Context, of string, root any) error {
 	var list []map[string]any
-	codes, keys := map[string]string{}, []string{}
+	codes, ids := map[string]string{}, map[string]string{}
 	query := url.Values{"object_code": {of}, "recursive": {"true"}}
 	for raw, err := range l.platform.Each(ctx, "/v1/tree-nodes", query) {
 		if err != nil {
@@ -175,12 +178,12 @@ func (l *Live) readNodes(ctx context.Context, of string, root any) error {
 		}
 		id, _ := raw["id"].(string)
 		codes[id], _ = raw["code"].(string)
-		keys = append(keys, of+"/"+codes[id])
+		ids[of+"/"+codes[id]] = id
 		if raw["id"] != root {
 			list = append(list, raw)
 		}
 	}
-	l.naming.settle(node, keys)
+	l.naming.settle(node, ids)
 	for id, code := range codes {
 		codes[id] = strings.TrimPrefix(l.naming.of(Ref{node, of + "/" + code}).Key, of+"/")
 	}
@@ -235,7 +238,7 @@ func (l *Live) nameNodes(ctx context.Context, by string, names []string) error {
 		}
 		for _, raw := range found {
 			if id, _ := raw["id"].(string); id != "" {
-				l.name(Ref{node, fmt.Sprintf("%s/%s", raw["object_code"], raw["code"])}, id)
+				l.called(Ref{node, fmt.Sprintf("%s/%s", raw["object_code"], raw["code"])}, id)
 			}
 		}
 	}
@@ -248,14 +251,16 @@ func (l *Live) readApplications(ctx context.Context, scope Scope) error {
 	}
 	var list []map[string]any
 	var names []string
+	ids := map[string]string{}
 	for raw, err := range l.platform.Each(ctx, "/v1/applications", nil) {
 		if err != nil {
 			return err
 		}
 		name, _ := raw["name"].(string)
 		list, names = append(list, raw), append(names, name)
+		ids[name], _ = raw["id"].(string)
 	}
-	l.naming.settle(application, names)
+	l.naming.settle(application, ids)
 	for i, raw := range list {
 		name := names[i]
 		ref := l.naming.of(Ref{application, name})

@@ -95,7 +95,7 @@ func (l *Live) namePeople(ctx context.Context, ids []string) error {
 			if err != nil {
 				return err
 			}
-			l.name(Ref{user, raw["username"].(string)}, raw["id"].(string))
+			l.called(Ref{user, raw["username"].(string)}, raw["id"].(string))
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func (l *Live) nameUsers(ctx context.Context, names []string) error {
 		}
 		for i, found := range answer.Items {
 			if found.Exists {
-				l.name(Ref{user, chunk[i]}, found.UserID)
+				l.called(Ref{user, chunk[i]}, found.UserID)
 				l.ids[Ref{user, chunk[i]}] = found.UserID // the files may have it in two cases
 			}
 		}

@@ -105,7 +105,7 @@ func unclear(err error) bool {
 // put writes the lock in place of a version, or if there is none.
 func (l *bucketLock) put(ctx context.Context, version string) error {
 	w := Write{
-		Operation: "put-kv-object", Path: []string{bucket, "lock." + l.set}, NoneMatch: version == "",
+		Operation: "put-kv-object", Path: []string{Bucket, "lock." + l.set}, NoneMatch: version == "",
 		Body: map[string]any{"value": l.me, "ttl_seconds": int(lockFor.Seconds())},
 	}
 	if version != "" {
@@ -196,7 +196,7 @@ func (l *bucketLock) letGo(ctx context.Context) error {
 		return nil
 	}
 	_, err := l.platform.Write(ctx, Write{
-		Operation: "delete-kv-object", Path: []string{bucket, "lock." + l.set}, IfMatch: `"` + l.version + `"`,
+		Operation: "delete-kv-object", Path: []string{Bucket, "lock." + l.set}, IfMatch: `"` + l.version + `"`,
 	}, false)
 	if code := idp.CodeOf(err); code == idp.CodeNotFound || code == idp.CodeVersionMismatch {
 		return nil // it is another's now

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,8 @@ import (
 type naming struct {
 	folded map[Ref]string // the files' key, by the key without case
 	was    map[Ref]string // the files' key, by the former one
+	unsure map[Ref]bool   // keys of records of which nobody knows whether they have exchanged their names already
+	state  *State
 }
 
 // foldedKinds are the kinds whose names the platform compares without case.
@@ -46,7 +49,8 @@ func (w *Wish) former() (Ref, bool) {
 	return caseless(Ref{w.Kind, was}), true
 }
 
-// formerFaults are the faults of former names: another document has one, or two documents have the same.
+// formerFaults are the faults of former names: two documents have the same, or a document has one that keeps it. One
+// that had another name itself leaves it to another.
 func formerFaults(wishes []*Wish) []string {
 	names, former, faults := map[Ref]*Wish{}, map[Ref]*Wish{}, []string(nil)
 	for _, w := range wishes {
@@ -57,7 +61,13 @@ func formerFaults(wishes []*Wish) []string {
 		if !has {
 			continue
 		}
-		for _, other := range []*Wish{names[was], former[was]} {
+		stays := names[was]
+		if stays != nil {
+			if before, moved := stays.former(); moved && before != was {
+				stays = nil
+			}
+		}
+		for _, other := range []*Wish{stays, former[was]} {
 			if other != nil && other != w {
 				faults = append(faults, fmt.Sprintf("%s:%d: was names the same record as %s", w.File, w.line("was"),
 					other.Place()))
@@ -68,20 +78,141 @@ func formerFaults(wishes []*Wish) []string {
 	return faults
 }
 
-// settle forgets former names of records that the platform has by the names of the files already.
-func (n naming) settle(kind string, keys []string) {
-	there := map[Ref]bool{}
-	for _, key := range keys {
-		there[caseless(Ref{kind, key})] = true
+// inOneCase gives references the names of their documents. Users, which have none, get the name that comes first.
+func inOneCase(wishes []*Wish) {
+	names, renamed := namingOf(wishes, nil), map[Ref]string{}
+	note := func(ref Ref) {
+		if !slices.Contains(foldedKinds, ref.Kind) {
+			return
+		}
+		if key, has := names.folded[caseless(ref)]; has && key != ref.Key {
+			renamed[ref] = key
+		}
 	}
-	maps.DeleteFunc(n.was, func(was Ref, key string) bool {
-		now := caseless(Ref{kind, key})
-		return was.Kind == kind && was != now && there[now]
-	})
+	for _, w := range wishes {
+		for _, ref := range needs(w.Ref, w.Values) {
+			note(ref)
+		}
+		if set, is := w.Values["set"].(string); is {
+			note(Ref{application, setApplication(set)})
+		}
+		for _, name := range []string{"application", "resource_application"} {
+			of, _ := w.Values[name].(string)
+			note(Ref{application, of})
+		}
+	}
+	if len(renamed) == 0 {
+		return
+	}
+	for _, w := range wishes {
+		if w.Kind != application {
+			w.Values = following(w.Kind, w.Values, renamed)
+			w.Ref = followed(w.Ref, w.Values, renamed)
+		}
+	}
+}
+
+// settle forgets former names of records that are renamed already. ids are those of all records of a kind, or of a
+// tree, by their names on the platform.
+func (n naming) settle(kind string, ids map[string]string) {
+	there := map[Ref]string{}
+	for key, id := range ids {
+		there[caseless(Ref{kind, key})] = id
+	}
+	for was, key := range maps.Clone(n.was) { // of an apply that was stopped between two exchanged names
+		between := caseless(Ref{kind, meanwhileKey(kind, key)})
+		if _, has := there[between]; has && was.Kind == kind {
+			delete(n.was, was)
+			n.was[between] = key
+		}
+	}
+	open := map[Ref]string{} // of those that are there
+	for was, key := range n.was {
+		if _, has := there[was]; has && was.Kind == kind {
+			open[was] = key
+		}
+	}
+	renames := map[Ref]bool{}
+	for again := true; again; { // a name is free for another record once its own one gets another name
+		again = false
+		for was, key := range open {
+			now := caseless(Ref{kind, key})
+			_, taken := there[now]
+			if !renames[was] && (!taken || now == was || renames[now]) {
+				renames[was], again = true, true
+			}
+		}
+	}
+	for was := range open {
+		if circle := circleOf(open, renames, was); len(circle) > 0 && n.exchanges(circle, there) {
+			for _, ref := range circle {
+				renames[ref] = true
+			}
+		}
+	}
+	for was := range open {
+		if !renames[was] {
+			delete(n.was, was)
+		}
+	}
+}
+
+// circleOf are the names that records exchange, from one on; nil if it is in no circle, or known to be renamed.
+func circleOf(open map[Ref]string, renames map[Ref]bool, from Ref) []Ref {
+	circle := []Ref{}
+	for at := from; ; {
+		key, has := open[at]
+		if !has || renames[at] || slices.Contains(circle, at) {
+			return nil
+		}
+		circle = append(circle, at)
+		if at = caseless(Ref{at.Kind, key}); at == from {
+			return circle
+		}
+	}
+}
+
+// exchanges reports whether records are still to exchange their names. All names are there before and after it, so only
+// the state of a set can tell: it has the former names once the exchange has begun.
+func (n naming) exchanges(circle []Ref, there map[Ref]string) bool {
+	for _, was := range circle {
+		key := n.was[was]
+		a := n.state.caseless(Ref{was.Kind, key})
+		if a == nil || a.ID == "" {
+			n.unsure[Ref{was.Kind, key}] = true
+			continue
+		}
+		former, _ := cmp.Or(a.Next["was"], a.Values["was"]).(string)
+		if former != "" {
+			return there[caseless(a.Ref)] != a.ID
+		}
+	}
+	return true
+}
+
+// meanwhileKey is the key of a record whose own name is not free yet.
+func meanwhileKey(kind, key string) string {
+	name := temporary(Ref{kind, key})
+	if of, _, inTree := strings.Cut(key, "/"); inTree && kind == node {
+		return of + "/" + name
+	}
+	return name
+}
+
+// unsureFaults are the faults of documents that exchange names, if nobody knows whether they have done so.
+func (n naming) unsureFaults(wishes []*Wish) []string {
+	var faults []string
+	for _, w := range wishes {
+		if n.unsure[w.Ref] {
+			faults = append(faults, w.fault("was", "%s: names are exchanged, and only a set (--set) that has applied "+
+				"these records before can tell whether it is done", w.Ref))
+		}
+	}
+	return faults
 }
 
 func namingOf(wishes []*Wish, state *State) naming {
-	n := naming{folded: map[Ref]string{}, was: map[Ref]string{}}
+	n := naming{folded: map[Ref]string{}, was: map[Ref]string{}, unsure: map[Ref]bool{}, state: state}
 	note := func(ref Ref) {
 		folded := Ref{ref.Kind, fold(ref.Key)}
 		if _, has := n.folded[folded]; !has && slices.Contains(foldedKinds, ref.Kind) {

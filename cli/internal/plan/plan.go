@@ -34,8 +34,14 @@ type Step struct {
 	// Drift is what somebody else has changed since the set was applied.
 	Drift []string `json:"drift,omitempty"`
 
+	// Interim says that the values are for a while: a later step of the plan gives the record those of the files.
+	Interim bool `json:"interim,omitempty"`
+
 	wish   *Wish
 	record *Record
+	after  *Step // it comes after this one, without which the platform may refuse it
+	later  *Step // it cannot be tried before this one is done
+	freed  int   // how many references to the record, or to a part of it, are gone before
 }
 
 // Options say how to plan.
@@ -62,6 +68,8 @@ type Plan struct {
 
 	gone  []Ref   // parts that go with a record that is deleted
 	begun []begun // remembered in the state, and not sent yet
+
+	sending []batch // all, while they are done
 
 	platform Platform
 	live     *Live
@@ -93,6 +101,9 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 		p.wishes[w.Ref] = w
 	}
 	options.State.rename(live, p.wishes)
+	if err := unusable(live.naming.unsureFaults(wishes)); err != nil {
+		return nil, err
+	}
 	if err := p.nameReferences(ctx, wishes); err != nil {
 		return nil, err
 	}
@@ -112,6 +123,7 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 	if err := p.prune(ctx, wishes); err != nil {
 		return nil, err
 	}
+	p.sort()
 	if options.Unmanaged {
 		p.findUnmanaged(pairs)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -108,11 +109,12 @@ func (o *page) step(s *Step) {
 		fmt.Fprintf(o.w, "    goes with %s%s\n", output.Printable(s.With.String()),
 			map[bool]string{true: ", and is not of the set"}[s.Foreign])
 	}
+	if s.Interim {
+		fmt.Fprintln(o.w, "    for a while: a later step makes it as the files say")
+	}
 	switch {
-	case s.Waits != nil && s.Action == Delete:
-		fmt.Fprintf(o.w, "    not tried: %s goes first\n", output.Printable(s.Waits.String()))
 	case s.Waits != nil:
-		fmt.Fprintf(o.w, "    not tried: %s is not there yet\n", output.Printable(s.Waits.String()))
+		fmt.Fprintf(o.w, "    not tried: %s\n", output.Printable(s.waiting()))
 	case s.Scope != "":
 		fmt.Fprintf(o.w, "    not tried: it needs the scope %s\n", s.Scope)
 	case s.Problem != nil:
@@ -217,7 +219,9 @@ func text(value any) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case map[string]any:
-		if code, is := v["code"].(string); is && len(v) == 1 { // an action
+		others := maps.Clone(v)
+		delete(others, "code")
+		if code, is := v["code"].(string); is && sameMembers(others, nil) { // an action without a description
 			return output.Printable(code)
 		}
 	}

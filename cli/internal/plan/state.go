@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -96,6 +97,18 @@ func (s *State) of(ref Ref) *Applied {
 	return s.byRef[ref]
 }
 
+// caseless is of, also of a record whose name was in another case.
+func (s *State) caseless(ref Ref) *Applied {
+	if s == nil {
+		return nil
+	}
+	at := slices.IndexFunc(s.Records, func(a *Applied) bool { return caseless(a.Ref) == caseless(ref) })
+	if at < 0 {
+		return nil
+	}
+	return s.Records[at]
+}
+
 // put keeps what is applied. made is never taken back.
 func (s *State) put(ref Ref, id string, made bool, values map[string]any) {
 	if s == nil {
@@ -104,6 +117,17 @@ func (s *State) put(ref Ref, id string, made bool, values map[string]any) {
 	a := s.record(ref)
 	a.ID, a.Made, a.Values = id, a.Made || made, values
 	a.Begun, a.RequestKey, a.Next = false, "", nil
+}
+
+// meanwhile keeps what a step has done for a while: it is no drift if the apply stops before the end.
+func (s *State) meanwhile(step *Step) {
+	if a := s.of(step.Ref); a != nil {
+		values := maps.Clone(a.Values)
+		for _, c := range step.Changes {
+			values[c.Member] = c.After
+		}
+		a.Values = values
+	}
 }
 
 func (s *State) record(ref Ref) *Applied {

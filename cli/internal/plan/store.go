@@ -33,14 +33,17 @@ type store interface {
 	seize(ctx context.Context) error // takes away the lock of an apply that was killed
 }
 
-// bucket of the key-value store that has states and locks.
-const bucket = "idp-apply"
+// Bucket has the states and locks of sets.
+const (
+	Bucket    = "idp-apply" // of the states of sets
+	SetPrefix = "set."      // of their keys
+)
 
 // readable is how many bytes of a state are kept as they are. A larger one is compressed: objects have at most 1 MiB.
 const readable = 256 << 10
 
 func objectPath(key string) string {
-	return "/v1/kv/buckets/" + bucket + "/objects/" + url.PathEscape(key)
+	return "/v1/kv/buckets/" + Bucket + "/objects/" + url.PathEscape(key)
 }
 
 type bucketStore struct {
@@ -72,7 +75,7 @@ func (b *bucketStore) read(ctx context.Context) (json.RawMessage, string, error)
 		Value   json.RawMessage `json:"value"`
 		Version json.Number     `json:"version"`
 	}
-	err := b.platform.Get(ctx, objectPath("set."+b.set), nil, &object)
+	err := b.platform.Get(ctx, objectPath(SetPrefix+b.set), nil, &object)
 	if idp.CodeOf(err) == idp.CodeNotFound {
 		return nil, "", nil
 	}
@@ -110,7 +113,7 @@ func (b *bucketStore) save(ctx context.Context, s *State) error {
 // put writes the object of the set in place of the one that was read.
 func (b *bucketStore) put(ctx context.Context, s *State, value json.RawMessage) error {
 	w := Write{
-		Operation: "put-kv-object", Path: []string{bucket, "set." + b.set},
+		Operation: "put-kv-object", Path: []string{Bucket, SetPrefix + b.set},
 		Body: map[string]any{"value": value},
 	}
 	if w.NoneMatch = s.version == ""; !w.NoneMatch {
@@ -154,10 +157,10 @@ func unpack(packed []byte) ([]byte, error) {
 
 func (b *bucketStore) lock(ctx context.Context) error {
 	var found map[string]any
-	err := b.platform.Get(ctx, "/v1/kv/buckets/"+bucket, nil, &found)
+	err := b.platform.Get(ctx, "/v1/kv/buckets/"+Bucket, nil, &found)
 	if idp.CodeOf(err) == idp.CodeNotFound {
 		_, err = b.platform.Write(ctx, Write{
-			Operation: "put-kv-bucket", Path: []string{bucket}, NoneMatch: true,
+			Operation: "put-kv-bucket", Path: []string{Bucket}, NoneMatch: true,
 			Body: map[string]any{"description": "What idp apply remembers of named sets"},
 		}, false)
 		if idp.CodeOf(err) == idp.CodeVersionMismatch {
@@ -182,7 +185,7 @@ func (b *bucketStore) unlock(ctx context.Context) error { return b.locked.letGo(
 
 func (b *bucketStore) seize(ctx context.Context) error {
 	_, err := b.platform.Write(ctx, Write{
-		Operation: "delete-kv-object", Path: []string{bucket, "lock." + b.set},
+		Operation: "delete-kv-object", Path: []string{Bucket, "lock." + b.set},
 	}, false)
 	if idp.CodeOf(err) == idp.CodeNotFound {
 		return nil

@@ -9,11 +9,28 @@ import (
 	idp "github.com/idplatform/idplatform/sdk/go"
 )
 
-// onlyNow reports whether the platform refuses a deletion only because of records that are to be deleted before.
-func onlyNow(s, before *Step, err error) bool {
-	code := idp.CodeOf(err)
-	return before != nil && s.Action == Delete && before.Action == Delete &&
-		(code == idp.CodeInUse || code == idp.CodeHasChildren)
+// onlyNow returns the step without which the platform refuses another one: one that is done before it. nil if it is
+// refused for another reason. before is the step that is done right before.
+func onlyNow(s, before *Step, err error) *Step {
+	problem, is := errors.AsType[*idp.Problem](err)
+	if !is {
+		return nil
+	}
+	users, places := int64(0), s.Kind == node && s.Action == Alter
+	for _, fault := range problem.Errors {
+		users += fault.Count
+		places = places && slices.Contains([]string{"body.parent_id", "body.pointer_id"}, fault.Location)
+	}
+	inUse := problem.Code == idp.CodeInUse || problem.Code == idp.CodeHasChildren
+	switch {
+	case s.after != nil && inUse && users <= int64(s.freed):
+		return s.after
+	case s.after != nil && (problem.Code == idp.CodeAlreadyExists || places && users == 0 && len(problem.Errors) > 0):
+		return s.after
+	case before != nil && s.Action == Delete && before.Action == Delete && inUse && s.after == nil:
+		return before
+	}
+	return nil
 }
 
 // Try asks the platform about each step, without changing anything. It returns an error only if the platform cannot be
@@ -37,7 +54,11 @@ func (p *Plan) ready(steps []*Step) []*Step {
 	var out []*Step
 	before := map[Ref]bool{}
 	for _, s := range steps {
-		if s.Waits = p.waits(s, before); s.Waits == nil {
+		s.Waits = p.waits(s, before)
+		if s.Waits == nil && s.later != nil {
+			s.Waits = &s.later.Ref
+		}
+		if s.Waits == nil {
 			out = append(out, s)
 			before[s.Ref] = s.Kind == node && s.Action == Create
 		}
@@ -71,11 +92,12 @@ func (p *Plan) try(ctx context.Context, b batch, before *Step) error {
 			}
 		}
 		problem, is := errors.AsType[*idp.Problem](err)
+		first := onlyNow(b[0], before, err)
 		switch {
 		case err == nil:
 			continue
-		case onlyNow(b[0], before, err):
-			b[0].Waits = &before.Ref
+		case first != nil:
+			b[0].Waits = &first.Ref
 			return nil
 		case !is || !slices.Contains(refusals, problem.Status):
 			return err

@@ -31,20 +31,40 @@ func (s *Session) Client() (*idp.Client, error) {
 		return nil, err
 	}
 	c := s.context
+	if err := CheckURL(c.URL); c.DataDir == "" && err != nil {
+		return nil, err
+	}
 	source, transport, err := s.credential(c)
 	if err != nil {
 		return nil, err
 	}
 	s.transport = s.logged(transport)
-	wait := s.Wait
-	if wait == 0 {
-		wait = -1
-	}
 	s.client, err = idp.New(idp.Config{
 		URL: c.URL, Tokens: source, Tenant: s.TenantName(), HTTP: &http.Client{Transport: s.knownTenant(s.transport)},
-		UserAgent: "idp-cli", MaxWait: wait, Timeout: s.Timeout,
+		UserAgent: "idp-cli", MaxWait: s.wait(), Attempts: manyTimes, Timeout: s.Timeout,
 	})
 	return s.client, err
+}
+
+// wait is --wait as the SDK takes it, to which 0 means the usual time.
+func (s *Session) wait() time.Duration {
+	if s.Wait == 0 {
+		return -1
+	}
+	return s.Wait
+}
+
+// manyTimes leaves it to --wait how often a request is sent.
+const manyTimes = 1_000_000
+
+// CheckURL returns an error for a server that is not written as a URL. It does not guess the scheme: a credential must
+// not go where nobody has said.
+func CheckURL(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" {
+		return failure.Usagef("the platform's URL must begin with https:// (or http://), and have a host")
+	}
+	return nil
 }
 
 // Glance asks for a page that needs no token, such as /readyz, once, and returns the answer whatever its status is. The
@@ -92,9 +112,16 @@ func (s *Session) ContextName() (string, *config.Context, error) {
 	return s.name, s.context, err
 }
 
+// connections keeps a connection for each request that is sent at the same time as others: net/http keeps two.
+var connections = func() *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 8
+	return transport
+}()
+
 // credential makes the token source of a context, and the transport that reaches its server.
 func (s *Session) credential(c *config.Context) (idp.TokenSource, http.RoundTripper, error) {
-	transport := http.DefaultTransport
+	transport := http.RoundTripper(connections)
 	if token := s.Getenv("IDPCLI_TOKEN"); token != "" && s.Options.Context == "" && !s.given {
 		return idp.StaticToken(strings.TrimSpace(token)), transport, nil
 	}
@@ -103,13 +130,33 @@ func (s *Session) credential(c *config.Context) (idp.TokenSource, http.RoundTrip
 	}
 	credentials := idp.ClientCredentials{
 		URL: c.URL, ClientID: c.ClientID, Secret: c.ClientSecret, Audience: c.Audience, Tenant: s.Tenant,
+		MaxWait: s.wait(), Attempts: manyTimes,
 	}
+	if c.DataDir != "" {
+		var err error
+		if credentials.URL, credentials.ClientID, credentials.Secret, err = DataDir(c.DataDir); err != nil {
+			return nil, nil, err
+		}
+		c.URL = credentials.URL // it changes when the platform listens elsewhere
+		transport = trustingItself(c.URL)
+	}
+	credentials.HTTP = &http.Client{Transport: s.logged(transport), Timeout: 30 * time.Second}
+	if s.name != "" && !s.given { // idp login tries the credential itself
+		source := func() (*idp.CachedTokens, error) { return s.tokens(c, credentials) }
+		return &keptTokens{session: s, file: s.tokenFile(credentials), source: source}, transport, nil
+	}
+	source, err := s.tokens(c, credentials)
+	if err != nil {
+		return nil, nil, err
+	}
+	return source, transport, nil
+}
+
+// tokens makes the token source of a context that signs in with a secret or a key.
+func (s *Session) tokens(c *config.Context, credentials idp.ClientCredentials) (*idp.CachedTokens, error) {
 	var err error
 	switch {
 	case c.DataDir != "":
-		credentials.URL, credentials.ClientID, credentials.Secret, err = DataDir(c.DataDir)
-		c.URL = credentials.URL // it changes when the platform listens elsewhere
-		transport = trustingItself(c.URL)
 	case c.KeyFile != "":
 		credentials.Key, err = readKey(c.KeyFile)
 	case len(c.CredentialCommand) > 0:
@@ -118,14 +165,13 @@ func (s *Session) credential(c *config.Context) (idp.TokenSource, http.RoundTrip
 		credentials.Secret, err = s.secretOfVariable()
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	credentials.HTTP = &http.Client{Transport: s.logged(transport), Timeout: 30 * time.Second}
 	source, err := credentials.Source()
 	if err != nil {
-		return nil, nil, failure.NotSignedInf("%w: idp login %s", err, c.URL)
+		return nil, failure.NotSignedInf("%w: idp login %s", err, c.URL)
 	}
-	return source, transport, nil
+	return source, nil
 }
 
 func (s *Session) secretOfVariable() (string, error) {
@@ -162,12 +208,12 @@ func DataDir(folder string) (address, clientID, secret string, err error) {
 func trustingItself(address string) http.RoundTripper {
 	parsed, err := url.Parse(address)
 	if err != nil {
-		return http.DefaultTransport
+		return connections
 	}
 	if ip := net.ParseIP(parsed.Hostname()); ip == nil || !ip.IsLoopback() {
-		return http.DefaultTransport
+		return connections
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport := connections.Clone()
 	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // see above
 	return transport
 }

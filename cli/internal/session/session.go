@@ -59,6 +59,9 @@ type Session struct {
 	// nothing that must not be broken off.
 	Hasty time.Duration
 
+	// Interrupted is closed when somebody ends the command; nil: never.
+	Interrupted <-chan struct{}
+
 	name      string // of the context; "" if it is made of variables
 	context   *config.Context
 	client    *idp.Client
@@ -125,11 +128,33 @@ func (s *Session) Line(question string) (string, error) {
 	if s.lines == nil {
 		s.lines = bufio.NewReader(s.In)
 	}
-	line, err := s.lines.ReadString('\n')
+	line, err := s.await(func() (string, error) { return s.lines.ReadString('\n') })
+	if errors.Is(err, context.Canceled) {
+		return "", err
+	}
 	if line = strings.TrimRight(line, "\r\n"); line == "" && err != nil {
 		return "", failure.Usagef("standard input ended before: %s", question)
 	}
 	return line, nil
+}
+
+// await waits for what a person types, or for the end of the command.
+func (s *Session) await(read func() (string, error)) (string, error) {
+	type result struct {
+		text string
+		err  error
+	}
+	typed := make(chan result, 1)
+	go func() {
+		text, err := read()
+		typed <- result{text, err}
+	}()
+	select {
+	case got := <-typed:
+		return got.text, got.err
+	case <-s.Interrupted:
+		return "", context.Canceled
+	}
 }
 
 // Secret reads a line that a terminal does not show.
@@ -138,7 +163,7 @@ func (s *Session) Secret(question string) (string, error) {
 		return s.Line(question)
 	}
 	fmt.Fprint(s.Err, question+": ")
-	secret, err := s.ReadPassword()
+	secret, err := s.await(s.ReadPassword)
 	fmt.Fprintln(s.Err)
 	return strings.TrimSpace(secret), err
 }
