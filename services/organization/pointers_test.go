@@ -1,9 +1,14 @@
 package organization_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 func pointTo(target any) object { return object{"is_pointer": "1", "pointer_id": target} }
@@ -74,4 +79,30 @@ func TestPointers(t *testing.T) {
 	c.Delete(node(n["a12"])+company, nil).OK(nil)
 	c.Delete(node(pointer)+company, nil).OK(nil)
 	c.Patch(node(n["b"]), object{"parent_id": n["a2"]["id"]}).OK(nil)
+}
+
+// Whoever asks for the groups of a person gets an error and no part of them if there are too many pointers.
+func TestTooManyPointers(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "users", "existing",
+		func(_ context.Context, q questions.UserIDs) (questions.UserIDs, error) { return q, nil }))
+	addObject(t, c, "company")
+	target := addNode(t, c, "company", "", "target")
+	c.Post("/v1/tree-users", object{"node_id": target["id"], "user_id": "1"}).OK(nil)
+	items := make([]object, 1000)
+	for i := range items {
+		items[i] = changed(pointTo(target["id"]), object{"name": "pointer"})
+	}
+	addBatch(t, c, items...)
+	ask := func() (questions.Groups, error) {
+		return questions.GroupsOfUser.Ask(request.System(t.Context(), "acme"), s.Deps.Bus,
+			questions.GroupsQuestion{UserID: "1"})
+	}
+	found, err := ask()
+	require.NoError(t, err)
+	require.Len(t, found.Groups, 1002, "the root, the target and its pointers")
+	addNode(t, c, "company", "", "one more", pointTo(target["id"]))
+	_, err = ask()
+	require.Error(t, err)
 }
