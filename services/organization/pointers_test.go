@@ -81,6 +81,23 @@ func TestPointers(t *testing.T) {
 	c.Patch(node(n["b"]), object{"parent_id": n["a2"]["id"]}).OK(nil)
 }
 
+// The list of a pointer is that of its target, so nobody would see what members by hand still have.
+func TestANodeWithMembersIsNoPointer(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "users", "existing",
+		func(_ context.Context, q questions.UserIDs) (questions.UserIDs, error) { return q, nil }))
+	addObject(t, c, "company")
+	n, target := addNode(t, c, "company", "", "n"), addNode(t, c, "company", "", "target")
+	member := c.Post("/v1/tree-users", object{"node_id": n["id"], "user_id": "1"}).ID()
+	c.Patch(node(n), pointTo(target["id"])).Problem(409, "invalid_state")
+	c.Patch(node(n)+"?dry_run=true", pointTo(target["id"])).Problem(409, "invalid_state")
+	c.Patch(node(n), pointTo("404")).Problem(400, "invalid_parameters", "body.pointer_id")
+	require.EqualValues(t, 1, c.Get(node(n) + "/users").Object()["total"])
+	c.Delete("/v1/tree-users/"+member, nil).OK(nil)
+	c.Patch(node(n), pointTo(target["id"])).OK(nil)
+}
+
 // Whoever asks for the groups of a person gets an error and no part of them if there are too many pointers.
 func TestTooManyPointers(t *testing.T) {
 	t.Parallel()

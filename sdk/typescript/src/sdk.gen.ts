@@ -3630,7 +3630,7 @@ export const getTreeNode = <ThrowOnError extends boolean = false>(options: Optio
 /**
  * Change or move a tree node
  *
- * JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all nodes below it, at most 50,000. For a move, another condition or another pointer, the caller needs the scopes of this API that rules give the members there.
+ * JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all nodes below it, at most 50,000. For a move, another condition or another pointer, the caller needs the scopes of this API that rules give the members there. A node with members becomes neither a pointer nor dynamic.
  */
 export const updateTreeNode = <ThrowOnError extends boolean = false>(options: Options<UpdateTreeNodeData, ThrowOnError>) => (options.client ?? client).patch<UpdateTreeNodeResponses, UpdateTreeNodeErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
