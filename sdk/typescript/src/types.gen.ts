@@ -41784,7 +41784,7 @@ export type ListTreeNodeUsersData = {
     };
     query?: {
         /**
-         * Also the users of all nodes below it
+         * Also the users of all nodes below it; no pointers are followed
          */
         recursive?: 'true' | 'false' | '1' | '0';
         /**
