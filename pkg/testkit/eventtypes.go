@@ -131,7 +131,7 @@ func words(name string) string {
 	all := strings.Split(name, "_")
 	for i, word := range all {
 		switch word {
-		case "idp", "kv", "mfa", "sso":
+		case "idp", "kv", "mfa", "saml", "sso":
 			all[i] = strings.ToUpper(word)
 		}
 	}

@@ -27,7 +27,7 @@ func (c *Client) AddTreeUsers(ctx context.Context, body NewMemberships, options 
 
 // ListTreeNodeUsersParams are the query parameters of ListTreeNodeUsers. A zero value leaves a parameter out.
 type ListTreeNodeUsersParams struct {
-	// Also the users of all nodes below it
+	// Also the users of all nodes below it; no pointers are followed
 	Recursive *bool `query:"recursive"`
 	// Only users found by the users service's full-text search
 	Keyword string `query:"keyword"`

@@ -128,7 +128,7 @@ func (c *Client) GetTreeNode(ctx context.Context, id string, options ...Option) 
 //
 // JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all nodes below it, at most
 // 50,000. For a move, another condition or another pointer, the caller needs the scopes of this API that rules give
-// the members there.
+// the members there. A node with members becomes neither a pointer nor dynamic.
 //
 // (PATCH /v1/tree-nodes/{id}; scope organization:write)
 func (c *Client) UpdateTreeNode(ctx context.Context, id string, body TreeNodePatch, options ...Option) (*TreeNode, error) {

@@ -6889,6 +6889,80 @@ type SAMLForm struct {
 	SAMLResponse *string `json:"SAMLResponse,omitempty"`
 }
 
+// SAMLKey defines model for SAMLKey.
+type SAMLKey struct {
+	// Certificate PEM
+	//
+	// Example: -----BEGIN CERTIFICATE-----…
+	Certificate string `json:"certificate"`
+
+	// Fingerprint SHA-256 of the certificate, as OpenSSL writes it
+	//
+	// Example: 6F:1C:…
+	Fingerprint string `json:"fingerprint"`
+
+	// ID Given by the platform; never used again
+	//
+	// Example: 1048577
+	ID string `json:"id"`
+
+	// PrivateKey Never shown
+	PrivateKey string `json:"private_key"`
+
+	// Salt Of the persistent names of people; never shown
+	Salt string `json:"salt"`
+
+	// Status The active key signs; the next one will, and the previous one did; one of "next", "active", "previous"
+	//
+	// Example: active
+	Status string `json:"status"`
+
+	// TenantID The tenant that it belongs to
+	//
+	// Example: acme
+	TenantID string `json:"tenant_id"`
+
+	// TimeActivated When it last became the active one; null for the next one
+	TimeActivated *time.Time `json:"time_activated,omitempty"`
+
+	// TimeCreated When it was created
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeCreated time.Time `json:"time_created"`
+
+	// TimeExpires When the certificate ends
+	TimeExpires time.Time `json:"time_expires"`
+
+	// TimeModified When it last changed
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeModified time.Time `json:"time_modified"`
+
+	// Version Grows by one with every change; If-Match takes it
+	Version int64 `json:"version"`
+}
+
+// SAMLKeyList defines model for SAMLKeyList.
+type SAMLKeyList struct {
+	// Items The records of the page
+	Items []SAMLKey `json:"items"`
+
+	// NextPageToken The page_token of the next page; left out on the last page
+	NextPageToken *string `json:"next_page_token,omitempty"`
+
+	// PageNum As asked, from 1; 1 with a page token
+	PageNum int64 `json:"page_num"`
+
+	// PageSize As asked: the most records of a page
+	PageSize int64 `json:"page_size"`
+
+	// Total How many records the filter selects; left out with count=false
+	Total *int64 `json:"total,omitempty"`
+
+	// TotalRelation gte if there are more records than total; otherwise left out; one of "gte"
+	TotalRelation *string `json:"total_relation,omitempty"`
+}
+
 // SAMLLogoutForm defines model for SAMLLogoutForm.
 type SAMLLogoutForm struct {
 	// Logout The application's request, sealed

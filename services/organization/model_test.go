@@ -396,7 +396,7 @@ func (m *model) point(t *rapid.T) {
 	case n != nil && n.pointer == target:
 	case m.nodes[target] == nil, m.nodes[target].pointer != "", slices.Contains(m.path(id), target):
 		status = 400
-	case m.pointed(id):
+	case m.pointed(id), n != nil && n.pointer == "" && m.population(id) > 0:
 		status = 409
 	}
 	m.patch(t, id, object{"is_pointer": "1", "pointer_id": target}, status, func(n *modelNode) { n.pointer = target })

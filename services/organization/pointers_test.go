@@ -1,9 +1,14 @@
 package organization_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 func pointTo(target any) object { return object{"is_pointer": "1", "pointer_id": target} }
@@ -74,4 +79,47 @@ func TestPointers(t *testing.T) {
 	c.Delete(node(n["a12"])+company, nil).OK(nil)
 	c.Delete(node(pointer)+company, nil).OK(nil)
 	c.Patch(node(n["b"]), object{"parent_id": n["a2"]["id"]}).OK(nil)
+}
+
+// The list of a pointer is that of its target, so nobody would see what members by hand still have.
+func TestANodeWithMembersIsNoPointer(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "users", "existing",
+		func(_ context.Context, q questions.UserIDs) (questions.UserIDs, error) { return q, nil }))
+	addObject(t, c, "company")
+	n, target := addNode(t, c, "company", "", "n"), addNode(t, c, "company", "", "target")
+	member := c.Post("/v1/tree-users", object{"node_id": n["id"], "user_id": "1"}).ID()
+	c.Patch(node(n), pointTo(target["id"])).Problem(409, "invalid_state")
+	c.Patch(node(n)+"?dry_run=true", pointTo(target["id"])).Problem(409, "invalid_state")
+	c.Patch(node(n), pointTo("404")).Problem(400, "invalid_parameters", "body.pointer_id")
+	require.EqualValues(t, 1, c.Get(node(n) + "/users").Object()["total"])
+	c.Delete("/v1/tree-users/"+member, nil).OK(nil)
+	c.Patch(node(n), pointTo(target["id"])).OK(nil)
+}
+
+// Whoever asks for the groups of a person gets an error and no part of them if there are too many pointers.
+func TestTooManyPointers(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "users", "existing",
+		func(_ context.Context, q questions.UserIDs) (questions.UserIDs, error) { return q, nil }))
+	addObject(t, c, "company")
+	target := addNode(t, c, "company", "", "target")
+	c.Post("/v1/tree-users", object{"node_id": target["id"], "user_id": "1"}).OK(nil)
+	items := make([]object, 1000)
+	for i := range items {
+		items[i] = changed(pointTo(target["id"]), object{"name": "pointer"})
+	}
+	addBatch(t, c, items...)
+	ask := func() (questions.Groups, error) {
+		return questions.GroupsOfUser.Ask(request.System(t.Context(), "acme"), s.Deps.Bus,
+			questions.GroupsQuestion{UserID: "1"})
+	}
+	found, err := ask()
+	require.NoError(t, err)
+	require.Len(t, found.Groups, 1002, "the root, the target and its pointers")
+	addNode(t, c, "company", "", "one more", pointTo(target["id"]))
+	_, err = ask()
+	require.Error(t, err)
 }

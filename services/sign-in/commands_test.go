@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,6 +102,15 @@ func (w *world) rowsOfPages() []testkit.Commands {
 		{Operation: "enter an application again", Do: func(c *testkit.Client) *testkit.Answer {
 			return onward(known.as(c).Get(ofPages + w.authorize("portal")))
 		}},
+		{Operation: "enter an application by SAML again", Do: func(c *testkit.Client) *testkit.Answer {
+			b, _ := w.shop()
+			return b.as(c).Get(ofPages + "/saml/start/7")
+		}},
+		{Operation: "enter an application by SAML again after a minute", Do: func(c *testkit.Client) *testkit.Answer {
+			b, _ := w.shop()
+			w.Clock.Advance(time.Minute)
+			return b.as(c).Get(ofPages + "/saml/start/7")
+		}},
 		{Operation: "show the own page", Do: func(c *testkit.Client) *testkit.Answer {
 			return known.as(c).Get(ofPages)
 		}},
@@ -176,6 +186,17 @@ func (w *world) rowsOfRecords() []testkit.Commands {
 		w.offline(w.relyingParty("portal"), w.signedIn())
 		return "/v1/grants/" + first(w.admin().Get("/v1/grants?page_sort=time_created[desc]"))["id"].(string)
 	})
+	samlKey := func(status string) testkit.Path {
+		return func() string {
+			w.admin().Post(samlKeys, nil)
+			for _, k := range w.admin().Get(samlKeys).Object()["items"].([]any) {
+				if k.(object)["status"] == status {
+					return samlKeys + "/" + k.(object)["id"].(string)
+				}
+			}
+			return ""
+		}
+	}
 	return []testkit.Commands{
 		testkit.Takes("end a session", http.MethodDelete, session, nil),
 		testkit.Takes("end the sessions of a user", http.MethodPost, "/v1/sessions/end", func() any {
@@ -184,6 +205,16 @@ func (w *world) rowsOfRecords() []testkit.Commands {
 		}),
 		testkit.Takes("withdraw a consent", http.MethodDelete, consent, nil),
 		testkit.Takes("end a grant", http.MethodDelete, grant, nil),
+		testkit.Takes("create the next SAML key", http.MethodPost, samlKeys, func() any {
+			for _, k := range w.admin().Get(samlKeys).Object()["items"].([]any) {
+				if id := k.(object)["id"].(string); k.(object)["status"] == "next" {
+					w.admin().Delete(samlKeys+"/"+id, nil).OK(nil)
+				}
+			}
+			return nil
+		}),
+		testkit.Takes("activate a SAML key", http.MethodPost, samlKey("next").Below("/activate"), nil),
+		testkit.Takes("delete a SAML key", http.MethodDelete, samlKey("next"), nil),
 		testkit.Takes("change the settings", http.MethodPatch, "/v1/sign-in/settings", object{"name": "Acme"}),
 		testkit.Takes("replace the settings", http.MethodPut, "/v1/sign-in/settings", object{"name": "Acme"}),
 	}

@@ -85,12 +85,14 @@ func TestGoldenEvents(t *testing.T) {
 	slices.SortStableFunc(events, func(a, b bus.Event) int { // those of different records come in any order
 		return cmp.Or(a.Time.Std().Compare(b.Time.Std()), strings.Compare(a.Type, b.Type))
 	})
-	events = append(events, w.granted()...)
+	events = append(events, append(w.granted(), w.rolledOver()...)...)
 	testkit.GoldenEvents(t, began, events,
 		"session.created", "session.stepped_up", "session.ended", "sign_in.completed", "sign_in.refused", "sign_in.failed",
-		"consent.given", "consent.withdrawn", "sign_in_settings.updated", "grant.created", "grant.ended")
+		"consent.given", "consent.withdrawn", "sign_in_settings.updated", "grant.created", "grant.ended", "saml_key.created",
+		"saml_key.updated", "saml_key.activated", "saml_key.deleted")
 	testkit.EventTypes(t, w.Service, "sign-in", began, append(events, w.reused()...), map[string]string{
 		"session": "Session", "consent": "GivenConsent", "sign_in_settings": "SignInSettings", "grant": "LastingGrant",
+		"saml_key": "SAMLKey",
 	})
 }
 
@@ -117,6 +119,34 @@ func (w *world) granted() []bus.Event {
 	events := w.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.grant.ended" })
 	others := func(e bus.Event) bool { return !strings.HasPrefix(e.Type, "idp.grant.") }
 	return redacted(slices.DeleteFunc(events, others))
+}
+
+var (
+	samlCert  = regexp.MustCompile(`-----BEGIN CERTIFICATE-----[^"]*`)
+	samlPrint = regexp.MustCompile(`([0-9A-F]{2}:){31}[0-9A-F]{2}`)
+	samlEnd   = regexp.MustCompile(`("time_expires":)"[^"]*"`)
+)
+
+// rolledOver are the events about the keys of SAML: the first one, its successor, and the end of the first one.
+func (w *world) rolledOver() []bus.Event {
+	w.t.Helper()
+	w.browser().get("/saml/metadata").shows(200, "EntityDescriptor")
+	w.Clock.Advance(time.Second)
+	id := w.admin().Post("/v1/sign-in/saml-keys", nil).ID()
+	w.Clock.Advance(time.Second)
+	w.admin().Post("/v1/sign-in/saml-keys/"+id+"/activate", nil).OK(nil)
+	w.Clock.Advance(time.Second)
+	w.admin().Delete("/v1/sign-in/saml-keys/signing", nil).OK(nil)
+	events := w.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.saml_key.deleted" })
+	events = slices.DeleteFunc(events, func(e bus.Event) bool { return !strings.HasPrefix(e.Type, "idp.saml_key.") })
+	for i := range events {
+		require.NotContains(w.t, string(events[i].Data), "PRIVATE")
+		require.Contains(w.t, string(events[i].Data), `"private_key":"******"`)
+		data := samlPrint.ReplaceAll(samlCert.ReplaceAll(events[i].Data, []byte("PEM")), []byte("SHA-256"))
+		end := w.Clock.Now().Add(20 * 365 * 24 * time.Hour).String()
+		events[i].Data = samlEnd.ReplaceAll(data, []byte(`$1"`+end+`"`))
+	}
+	return events
 }
 
 // reused are the events about a code that was used twice.

@@ -118,6 +118,10 @@ const (
 	TypeResourceSetMemberCreated     Type = "resource_set_member.created"
 	TypeResourceSetMemberDeleted     Type = "resource_set_member.deleted"
 	TypeResourceSetMemberUpdated     Type = "resource_set_member.updated"
+	TypeSamlKeyActivated             Type = "saml_key.activated"
+	TypeSamlKeyCreated               Type = "saml_key.created"
+	TypeSamlKeyDeleted               Type = "saml_key.deleted"
+	TypeSamlKeyUpdated               Type = "saml_key.updated"
 	TypeScimConnectionApproved       Type = "scim_connection.approved"
 	TypeScimConnectionCreated        Type = "scim_connection.created"
 	TypeScimConnectionDeleted        Type = "scim_connection.deleted"
@@ -262,6 +266,10 @@ var newData = map[Type]func() any{
 	TypeResourceSetMemberCreated:     func() any { return new(ResourceSetMemberCreated) },
 	TypeResourceSetMemberDeleted:     func() any { return new(ResourceSetMemberDeleted) },
 	TypeResourceSetMemberUpdated:     func() any { return new(ResourceSetMemberUpdated) },
+	TypeSamlKeyActivated:             func() any { return new(SamlKeyActivated) },
+	TypeSamlKeyCreated:               func() any { return new(SamlKeyCreated) },
+	TypeSamlKeyDeleted:               func() any { return new(SamlKeyDeleted) },
+	TypeSamlKeyUpdated:               func() any { return new(SamlKeyUpdated) },
 	TypeScimConnectionApproved:       func() any { return new(ScimConnectionApproved) },
 	TypeScimConnectionCreated:        func() any { return new(ScimConnectionCreated) },
 	TypeScimConnectionDeleted:        func() any { return new(ScimConnectionDeleted) },
@@ -1156,6 +1164,30 @@ type ResourceSetMemberDeleted struct {
 type ResourceSetMemberUpdated struct {
 	Previous json.RawMessage       `json:"previous"`
 	Record   idp.ResourceSetMember `json:"record"`
+}
+
+// SamlKeyActivated is the data of saml_key.activated: a SAML key was activated.
+type SamlKeyActivated struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.SAMLKey     `json:"record"`
+}
+
+// SamlKeyCreated is the data of saml_key.created: a SAML key was created.
+type SamlKeyCreated struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.SAMLKey     `json:"record"`
+}
+
+// SamlKeyDeleted is the data of saml_key.deleted: a SAML key was deleted.
+type SamlKeyDeleted struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.SAMLKey     `json:"record"`
+}
+
+// SamlKeyUpdated is the data of saml_key.updated: a SAML key was updated.
+type SamlKeyUpdated struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.SAMLKey     `json:"record"`
 }
 
 // ScimConnectionApproved is the data of scim_connection.approved: a scim connection was approved.

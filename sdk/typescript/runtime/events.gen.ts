@@ -23,6 +23,7 @@ import type {
   Resource,
   ResourceSet,
   ResourceSetMember,
+  SamlKey,
   ScimConnection,
   Session,
   SignInSettings,
@@ -787,6 +788,26 @@ export interface EventData {
     previous?: Record<string, unknown>;
     record: ResourceSetMember;
   };
+  /** A SAML key was activated. */
+  'idp.saml_key.activated': {
+    previous?: Record<string, unknown>;
+    record: SamlKey;
+  };
+  /** A SAML key was created. */
+  'idp.saml_key.created': {
+    previous?: Record<string, unknown>;
+    record: SamlKey;
+  };
+  /** A SAML key was deleted. */
+  'idp.saml_key.deleted': {
+    previous?: Record<string, unknown>;
+    record: SamlKey;
+  };
+  /** A SAML key was updated. */
+  'idp.saml_key.updated': {
+    previous?: Record<string, unknown>;
+    record: SamlKey;
+  };
   /** A scim connection was approved. */
   'idp.scim_connection.approved': {
     previous?: Record<string, unknown>;
@@ -1158,6 +1179,10 @@ export const eventTypes: ReadonlySet<string> = /* @__PURE__ */ new Set([
   'idp.resource_set_member.created',
   'idp.resource_set_member.deleted',
   'idp.resource_set_member.updated',
+  'idp.saml_key.activated',
+  'idp.saml_key.created',
+  'idp.saml_key.deleted',
+  'idp.saml_key.updated',
   'idp.scim_connection.approved',
   'idp.scim_connection.created',
   'idp.scim_connection.deleted',

@@ -9049,6 +9049,84 @@ export type SamlForm = {
     SAMLResponse?: string;
 };
 
+export type SamlKey = {
+    /**
+     * PEM
+     */
+    readonly certificate: string;
+    /**
+     * SHA-256 of the certificate, as OpenSSL writes it
+     */
+    readonly fingerprint: string;
+    /**
+     * Given by the platform; never used again
+     */
+    readonly id: string;
+    /**
+     * Never shown
+     */
+    readonly private_key: string;
+    /**
+     * Of the persistent names of people; never shown
+     */
+    readonly salt: string;
+    /**
+     * The active key signs; the next one will, and the previous one did
+     */
+    status: 'next' | 'active' | 'previous';
+    /**
+     * The tenant that it belongs to
+     */
+    readonly tenant_id: string;
+    /**
+     * When it last became the active one; null for the next one
+     */
+    readonly time_activated: string | null;
+    /**
+     * When it was created
+     */
+    readonly time_created: string;
+    /**
+     * When the certificate ends
+     */
+    readonly time_expires: string;
+    /**
+     * When it last changed
+     */
+    readonly time_modified: string;
+    /**
+     * Grows by one with every change; If-Match takes it
+     */
+    readonly version: number;
+};
+
+export type SamlKeyList = {
+    /**
+     * The records of the page
+     */
+    items: Array<SamlKey>;
+    /**
+     * The page_token of the next page; left out on the last page
+     */
+    next_page_token?: string;
+    /**
+     * As asked, from 1; 1 with a page token
+     */
+    page_num: number;
+    /**
+     * As asked: the most records of a page
+     */
+    page_size: number;
+    /**
+     * How many records the filter selects; left out with count=false
+     */
+    total?: number;
+    /**
+     * gte if there are more records than total; otherwise left out
+     */
+    total_relation?: 'gte';
+};
+
 export type SamlLogoutForm = {
     /**
      * The application's request, sealed
@@ -15405,6 +15483,33 @@ export type RootInputWritable = {
      * Up to 64 characters; lists filter by it
      */
     tag?: string;
+};
+
+export type SamlKeyListWritable = {
+    /**
+     * The records of the page
+     */
+    items: Array<unknown>;
+    /**
+     * The page_token of the next page; left out on the last page
+     */
+    next_page_token?: string;
+    /**
+     * As asked, from 1; 1 with a page token
+     */
+    page_num: number;
+    /**
+     * As asked: the most records of a page
+     */
+    page_size: number;
+    /**
+     * How many records the filter selects; left out with count=false
+     */
+    total?: number;
+    /**
+     * gte if there are more records than total; otherwise left out
+     */
+    total_relation?: 'gte';
 };
 
 export type ScimConnectionWritable = {
@@ -39567,6 +39672,404 @@ export type GetSessionResponses = {
 
 export type GetSessionResponse = GetSessionResponses[keyof GetSessionResponses];
 
+export type ListSamlKeysData = {
+    body?: never;
+    headers?: {
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * Page number, from 1
+         */
+        page_num?: number;
+        /**
+         * Records a page
+         */
+        page_size?: number;
+        /**
+         * A page's next_page_token, to continue after it at a cost that does not grow; instead of page_num
+         */
+        page_token?: string;
+        /**
+         * field[order], order asc or desc; several are joined by commas
+         */
+        page_sort?: string;
+        /**
+         * false leaves total out
+         */
+        count?: 'true' | 'false' | '1' | '0';
+    };
+    url: '/v1/sign-in/saml-keys';
+};
+
+export type ListSamlKeysErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type ListSamlKeysError = ListSamlKeysErrors[keyof ListSamlKeysErrors];
+
+export type ListSamlKeysResponses = {
+    /**
+     * OK
+     */
+    200: SamlKeyList;
+};
+
+export type ListSamlKeysResponse = ListSamlKeysResponses[keyof ListSamlKeysResponses];
+
+export type CreateSamlKeyData = {
+    body?: never;
+    headers?: {
+        /**
+         * 1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again
+         */
+        'Idempotency-Key'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/sign-in/saml-keys';
+};
+
+export type CreateSamlKeyErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * invalid_state, request_in_progress
+     */
+    409: Problem;
+    /**
+     * idempotency_key_reused
+     */
+    422: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type CreateSamlKeyError = CreateSamlKeyErrors[keyof CreateSamlKeyErrors];
+
+export type CreateSamlKeyResponses = {
+    /**
+     * OK
+     */
+    200: SamlKey;
+};
+
+export type CreateSamlKeyResponse = CreateSamlKeyResponses[keyof CreateSamlKeyResponses];
+
+export type DeleteSamlKeyData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the record must still have; else 412
+         */
+        'If-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/sign-in/saml-keys/{id}';
+};
+
+export type DeleteSamlKeyErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * invalid_state
+     */
+    409: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type DeleteSamlKeyError = DeleteSamlKeyErrors[keyof DeleteSamlKeyErrors];
+
+export type DeleteSamlKeyResponses = {
+    /**
+     * OK
+     */
+    200: Deleted;
+};
+
+export type DeleteSamlKeyResponse = DeleteSamlKeyResponses[keyof DeleteSamlKeyResponses];
+
+export type GetSamlKeyData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the client has; 304 if it is still the record's
+         */
+        'If-None-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/v1/sign-in/saml-keys/{id}';
+};
+
+export type GetSamlKeyErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type GetSamlKeyError = GetSamlKeyErrors[keyof GetSamlKeyErrors];
+
+export type GetSamlKeyResponses = {
+    /**
+     * OK
+     */
+    200: SamlKey;
+};
+
+export type GetSamlKeyResponse = GetSamlKeyResponses[keyof GetSamlKeyResponses];
+
+export type ActivateSamlKeyData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the record must still have; else 412
+         */
+        'If-Match'?: string;
+        /**
+         * 1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again
+         */
+        'Idempotency-Key'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/sign-in/saml-keys/{id}/activate';
+};
+
+export type ActivateSamlKeyErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * invalid_state, request_in_progress
+     */
+    409: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * idempotency_key_reused
+     */
+    422: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type ActivateSamlKeyError = ActivateSamlKeyErrors[keyof ActivateSamlKeyErrors];
+
+export type ActivateSamlKeyResponses = {
+    /**
+     * OK
+     */
+    200: SamlKey;
+};
+
+export type ActivateSamlKeyResponse = ActivateSamlKeyResponses[keyof ActivateSamlKeyResponses];
+
 export type GetSignInSettingsData = {
     body?: never;
     headers?: {
@@ -41281,7 +41784,7 @@ export type ListTreeNodeUsersData = {
     };
     query?: {
         /**
-         * Also the users of all nodes below it
+         * Also the users of all nodes below it; no pointers are followed
          */
         recursive?: 'true' | 'false' | '1' | '0';
         /**

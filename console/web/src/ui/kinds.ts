@@ -33,6 +33,7 @@ const kinds = texts({
   resource_set_member: ['Resource in a set', '资源集成员'],
   scim_connection: ['SCIM connection', 'SCIM 连接'],
   scim_link: ['SCIM link', 'SCIM 关联'],
+  saml_key: ['SAML key', 'SAML 密钥'],
   session: ['Session', '会话'],
   sign_in: ['Sign-in', '登录'],
   sign_in_settings: ['Sign-in settings', '登录设置'],
@@ -43,6 +44,7 @@ const kinds = texts({
 });
 
 const actions = texts({
+  activated: ['activated', '已启用'],
   adopted: ['adopted', '已接管'],
   approved: ['approved', '已批准'],
   authentication_failed: ['authentication failed', '认证失败'],

@@ -40,7 +40,7 @@ func (a *api) listOfUser(ctx context.Context, in *listOfUserInput) ([]rest.Raw[M
 
 type listOfNodeInput struct {
 	rest.ByID
-	Recursive docstore.Flag `query:"recursive" doc:"Also the users of all nodes below it"`
+	Recursive docstore.Flag `query:"recursive" doc:"Also the users of all nodes below it; no pointers are followed"`
 	Keyword   string        `query:"keyword" maxLength:"256" doc:"Only users found by the users service's full-text search" example:"伟"`
 	Role      string        `query:"role" maxLength:"64" doc:"Only memberships with this role" example:"leader"`
 	docstore.Paging

@@ -48,7 +48,8 @@ func (a *api) registerNodes(s *rest.Server) {
 		Summary: "Change or move a tree node",
 		Doc: "JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all " +
 			"nodes below it, at most 50,000. For a move, another condition or another pointer, the caller needs the " +
-			"scopes of this API that rules give the members there.",
+			"scopes of this API that rules give the members there. A node with members becomes neither a pointer " +
+			"nor dynamic.",
 		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState, apperr.Unavailable},
 		Request: map[string]any{"parent_id": "1048580"},
 	}, rest.Update[tree.Node, TreeNodeInput](a.trees.Update))

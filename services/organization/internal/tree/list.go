@@ -3,6 +3,7 @@ package tree
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -255,7 +256,8 @@ func Find(ctx context.Context, r docstore.Reader, ids ...string) (map[string]*No
 // maxPointers bounds the pointers that are followed at once.
 const maxPointers = 1000
 
-// PointersTo returns the nodes that stand for one of the nodes, at most 1,000.
+// PointersTo returns the nodes that stand for one of the nodes. It is an error if they are more than 1,000: whoever
+// asks must not take a part of them for all.
 func PointersTo(ctx context.Context, s *docstore.Store, ids []string) ([]*Node, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -267,6 +269,9 @@ func PointersTo(ctx context.Context, s *docstore.Store, ids []string) ([]*Node, 
 	page, err := nodes.Page(ctx, s, docstore.Query{Filter: docstore.In(byPointer, values...), Limit: maxPointers})
 	if err != nil {
 		return nil, err
+	}
+	if page.Next != "" {
+		return nil, fmt.Errorf("more than %d pointers lead to %d nodes", maxPointers, len(ids))
 	}
 	found := make([]*Node, len(page.Docs))
 	for i := range page.Docs {

@@ -170,6 +170,10 @@ func checkKind(ctx context.Context, tx *docstore.Tx, n, was *Node) error {
 			return err
 		}
 	}
+	if n.IsPointer == "1" && was.IsPointer != "1" && n.MemberCount > 0 {
+		return apperr.New(apperr.InvalidState, "the node has %d members, which the list of a pointer would hide; "+
+			"remove them, or move them to another node, before it becomes a pointer", n.MemberCount)
+	}
 	if n.Dynamic() && !was.Dynamic() && n.MemberCount > 0 {
 		return apperr.New(apperr.InvalidState,
 			"the node has %d members; a node with members cannot become dynamic", n.MemberCount)

@@ -53,6 +53,7 @@ func Register(s *rest.Server, d Deps) {
 	a.registerSessions(s.Tagged("Sessions", "Who is signed in, in which browsers and applications."))
 	a.registerConsents(s.Tagged("Consents", "What people have agreed that applications may know."))
 	a.registerGrants(s.Tagged("Grants", "Access of applications that goes on after the session."))
+	a.registerSAMLKeys(s.Tagged("Saml keys", "The keys that a tenant signs with for applications of SAML."))
 	a.registerSettings(s.Tagged("Sign in settings", "How the pages of a tenant look, and what they say."))
 }
 

@@ -28,30 +28,12 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// Key is the key pair of a tenant, with a certificate that applications are given, and the secret that opaque names of
-// people come from. There is one per tenant. It is made when it is first needed and stays, because applications have
-// the certificate in their settings.
-type Key struct {
-	docstore.Meta
-	Certificate string      `json:"certificate"` // PEM
-	PrivateKey  secret.Text `json:"private_key"` // PKCS #8, PEM
-	Salt        secret.Text `json:"salt"`        // base64
-}
-
-var keys = docstore.Define(docstore.Schema[Key]{
-	Name: "saml_keys", Noun: "key",
-	Sealed: func(k *Key) []docstore.Sealed {
-		return []docstore.Sealed{
-			docstore.Seal("private_key", &k.PrivateKey, docstore.NotSent),
-			docstore.Seal("salt", &k.Salt, docstore.NotSent),
-		}
-	},
-})
-
 const (
-	keyID    = "signing"
+	firstKey = "signing" // the id of a tenant's first key: of several replicas, only one can insert it
 	keyBits  = 2048
 	keyYears = 20 // products stop when a certificate in their settings expires
+	// reread is how long a replica uses the keys of a tenant that it has read.
+	reread = time.Minute
 	// useOfSigningKey is the use that keys of applications are sealed for.
 	useOfSigningKey = "applications.signing-key"
 )
@@ -62,17 +44,25 @@ type signer struct {
 	cert []byte // DER
 }
 
-// tenantKey is a tenant's Key, ready for use.
+// tenantKey is a tenant's active key, ready for use, with what metadata tells of all its keys.
 type tenantKey struct {
 	*signer
-	salt []byte
+	salt  []byte
+	certs [][]byte // DER, of all keys, the active one first
+	read  clock.Time
 }
 
-// tenant returns the key of the tenant, and makes it if there is none. Of several replicas that make one at once, all
-// use the one that was stored first. The error is apperr.NotFound for a tenant without applications.
+// fresh reports whether the keys were read within reread.
+func (k *tenantKey) fresh(now clock.Time) bool {
+	age := now.Sub(k.read)
+	return age >= 0 && age < reread
+}
+
+// tenant returns the active key of the tenant, and makes it if there is none. Of several replicas that make one at
+// once, all use the one that was stored first. The error is apperr.NotFound for a tenant without applications.
 func (p *Provider) tenant(ctx context.Context) (*tenantKey, error) {
 	tenant := request.Tenant(ctx)
-	if k, ok := p.tenants.Get(tenant); ok {
+	if k, ok := p.tenants.Get(tenant); ok && k.fresh(p.Store.Now()) {
 		return k, nil
 	}
 	made, err, _ := p.making.Do(tenant, func() (any, error) {
@@ -109,53 +99,61 @@ func (p *Provider) mayHaveKey(ctx context.Context) error {
 	return err
 }
 
+// load reads the tenant's keys. The error is apperr.NotFound if there are none.
 func (p *Provider) load(ctx context.Context) (*tenantKey, error) {
-	doc, err := keys.Find(ctx, p.Store, keyID)
+	now := p.Store.Now()
+	page, err := keys.Page(ctx, p.Store, docstore.Query{Limit: maxOfTenant})
 	if err != nil {
 		return nil, err
 	}
-	k, err := doc.Value()
+	all := make([]*Key, len(page.Docs))
+	for i := range page.Docs {
+		if all[i], err = page.Docs[i].Value(); err != nil {
+			return nil, err
+		}
+	}
+	active, err := inOrder(all)
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := keys.RevealAll(ctx, p.Store, keyID)
+	secrets, err := keys.RevealAll(ctx, p.Store, active.ID)
 	if err != nil {
 		return nil, err
 	}
-	s, err := signerOf(k.Certificate, secrets["private_key"].Reveal())
+	if len(secrets) == 0 { // it was replaced and deleted between the two reads
+		return nil, apperr.Away("the SAML key of the tenant", nil)
+	}
+	s, err := signerOf(active.Certificate, secrets[memberKey].Reveal())
 	if err != nil {
 		return nil, err
 	}
-	salt, err := base64.StdEncoding.DecodeString(secrets["salt"].Reveal())
-	return &tenantKey{s, salt}, err
+	k := &tenantKey{signer: s, read: now}
+	for _, of := range all {
+		cert, err := of.x509()
+		if err != nil {
+			return nil, err
+		}
+		k.certs = append(k.certs, cert.Raw)
+	}
+	k.salt, err = base64.StdEncoding.DecodeString(secrets[memberSalt].Reveal())
+	return k, err
 }
 
-// make stores a new key, unless there is one.
+// make stores the tenant's first key, unless there is one.
 func (p *Provider) make(ctx context.Context) error {
-	private, err := p.newKey()
+	k, err := p.draw(ctx)
 	if err != nil {
 		return err
 	}
-	cert, err := certify(private, request.Tenant(ctx), p.Store.Now())
-	if err != nil {
-		return err
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return err
-	}
-	salt := make([]byte, 32)
-	_, _ = rand.Read(salt) // never fails (crypto/rand)
-	k := &Key{
-		Meta: docstore.Meta{ID: keyID}, Certificate: asPEM("CERTIFICATE", cert),
-		PrivateKey: secret.NewText(asPEM("PRIVATE KEY", der)),
-		Salt:       secret.NewText(base64.StdEncoding.EncodeToString(salt)),
-	}
+	random := make([]byte, 32)
+	_, _ = rand.Read(random) // never fails (crypto/rand)
+	k.ID, k.Status, k.Salt = firstKey, Active, secret.NewText(base64.StdEncoding.EncodeToString(random))
 	err = docstore.Do(ctx, p.Store, func(tx *docstore.Tx) error {
-		found, err := keys.LoadMany(ctx, tx, []string{keyID})
+		found, err := keys.LoadWhere(ctx, tx, docstore.Filter{}, "", 1)
 		if err != nil || len(found) > 0 {
 			return err
 		}
+		k.TimeActivated = tx.Now
 		_, err = keys.Insert(ctx, tx, k)
 		return err
 	})
@@ -163,6 +161,27 @@ func (p *Provider) make(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// draw makes a key pair with its certificate.
+func (p *Provider) draw(ctx context.Context) (*Key, error) {
+	private, err := p.newKey()
+	if err != nil {
+		return nil, err
+	}
+	cert, err := certify(private, request.Tenant(ctx), p.Store.Now())
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, err
+	}
+	k := &Key{
+		Certificate: asPEM("CERTIFICATE", cert), PrivateKey: secret.NewText(asPEM("PRIVATE KEY", der)),
+	}
+	k.complete()
+	return k, nil
 }
 
 func certify(key *rsa.PrivateKey, tenant string, now clock.Time) ([]byte, error) {
@@ -188,13 +207,9 @@ var errKey = errors.New("the key is not of RSA, or is not that of its certificat
 
 // signerOf reads a certificate and its key, both PEM.
 func signerOf(certificate, key string) (*signer, error) {
-	certBlock, _ := pem.Decode([]byte(certificate))
+	cert, err := certificateOf(certificate)
 	keyBlock, _ := pem.Decode([]byte(key))
-	if certBlock == nil || keyBlock == nil {
-		return nil, errKey
-	}
-	cert, err := x509.ParseCertificate(certBlock.Bytes)
-	if err != nil {
+	if err != nil || keyBlock == nil {
 		return nil, errKey
 	}
 	private, err := x509.ParsePKCS8PrivateKey(keyBlock.Bytes)
@@ -208,6 +223,15 @@ func signerOf(certificate, key string) (*signer, error) {
 		return nil, errKey
 	}
 	return &signer{rsaKey, cert.Raw}, nil
+}
+
+// certificateOf reads a certificate in PEM.
+func certificateOf(text string) (*x509.Certificate, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errKey
+	}
+	return x509.ParseCertificate(block.Bytes)
 }
 
 // signerFor returns the key that signs for an application: its own, or the tenant's. An own key stays in memory under

@@ -17,12 +17,12 @@ type entityDescriptor struct {
 }
 
 type idpDescriptor struct {
-	Protocols   string     `xml:"protocolSupportEnumeration,attr"`
-	WantsSigned bool       `xml:"WantAuthnRequestsSigned,attr"`
-	Key         keyElement `xml:"KeyDescriptor"`
-	Logout      []endpoint `xml:"SingleLogoutService"`
-	Formats     []string   `xml:"NameIDFormat"`
-	SignOn      []endpoint `xml:"SingleSignOnService"`
+	Protocols   string       `xml:"protocolSupportEnumeration,attr"`
+	WantsSigned bool         `xml:"WantAuthnRequestsSigned,attr"`
+	Keys        []keyElement `xml:"KeyDescriptor"`
+	Logout      []endpoint   `xml:"SingleLogoutService"`
+	Formats     []string     `xml:"NameIDFormat"`
+	SignOn      []endpoint   `xml:"SingleSignOnService"`
 }
 
 type keyElement struct {
@@ -37,8 +37,9 @@ type endpoint struct {
 	Location string `xml:"Location,attr"`
 }
 
-// Metadata describes the tenant's identity provider. It has no end: applications keep it. The error is
-// apperr.NotFound for a tenant without applications, or Unavailable.
+// Metadata describes the tenant's identity provider, with all its keys, so that applications that read it accept the
+// next key before it is active. It has no end: applications keep it. The error is apperr.NotFound for a tenant without
+// applications, or Unavailable.
 func (p *Provider) Metadata(ctx context.Context, issuer string) ([]byte, error) {
 	k, err := p.tenant(ctx)
 	if err != nil {
@@ -50,8 +51,11 @@ func (p *Provider) Metadata(ctx context.Context, issuer string) ([]byte, error) 
 		SignOn:    []endpoint{{bindingRedirect, ssoURL(issuer)}, {bindingPost, ssoURL(issuer)}},
 		Logout:    []endpoint{{bindingRedirect, sloURL(issuer)}, {bindingPost, sloURL(issuer)}},
 	}}
-	d.IdP.Key.Use = "signing"
-	d.IdP.Key.Info.Certificate = base64.StdEncoding.EncodeToString(k.cert)
+	for _, cert := range k.certs {
+		key := keyElement{Use: "signing"}
+		key.Info.Certificate = base64.StdEncoding.EncodeToString(cert)
+		d.IdP.Keys = append(d.IdP.Keys, key)
+	}
 	body, err := xml.MarshalIndent(d, "", " ")
 	return append([]byte(xml.Header), body...), err
 }
