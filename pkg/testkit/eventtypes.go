@@ -39,8 +39,8 @@ type eventType struct {
 
 // EventTypes writes the service's part of the catalogue of event types (see Golden), from an event of each type that it
 // tells. start is the time of the test's clock at the first of them. records says which schema of the service's OpenAPI
-// document describes the record in the events about a noun, such as user → User. The schema of the members beside it, and
-// of all members for a noun without one, follows from the events. All events must agree with the schemas.
+// document describes the record in the events about a noun, such as user → User. The schema of the members beside it,
+// and of all members for a noun without one, follows from the events. All events must agree with the schemas.
 func EventTypes(t testing.TB, s *Service, service string, start clock.Time, events []bus.Event,
 	records map[string]string) {
 	t.Helper()
@@ -155,8 +155,8 @@ func dated(t testing.TB, start clock.Time, data []byte) json.RawMessage {
 
 var sinceForm = regexp.MustCompile(`start \+ [0-9hms.]+`)
 
-// collect adds the members beside the record in an event's data to the schemas of those of its type. A member that events
-// have with values of several types may have any.
+// collect adds the members beside the record in an event's data to the schemas of those of its type. A member whose
+// values differ in type may have any.
 func collect(t testing.TB, beside map[string]map[string]any, kind string, data json.RawMessage) {
 	var members map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(data, &members))

@@ -761,7 +761,7 @@ type ApplicationPatchConfigProp struct {
 	// AllowedLoginMethod name is the code of the login template; the other members are kept, without effect
 	AllowedLoginMethod nullable.Nullable[json.RawMessage] `json:"allowed_login_method,omitempty"`
 
-	// AllowedRegMethod How people may register; without effect, since nobody can yet
+	// AllowedRegMethod How people may register. It has no effect: nobody can register yet
 	AllowedRegMethod nullable.Nullable[json.RawMessage] `json:"allowed_reg_method,omitempty"`
 
 	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
@@ -1986,7 +1986,7 @@ type ConfigProp struct {
 	// AllowedLoginMethod name is the code of the login template; the other members are kept, without effect
 	AllowedLoginMethod json.RawMessage `json:"allowed_login_method,omitempty"`
 
-	// AllowedRegMethod How people may register; without effect, since nobody can yet
+	// AllowedRegMethod How people may register. It has no effect: nobody can register yet
 	AllowedRegMethod json.RawMessage `json:"allowed_reg_method,omitempty"`
 
 	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
@@ -2028,7 +2028,7 @@ type ConfigPropPatch struct {
 	// AllowedLoginMethod name is the code of the login template; the other members are kept, without effect
 	AllowedLoginMethod nullable.Nullable[json.RawMessage] `json:"allowed_login_method,omitempty"`
 
-	// AllowedRegMethod How people may register; without effect, since nobody can yet
+	// AllowedRegMethod How people may register. It has no effect: nobody can register yet
 	AllowedRegMethod nullable.Nullable[json.RawMessage] `json:"allowed_reg_method,omitempty"`
 
 	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses connections

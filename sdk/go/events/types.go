@@ -1075,9 +1075,9 @@ type NodeEnabled struct {
 
 // NodeMoved is the data of node.moved: a node was moved.
 type NodeMoved struct {
-	NewPath    []string        `json:"new_path"`
+	NewPath    json.RawMessage `json:"new_path"`
 	NodesBelow float64         `json:"nodes_below"`
-	OldPath    []string        `json:"old_path"`
+	OldPath    json.RawMessage `json:"old_path"`
 	Previous   json.RawMessage `json:"previous"`
 	Record     idp.TreeNode    `json:"record"`
 }

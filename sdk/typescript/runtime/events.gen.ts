@@ -712,9 +712,9 @@ export interface EventData {
   };
   /** A node was moved. */
   'idp.node.moved': {
-    new_path?: Array<string>;
+    new_path?: Array<unknown>;
     nodes_below?: number;
-    old_path?: Array<string>;
+    old_path?: Array<unknown>;
     previous?: Record<string, unknown>;
     record: TreeNode;
   };

@@ -819,7 +819,7 @@ export type ApplicationPatch = {
             [key: string]: unknown;
         } | null;
         /**
-         * How people may register; without effect, since nobody can yet
+         * How people may register. It has no effect: nobody can register yet
          */
         allowed_reg_method?: {
             [key: string]: unknown;
@@ -2527,7 +2527,7 @@ export type ConfigProp = {
         [key: string]: unknown;
     };
     /**
-     * How people may register; without effect, since nobody can yet
+     * How people may register. It has no effect: nobody can register yet
      */
     allowed_reg_method?: {
         [key: string]: unknown;
@@ -2597,7 +2597,7 @@ export type ConfigPropPatch = {
         [key: string]: unknown;
     } | null;
     /**
-     * How people may register; without effect, since nobody can yet
+     * How people may register. It has no effect: nobody can register yet
      */
     allowed_reg_method?: {
         [key: string]: unknown;
@@ -12022,7 +12022,7 @@ export type ApplicationPatchWritable = {
             [key: string]: unknown;
         } | null;
         /**
-         * How people may register; without effect, since nobody can yet
+         * How people may register. It has no effect: nobody can register yet
          */
         allowed_reg_method?: {
             [key: string]: unknown;
