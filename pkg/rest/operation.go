@@ -299,7 +299,7 @@ func (g *guardedAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 		err = s.identify(ctx, op, call, c.Writer, c.Request)
 	}
 	if unknown := s.share(ctx, op, c, call.form); unknown != nil {
-		s.cfg.Log.WarnContext(ctx, "could not check the origin of a page, so it may not read the answer", "error", unknown)
+		s.cfg.Log.WarnContext(ctx, "could not check a page's origin, so it may not read the answer", "error", unknown)
 	}
 	if err != nil {
 		call.status, call.err = s.fail(ctx, op, c.Writer, c.Request, err), err

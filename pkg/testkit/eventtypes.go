@@ -233,7 +233,15 @@ func inferred(t testing.TB, example json.RawMessage) map[string]any {
 		}
 		return map[string]any{"type": "object", "properties": properties}
 	case []any:
-		return map[string]any{"type": "array"}
+		array := map[string]any{"type": "array"}
+		for i, item := range v {
+			of := inferred(t, marshal(t, item))
+			if i > 0 && !reflect.DeepEqual(of, array["items"]) {
+				return map[string]any{"type": "array"}
+			}
+			array["items"] = of
+		}
+		return array
 	case string:
 		return map[string]any{"type": "string"}
 	case float64:

@@ -19,8 +19,8 @@ var (
 	capitals = regexp.MustCompile(`[A-Z]`)
 )
 
-// operations reads the ids of all operations of the management API that write from the SDK, whose functions are named after them:
-// "POST /v1/users" → "create-user". The console shows with it what it has done as a command.
+// operations reads the ids of all operations of the management API that write from the SDK, whose functions are named
+// after them: "POST /v1/users" → "create-user". The console shows with it what it has done as a command.
 func operations(sdk string) (map[string]string, error) {
 	body, err := os.ReadFile(filepath.Join(sdk, "sdk.gen.ts"))
 	if err != nil {
@@ -29,7 +29,7 @@ func operations(sdk string) (map[string]string, error) {
 	table := map[string]string{}
 	for _, m := range sdkCall.FindAllStringSubmatch(string(body), -1) {
 		name, method, url := m[1], strings.ToUpper(m[2]), m[3]
-		if method == "GET" || method == "HEAD" || !strings.HasPrefix(url, "/v1/") { // the console has no page for others
+		if method == "GET" || method == "HEAD" || !strings.HasPrefix(url, "/v1/") { // not called here
 			continue
 		}
 		id := capitals.ReplaceAllStringFunc(name, func(c string) string { return "-" + strings.ToLower(c) })

@@ -697,16 +697,16 @@ type EventSubscriptionCreated struct {
 			Type   string `json:"type"`
 			URL    string `json:"url"`
 		} `json:"delivery"`
-		EventTypes   json.RawMessage `json:"event_types"`
-		Filter       string          `json:"filter"`
-		ID           string          `json:"id"`
-		Name         string          `json:"name"`
-		State        string          `json:"state"`
-		Status       string          `json:"status"`
-		TenantID     string          `json:"tenant_id"`
-		TimeCreated  string          `json:"time_created"`
-		TimeModified string          `json:"time_modified"`
-		Version      float64         `json:"version"`
+		EventTypes   []string `json:"event_types"`
+		Filter       string   `json:"filter"`
+		ID           string   `json:"id"`
+		Name         string   `json:"name"`
+		State        string   `json:"state"`
+		Status       string   `json:"status"`
+		TenantID     string   `json:"tenant_id"`
+		TimeCreated  string   `json:"time_created"`
+		TimeModified string   `json:"time_modified"`
+		Version      float64  `json:"version"`
 	} `json:"record"`
 }
 
@@ -720,16 +720,16 @@ type EventSubscriptionDeleted struct {
 			Type           string `json:"type"`
 			URL            string `json:"url"`
 		} `json:"delivery"`
-		EventTypes   json.RawMessage `json:"event_types"`
-		Filter       string          `json:"filter"`
-		ID           string          `json:"id"`
-		Name         string          `json:"name"`
-		State        string          `json:"state"`
-		Status       string          `json:"status"`
-		TenantID     string          `json:"tenant_id"`
-		TimeCreated  string          `json:"time_created"`
-		TimeModified string          `json:"time_modified"`
-		Version      float64         `json:"version"`
+		EventTypes   []string `json:"event_types"`
+		Filter       string   `json:"filter"`
+		ID           string   `json:"id"`
+		Name         string   `json:"name"`
+		State        string   `json:"state"`
+		Status       string   `json:"status"`
+		TenantID     string   `json:"tenant_id"`
+		TimeCreated  string   `json:"time_created"`
+		TimeModified string   `json:"time_modified"`
+		Version      float64  `json:"version"`
 	} `json:"record"`
 }
 
@@ -745,16 +745,16 @@ type EventSubscriptionDisabled struct {
 			Type   string `json:"type"`
 			URL    string `json:"url"`
 		} `json:"delivery"`
-		EventTypes   json.RawMessage `json:"event_types"`
-		Filter       string          `json:"filter"`
-		ID           string          `json:"id"`
-		Name         string          `json:"name"`
-		State        string          `json:"state"`
-		Status       string          `json:"status"`
-		TenantID     string          `json:"tenant_id"`
-		TimeCreated  string          `json:"time_created"`
-		TimeModified string          `json:"time_modified"`
-		Version      float64         `json:"version"`
+		EventTypes   []string `json:"event_types"`
+		Filter       string   `json:"filter"`
+		ID           string   `json:"id"`
+		Name         string   `json:"name"`
+		State        string   `json:"state"`
+		Status       string   `json:"status"`
+		TenantID     string   `json:"tenant_id"`
+		TimeCreated  string   `json:"time_created"`
+		TimeModified string   `json:"time_modified"`
+		Version      float64  `json:"version"`
 	} `json:"record"`
 }
 
@@ -770,16 +770,16 @@ type EventSubscriptionFailing struct {
 			Type   string `json:"type"`
 			URL    string `json:"url"`
 		} `json:"delivery"`
-		EventTypes   json.RawMessage `json:"event_types"`
-		Filter       string          `json:"filter"`
-		ID           string          `json:"id"`
-		Name         string          `json:"name"`
-		State        string          `json:"state"`
-		Status       string          `json:"status"`
-		TenantID     string          `json:"tenant_id"`
-		TimeCreated  string          `json:"time_created"`
-		TimeModified string          `json:"time_modified"`
-		Version      float64         `json:"version"`
+		EventTypes   []string `json:"event_types"`
+		Filter       string   `json:"filter"`
+		ID           string   `json:"id"`
+		Name         string   `json:"name"`
+		State        string   `json:"state"`
+		Status       string   `json:"status"`
+		TenantID     string   `json:"tenant_id"`
+		TimeCreated  string   `json:"time_created"`
+		TimeModified string   `json:"time_modified"`
+		Version      float64  `json:"version"`
 	} `json:"record"`
 }
 
@@ -795,16 +795,16 @@ type EventSubscriptionPaused struct {
 			Type   string `json:"type"`
 			URL    string `json:"url"`
 		} `json:"delivery"`
-		EventTypes   json.RawMessage `json:"event_types"`
-		Filter       string          `json:"filter"`
-		ID           string          `json:"id"`
-		Name         string          `json:"name"`
-		State        string          `json:"state"`
-		Status       string          `json:"status"`
-		TenantID     string          `json:"tenant_id"`
-		TimeCreated  string          `json:"time_created"`
-		TimeModified string          `json:"time_modified"`
-		Version      float64         `json:"version"`
+		EventTypes   []string `json:"event_types"`
+		Filter       string   `json:"filter"`
+		ID           string   `json:"id"`
+		Name         string   `json:"name"`
+		State        string   `json:"state"`
+		Status       string   `json:"status"`
+		TenantID     string   `json:"tenant_id"`
+		TimeCreated  string   `json:"time_created"`
+		TimeModified string   `json:"time_modified"`
+		Version      float64  `json:"version"`
 	} `json:"record"`
 }
 
@@ -817,16 +817,16 @@ type EventSubscriptionRedelivered struct {
 			Type   string `json:"type"`
 			URL    string `json:"url"`
 		} `json:"delivery"`
-		EventTypes   json.RawMessage `json:"event_types"`
-		Filter       string          `json:"filter"`
-		ID           string          `json:"id"`
-		Name         string          `json:"name"`
-		State        string          `json:"state"`
-		Status       string          `json:"status"`
-		TenantID     string          `json:"tenant_id"`
-		TimeCreated  string          `json:"time_created"`
-		TimeModified string          `json:"time_modified"`
-		Version      float64         `json:"version"`
+		EventTypes   []string `json:"event_types"`
+		Filter       string   `json:"filter"`
+		ID           string   `json:"id"`
+		Name         string   `json:"name"`
+		State        string   `json:"state"`
+		Status       string   `json:"status"`
+		TenantID     string   `json:"tenant_id"`
+		TimeCreated  string   `json:"time_created"`
+		TimeModified string   `json:"time_modified"`
+		Version      float64  `json:"version"`
 	} `json:"record"`
 }
 
@@ -847,16 +847,16 @@ type EventSubscriptionReset struct {
 			Type           string `json:"type"`
 			URL            string `json:"url"`
 		} `json:"delivery"`
-		EventTypes   json.RawMessage `json:"event_types"`
-		Filter       string          `json:"filter"`
-		ID           string          `json:"id"`
-		Name         string          `json:"name"`
-		State        string          `json:"state"`
-		Status       string          `json:"status"`
-		TenantID     string          `json:"tenant_id"`
-		TimeCreated  string          `json:"time_created"`
-		TimeModified string          `json:"time_modified"`
-		Version      float64         `json:"version"`
+		EventTypes   []string `json:"event_types"`
+		Filter       string   `json:"filter"`
+		ID           string   `json:"id"`
+		Name         string   `json:"name"`
+		State        string   `json:"state"`
+		Status       string   `json:"status"`
+		TenantID     string   `json:"tenant_id"`
+		TimeCreated  string   `json:"time_created"`
+		TimeModified string   `json:"time_modified"`
+		Version      float64  `json:"version"`
 	} `json:"record"`
 }
 
@@ -872,16 +872,16 @@ type EventSubscriptionResumed struct {
 			Type   string `json:"type"`
 			URL    string `json:"url"`
 		} `json:"delivery"`
-		EventTypes   json.RawMessage `json:"event_types"`
-		Filter       string          `json:"filter"`
-		ID           string          `json:"id"`
-		Name         string          `json:"name"`
-		State        string          `json:"state"`
-		Status       string          `json:"status"`
-		TenantID     string          `json:"tenant_id"`
-		TimeCreated  string          `json:"time_created"`
-		TimeModified string          `json:"time_modified"`
-		Version      float64         `json:"version"`
+		EventTypes   []string `json:"event_types"`
+		Filter       string   `json:"filter"`
+		ID           string   `json:"id"`
+		Name         string   `json:"name"`
+		State        string   `json:"state"`
+		Status       string   `json:"status"`
+		TenantID     string   `json:"tenant_id"`
+		TimeCreated  string   `json:"time_created"`
+		TimeModified string   `json:"time_modified"`
+		Version      float64  `json:"version"`
 	} `json:"record"`
 }
 
@@ -896,16 +896,16 @@ type EventSubscriptionUpdated struct {
 			Type   string `json:"type"`
 			URL    string `json:"url"`
 		} `json:"delivery"`
-		EventTypes   json.RawMessage `json:"event_types"`
-		Filter       string          `json:"filter"`
-		ID           string          `json:"id"`
-		Name         string          `json:"name"`
-		State        string          `json:"state"`
-		Status       string          `json:"status"`
-		TenantID     string          `json:"tenant_id"`
-		TimeCreated  string          `json:"time_created"`
-		TimeModified string          `json:"time_modified"`
-		Version      float64         `json:"version"`
+		EventTypes   []string `json:"event_types"`
+		Filter       string   `json:"filter"`
+		ID           string   `json:"id"`
+		Name         string   `json:"name"`
+		State        string   `json:"state"`
+		Status       string   `json:"status"`
+		TenantID     string   `json:"tenant_id"`
+		TimeCreated  string   `json:"time_created"`
+		TimeModified string   `json:"time_modified"`
+		Version      float64  `json:"version"`
 	} `json:"record"`
 }
 
@@ -1038,9 +1038,15 @@ type MembershipCreated struct {
 
 // MembershipDeleted is the data of membership.deleted: a membership was deleted.
 type MembershipDeleted struct {
-	Memberships json.RawMessage `json:"memberships"`
-	Previous    json.RawMessage `json:"previous"`
-	Record      idp.Membership  `json:"record"`
+	Memberships []struct {
+		ID         string `json:"id"`
+		NodeID     string `json:"node_id"`
+		ObjectCode string `json:"object_code"`
+		Sequence   string `json:"sequence"`
+		UserID     string `json:"user_id"`
+	} `json:"memberships"`
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.Membership  `json:"record"`
 }
 
 // MembershipUpdated is the data of membership.updated: a membership was updated.
@@ -1075,9 +1081,9 @@ type NodeEnabled struct {
 
 // NodeMoved is the data of node.moved: a node was moved.
 type NodeMoved struct {
-	NewPath    json.RawMessage `json:"new_path"`
+	NewPath    []string        `json:"new_path"`
 	NodesBelow float64         `json:"nodes_below"`
-	OldPath    json.RawMessage `json:"old_path"`
+	OldPath    []string        `json:"old_path"`
 	Previous   json.RawMessage `json:"previous"`
 	Record     idp.TreeNode    `json:"record"`
 }
@@ -1399,16 +1405,16 @@ type TokenFamilyReused struct {
 	Address string `json:"address"`
 	Browser string `json:"browser"`
 	Record  struct {
-		AppID        string          `json:"app_id"`
-		ClientID     string          `json:"client_id"`
-		ID           string          `json:"id"`
-		Scope        json.RawMessage `json:"scope"`
-		SessionID    string          `json:"session_id"`
-		TenantID     string          `json:"tenant_id"`
-		TimeCreated  string          `json:"time_created"`
-		TimeModified string          `json:"time_modified"`
-		UserID       string          `json:"user_id"`
-		Version      float64         `json:"version"`
+		AppID        string   `json:"app_id"`
+		ClientID     string   `json:"client_id"`
+		ID           string   `json:"id"`
+		Scope        []string `json:"scope"`
+		SessionID    string   `json:"session_id"`
+		TenantID     string   `json:"tenant_id"`
+		TimeCreated  string   `json:"time_created"`
+		TimeModified string   `json:"time_modified"`
+		UserID       string   `json:"user_id"`
+		Version      float64  `json:"version"`
 	} `json:"record"`
 }
 

@@ -369,7 +369,7 @@ export interface EventData {
         type?: string;
         url?: string;
       };
-      event_types?: Array<unknown>;
+      event_types?: Array<string>;
       filter?: string;
       id?: string;
       name?: string;
@@ -391,7 +391,7 @@ export interface EventData {
         type?: string;
         url?: string;
       };
-      event_types?: Array<unknown>;
+      event_types?: Array<string>;
       filter?: string;
       id?: string;
       name?: string;
@@ -415,7 +415,7 @@ export interface EventData {
         type?: string;
         url?: string;
       };
-      event_types?: Array<unknown>;
+      event_types?: Array<string>;
       filter?: string;
       id?: string;
       name?: string;
@@ -439,7 +439,7 @@ export interface EventData {
         type?: string;
         url?: string;
       };
-      event_types?: Array<unknown>;
+      event_types?: Array<string>;
       filter?: string;
       id?: string;
       name?: string;
@@ -463,7 +463,7 @@ export interface EventData {
         type?: string;
         url?: string;
       };
-      event_types?: Array<unknown>;
+      event_types?: Array<string>;
       filter?: string;
       id?: string;
       name?: string;
@@ -484,7 +484,7 @@ export interface EventData {
         type?: string;
         url?: string;
       };
-      event_types?: Array<unknown>;
+      event_types?: Array<string>;
       filter?: string;
       id?: string;
       name?: string;
@@ -513,7 +513,7 @@ export interface EventData {
         type?: string;
         url?: string;
       };
-      event_types?: Array<unknown>;
+      event_types?: Array<string>;
       filter?: string;
       id?: string;
       name?: string;
@@ -537,7 +537,7 @@ export interface EventData {
         type?: string;
         url?: string;
       };
-      event_types?: Array<unknown>;
+      event_types?: Array<string>;
       filter?: string;
       id?: string;
       name?: string;
@@ -560,7 +560,7 @@ export interface EventData {
         type?: string;
         url?: string;
       };
-      event_types?: Array<unknown>;
+      event_types?: Array<string>;
       filter?: string;
       id?: string;
       name?: string;
@@ -681,7 +681,13 @@ export interface EventData {
   };
   /** A membership was deleted. */
   'idp.membership.deleted': {
-    memberships?: Array<unknown>;
+    memberships?: Array<{
+      id?: string;
+      node_id?: string;
+      object_code?: string;
+      sequence?: string;
+      user_id?: string;
+    }>;
     previous?: Record<string, unknown>;
     record: Membership;
   };
@@ -712,9 +718,9 @@ export interface EventData {
   };
   /** A node was moved. */
   'idp.node.moved': {
-    new_path?: Array<unknown>;
+    new_path?: Array<string>;
     nodes_below?: number;
-    old_path?: Array<unknown>;
+    old_path?: Array<string>;
     previous?: Record<string, unknown>;
     record: TreeNode;
   };
@@ -999,7 +1005,7 @@ export interface EventData {
       app_id?: string;
       client_id?: string;
       id?: string;
-      scope?: Array<unknown>;
+      scope?: Array<string>;
       session_id?: string;
       tenant_id?: string;
       time_created?: string;
