@@ -75,7 +75,8 @@ func (c *Client) GetSamlKey(ctx context.Context, id string, options ...Option) (
 
 // DeleteSamlKey: delete a SAML key.
 //
-// The next or the previous key; the metadata no longer has its certificate.
+// The next or the previous key; the metadata no longer has its certificate. The previous key stays for a minute after
+// another one was activated: replicas may still sign with it.
 //
 // (DELETE /v1/sign-in/saml-keys/{id}; scope sign-in:write)
 func (c *Client) DeleteSamlKey(ctx context.Context, id string, options ...Option) (*Deleted, error) {
@@ -89,7 +90,7 @@ func (c *Client) DeleteSamlKey(ctx context.Context, id string, options ...Option
 //
 // The next or the previous key becomes the active one, within a minute at all replicas. Applications that do not know
 // its certificate refuse sign-ins from then on. The key that was active becomes the previous one; an earlier previous
-// one is deleted. To activate the previous key is the way back.
+// one is deleted, a minute after the last activation at the earliest. To activate the previous key is the way back.
 //
 // (POST /v1/sign-in/saml-keys/{id}/activate; scope sign-in:write)
 func (c *Client) ActivateSamlKey(ctx context.Context, id string, options ...Option) (*SAMLKey, error) {

@@ -135,7 +135,7 @@ func (w *world) rolledOver() []bus.Event {
 	id := w.admin().Post("/v1/sign-in/saml-keys", nil).ID()
 	w.Clock.Advance(time.Second)
 	w.admin().Post("/v1/sign-in/saml-keys/"+id+"/activate", nil).OK(nil)
-	w.Clock.Advance(time.Second)
+	w.Clock.Advance(time.Minute) // replicas may sign with it so long
 	w.admin().Delete("/v1/sign-in/saml-keys/signing", nil).OK(nil)
 	events := w.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.saml_key.deleted" })
 	events = slices.DeleteFunc(events, func(e bus.Event) bool { return !strings.HasPrefix(e.Type, "idp.saml_key.") })

@@ -107,6 +107,8 @@ func TestSAMLKeysRollOver(t *testing.T) {
 	writer.Post(one+"/activate", nil).OK(nil)
 	b.get("/saml/start/7").signedBy(certs[0])
 	writer.Post(other+"/activate", nil).OK(nil)
+	writer.Delete(one, nil).Problem(http.StatusConflict, "invalid_state")
+	w.Clock.Advance(time.Minute)
 	writer.Delete(one, nil).OK(nil)
 	require.Len(t, certificates(t, w.Service), 1)
 	b.get("/saml/start/7").signedBy(certs[1])

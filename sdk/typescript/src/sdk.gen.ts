@@ -3433,7 +3433,7 @@ export const createSamlKey = <ThrowOnError extends boolean = false>(options?: Op
 /**
  * Delete a SAML key
  *
- * The next or the previous key; the metadata no longer has its certificate.
+ * The next or the previous key; the metadata no longer has its certificate. The previous key stays for a minute after another one was activated: replicas may still sign with it.
  */
 export const deleteSamlKey = <ThrowOnError extends boolean = false>(options: Options<DeleteSamlKeyData, ThrowOnError>) => (options.client ?? client).delete<DeleteSamlKeyResponses, DeleteSamlKeyErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -3453,7 +3453,7 @@ export const getSamlKey = <ThrowOnError extends boolean = false>(options: Option
 /**
  * Activate a SAML key
  *
- * The next or the previous key becomes the active one, within a minute at all replicas. Applications that do not know its certificate refuse sign-ins from then on. The key that was active becomes the previous one; an earlier previous one is deleted. To activate the previous key is the way back.
+ * The next or the previous key becomes the active one, within a minute at all replicas. Applications that do not know its certificate refuse sign-ins from then on. The key that was active becomes the previous one; an earlier previous one is deleted, a minute after the last activation at the earliest. To activate the previous key is the way back.
  */
 export const activateSamlKey = <ThrowOnError extends boolean = false>(options: Options<ActivateSamlKeyData, ThrowOnError>) => (options.client ?? client).post<ActivateSamlKeyResponses, ActivateSamlKeyErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

@@ -37,9 +37,12 @@ func (a *api) registerSAMLKeys(s *rest.Server) {
 		Errors: refused,
 		Doc: "The next or the previous key becomes the active one, within a minute at all replicas. Applications " +
 			"that do not know its certificate refuse sign-ins from then on. The key that was active becomes the " +
-			"previous one; an earlier previous one is deleted. To activate the previous key is the way back.",
+			"previous one; an earlier previous one is deleted, a minute after the last activation at the " +
+			"earliest. To activate the previous key is the way back.",
 	}, a.SAML.ActivateKey)
 	keys.Delete(rest.Op{
-		Errors: refused, Doc: "The next or the previous key; the metadata no longer has its certificate.",
+		Errors: refused,
+		Doc: "The next or the previous key; the metadata no longer has its certificate. The previous key " +
+			"stays for a minute after another one was activated: replicas may still sign with it.",
 	}, a.SAML.DeleteKey)
 }

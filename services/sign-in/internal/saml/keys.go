@@ -159,7 +159,7 @@ func (p *Provider) CreateKey(ctx context.Context) (KeyDoc, error) {
 }
 
 // ActivateKey makes a key the active one. The active one becomes the previous one, in place of an earlier one. The
-// error is apperr.NotFound, VersionMismatch, or InvalidState for the active key.
+// error is apperr.NotFound, VersionMismatch, or InvalidState for the active key, or if the earlier one may still sign.
 func (p *Provider) ActivateKey(ctx context.Context, id string) (KeyDoc, error) {
 	defer p.forget(ctx)
 	return docstore.Write(ctx, p.Store, func(tx *docstore.Tx) (KeyDoc, error) {
@@ -181,7 +181,9 @@ func (p *Provider) ActivateKey(ctx context.Context, id string) (KeyDoc, error) {
 				other.Status = Previous
 				_, err = keys.Replace(ctx, tx, other)
 			case other.Status == Previous:
-				_, err = keys.Delete(ctx, tx, other)
+				if err = unused(all[0], tx.Now); err == nil {
+					_, err = keys.Delete(ctx, tx, other)
+				}
 			}
 			if err != nil {
 				return KeyDoc{}, err
@@ -193,15 +195,32 @@ func (p *Provider) ActivateKey(ctx context.Context, id string) (KeyDoc, error) {
 }
 
 // DeleteKey deletes the next or the previous key. The error is apperr.NotFound, VersionMismatch, or InvalidState for
-// the active key.
+// the active key, and for the previous one as long as it may still sign.
 func (p *Provider) DeleteKey(ctx context.Context, id string) (docstore.Deleted, error) {
 	defer p.forget(ctx)
-	return keys.Remove(ctx, p.Store, id, func(_ *docstore.Tx, k *Key) error {
-		if k.complete(); k.Status == Active {
+	return keys.Remove(ctx, p.Store, id, func(tx *docstore.Tx, k *Key) error {
+		switch k.complete(); k.Status {
+		case Active:
 			return apperr.New(apperr.InvalidState, "the active key cannot be deleted; activate another one first")
+		case Previous:
+			all, err := loadAll(ctx, tx)
+			if err != nil {
+				return err
+			}
+			return unused(all[0], tx.Now)
 		}
 		return nil
 	})
+}
+
+// unused refuses to delete the previous key as long as replicas may sign with it: they have not read the keys since
+// another one became active.
+func unused(active *Key, now clock.Time) error {
+	if age := now.Sub(active.TimeActivated); age >= 0 && age < reread {
+		return apperr.New(apperr.InvalidState,
+			"the previous key may still sign; it can be deleted a minute after the active one was activated")
+	}
+	return nil
 }
 
 // forget makes this replica read the tenant's keys again.

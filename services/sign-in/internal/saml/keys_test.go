@@ -123,6 +123,9 @@ func TestApplicationsFollowTheKey(t *testing.T) {
 	// The salt outlives the first key.
 	w.key(w.provider.ActivateKey(w.ctx, next.ID))
 	_, err = w.provider.DeleteKey(w.ctx, "signing")
+	require.Equal(t, apperr.InvalidState, apperr.KindOf(err), "replicas may sign with it for a minute")
+	w.clock.Advance(time.Minute)
+	_, err = w.provider.DeleteKey(w.ctx, "signing")
 	require.NoError(t, err)
 	require.Equal(t, []string{certs[1]}, w.published(w.provider))
 	third := w.next(spPair())
@@ -153,6 +156,9 @@ func TestWhichKeysStay(t *testing.T) {
 	require.Equal(t, [3]string{second.ID, third.ID, "signing"}, ids())
 	w.key(w.provider.ActivateKey(w.ctx, "signing"))
 	require.Equal(t, [3]string{"signing", third.ID, second.ID}, ids())
+	_, err := w.provider.ActivateKey(w.ctx, third.ID)
+	require.Equal(t, apperr.InvalidState, apperr.KindOf(err), "replicas may sign with the previous one for a minute")
+	w.clock.Advance(time.Minute)
 	w.key(w.provider.ActivateKey(w.ctx, third.ID))
 	require.Equal(t, [3]string{third.ID, "", "signing"}, ids())
 	require.Equal(t, "globex", func() string { // other tenants have keys of their own
@@ -240,6 +246,7 @@ func TestKeysAtOnce(t *testing.T) {
 		all.Wait()
 		require.EqualValues(t, 1, made.Load(), "one wins")
 
+		w.clock.Advance(time.Minute) // the previous key can go
 		ids := []string{w.keys()[saml.Next].ID}
 		var activated atomic.Int64
 		for _, p := range replicas {
@@ -261,6 +268,7 @@ func TestKeysAtOnce(t *testing.T) {
 		_, err := replicas[0].CreateKey(w.ctx)
 		require.NoError(t, err)
 		next := w.keys()[saml.Next].ID
+		w.clock.Advance(time.Minute)
 		for i, do := range []func(*saml.Provider) error{
 			func(p *saml.Provider) error { _, err := p.ActivateKey(w.ctx, next); return err },
 			func(p *saml.Provider) error { _, err := p.ActivateKey(w.ctx, now[saml.Previous].ID); return err },
