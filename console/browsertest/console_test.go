@@ -131,7 +131,8 @@ var looks = []look{
 	{"trail", "/console/default/audit", ""},
 	{"entry", "/console/default/audit", "document.querySelector('a.open').click()"},
 	{"subscriptions", "/console/default/subscriptions", ""},
-	{"new-subscription", "/console/default/subscriptions?create=1", "true"},
+	{"new-subscription", "/console/default/subscriptions?create=1",
+		"document.querySelector('dialog .chips button').scrollIntoView()"}, // the types come after the form
 	{"jobs", "/console/default/jobs", ""},
 	{"job", "/console/default/jobs", "document.querySelector('a.open').click()"},
 	{"new-job", "/console/default/jobs?create=1", "true"},
@@ -262,8 +263,10 @@ func (b *browser) show(path, js string) {
 	if js == "" {
 		return
 	}
-	if found, _, clicks := strings.Cut(js, ".click()"); clicks {
-		b.waitFor(found)
+	for _, act := range []string{".click()", ".scrollIntoView()"} {
+		if found, _, acts := strings.Cut(js, act); acts {
+			b.waitFor(found)
+		}
 	}
 	eval[bool](b, "("+js+", true)")
 	b.waitFor("document.querySelector('.panel h2, dialog[open], .explorer-answer')")

@@ -44,7 +44,7 @@ const kinds = texts({
 });
 
 const actions = texts({
-  activated: ['activated', '已启用'],
+  activated: ['activated', '已激活'],
   adopted: ['adopted', '已接管'],
   approved: ['approved', '已批准'],
   authentication_failed: ['authentication failed', '认证失败'],
