@@ -81,7 +81,7 @@ func TestPointers(t *testing.T) {
 	c.Patch(node(n["b"]), object{"parent_id": n["a2"]["id"]}).OK(nil)
 }
 
-// The list of a pointer is that of its target, so nobody would see what members by hand still have.
+// A pointer lists the members of its target. It would hide members of its own, who still have their rights.
 func TestANodeWithMembersIsNoPointer(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

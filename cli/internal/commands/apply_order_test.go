@@ -224,8 +224,8 @@ func TestApplyOrderStopped(t *testing.T) {
 	}
 }
 
-// TestExchangeWithoutSet: both names are there before and after an exchange, so that without a set nobody knows whether
-// it is done. A step that is refused although others come before it is no step that waits.
+// TestExchangeWithoutSet: an exchange of names needs a set. Both names exist before and after it, and only the set's
+// state tells whether it is done. A step that the platform refuses for another reason is a fault, and does not wait.
 func TestExchangeWithoutSet(t *testing.T) {
 	t.Parallel()
 	p := realPlay(t)

@@ -62,7 +62,7 @@ func Main(ctx context.Context, t session.Terminal, args []string) int {
 		code, asJSON = failure.CodeOf(err, false), wantsJSON(looseOptions(args).Format)
 	case ctx.Err() != nil && failure.CodeOf(err, app.session.Changes()) != failure.OutcomeUnknown:
 		code = failure.Interrupted
-		if failure.CodeOf(err, false) != failure.Partly { // of which people must know what is done
+		if failure.CodeOf(err, false) != failure.Partly { // a partly done command says what is done
 			return code
 		}
 	default:
@@ -93,8 +93,8 @@ func looseFlags() (*App, *pflag.FlagSet) {
 	return app, flags
 }
 
-// tableFor returns the table of operations: the one that the program was built with or, with idp api --from-server,
-// that of the platform. It is needed before the flags are parsed, because the flags come from it.
+// tableFor returns the table of operations: the program's own, or the platform's with idp api --from-server. The flags
+// of idp api come from the table, so it is read before the flags are parsed.
 func tableFor(ctx context.Context, t session.Terminal, args []string) (*operations.Table, error) {
 	if !slices.Contains(args, "--"+fromServer) || !slices.Contains(args, "api") {
 		return operations.CompiledIn(), nil

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTokensAreKept: commands of a context share a token until its end, in a file of their own that nobody else can
-// read. One that is refused is replaced once.
+// TestTokensAreKept: the commands of a context share a token until it ends. Only its owner can read the file. A token
+// that the platform refuses is replaced once.
 func TestTokensAreKept(t *testing.T) {
 	t.Parallel()
 	given, good := atomic.Int64{}, atomic.Value{}

@@ -75,7 +75,7 @@ func (p *Plan) Calls(ctx context.Context) ([]Write, error) {
 
 const (
 	mostAtOnce   = 8  // requests that are sent at a time
-	mostTogether = 64 // batches of which nobody waits for another
+	mostTogether = 64 // independent batches that are sent together
 )
 
 // independent are the first batches, as far as they can be done at the same time: of one kind whose records do not need

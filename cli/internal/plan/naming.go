@@ -16,7 +16,7 @@ import (
 type naming struct {
 	folded map[Ref]string // the files' key, by the key without case
 	was    map[Ref]string // the files' key, by the former one
-	unsure map[Ref]bool   // keys of records of which nobody knows whether they have exchanged their names already
+	unsure map[Ref]bool   // records that may have exchanged their names already
 	state  *State
 }
 
@@ -112,8 +112,8 @@ func inOneCase(wishes []*Wish) {
 	}
 }
 
-// settle forgets former names of records that are renamed already. ids are those of all records of a kind, or of a
-// tree, by their names on the platform.
+// settle removes the former names of records that are renamed already. ids has the id of each record of a kind, or of a
+// tree, by its name on the platform.
 func (n naming) settle(kind string, ids map[string]string) {
 	there := map[Ref]string{}
 	for key, id := range ids {
@@ -199,7 +199,7 @@ func meanwhileKey(kind, key string) string {
 	return name
 }
 
-// unsureFaults are the faults of documents that exchange names, if nobody knows whether they have done so.
+// unsureFaults are the faults of documents that exchange names and may have done so already.
 func (n naming) unsureFaults(wishes []*Wish) []string {
 	var faults []string
 	for _, w := range wishes {

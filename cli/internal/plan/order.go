@@ -21,7 +21,7 @@ type order struct {
 
 // sort puts the steps into an order in which the platform takes each of them: a record is deleted after what refers to
 // it has gone elsewhere, a resource loses an action after the rules that name it, and a unique value is free before
-// another record gets it. Where there is no such order, a step for a while comes first.
+// another record gets it. Where there is no such order, an interim step comes first.
 func (p *Plan) sort() {
 	o := &order{
 		Plan: p, firsts: map[*Step][]*Step{}, done: map[*Step]bool{},
@@ -245,7 +245,7 @@ func union(first, second any) []any {
 	return out
 }
 
-// unique is a member of which no two records may have the same value, and that can change.
+// unique is a member that can change and has another value in each record.
 type unique struct {
 	kind, member string
 	meanwhile    func(s *Step) string // a value that is free

@@ -57,8 +57,8 @@ func (s *Session) wait() time.Duration {
 // manyTimes leaves it to --wait how often a request is sent.
 const manyTimes = 1_000_000
 
-// CheckURL returns an error for a server that is not written as a URL. It does not guess the scheme: a credential must
-// not go where nobody has said.
+// CheckURL returns an error for a server that is not written as a URL. It does not guess the scheme, because a wrong
+// guess sends the credential to another server.
 func CheckURL(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" {

@@ -135,7 +135,7 @@ func externalIDOf(r resource.Object) (string, error) {
 	return id, nil
 }
 
-// checkMembers refuses ids of users whom the connection does not see, and more than a group can show.
+// checkMembers refuses ids of users that the connection does not see, and more than maxSent ids.
 func (s *Groups) checkMembers(ctx context.Context, call people.Call, ids []string) error {
 	if call.RemovesOnly {
 		return nil

@@ -86,7 +86,7 @@ func (w *Shower) members(ctx context.Context, g *directory.Group) (ids []string,
 	return ids, leave, nil
 }
 
-// named leaves the members whom the connection sees.
+// named are the members that the connection sees, with their names.
 func (w *Shower) named(ctx context.Context, ids []string) ([]mapping.Member, error) {
 	names, err := directory.Names(ctx, w.groups.Store, w.connection.ID, ids)
 	if err != nil {

@@ -70,7 +70,7 @@ func (w *world) published(p *saml.Provider) (certs []string) {
 	return certs
 }
 
-// nameAt is the name by which an application knows the person whom it is sent now.
+// nameAt signs a person in to an application, and returns the name that the application gets.
 func (w *world) nameAt(sp *crewjam.ServiceProvider) (string, error) {
 	w.t.Helper()
 	assertion, err := accept(sp, w.grant(w.sso(post(w.authn("", policy(persistent)))), nil))

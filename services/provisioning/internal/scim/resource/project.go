@@ -59,7 +59,7 @@ func (p Projection) Has(path schema.Path) bool {
 	return p.wants(path) || hasPart(p.include, path) && !p.exclude[key(path)]
 }
 
-// HasWhole reports whether the answer has all sub-attributes of an attribute, so that nobody selects among them.
+// HasWhole reports whether the answer has an attribute with all its sub-attributes.
 func (p Projection) HasWhole(path schema.Path) bool { return p.Has(path) && !p.inPart(path) }
 
 // wants reports whether the answer has the whole of what path names, as far as it is not excluded in part.
