@@ -22,7 +22,7 @@ type measured struct {
 }
 
 // generate sends requests over keep-alive connections, one for each worker, for the given time, and fails on any
-// response other than 200. It does as little as possible itself: it uses raw sockets and requests made in advance,
+// response that is an error. It does as little as possible itself: it uses raw sockets and requests made in advance,
 // and drops the responses it reads.
 func generate(addr string, workers int, during time.Duration, next func(worker, n int) []byte) (measured, error) {
 	var all sync.WaitGroup
@@ -72,10 +72,10 @@ func generate(addr string, workers int, during time.Duration, next func(worker, 
 	}, nil
 }
 
-// readAnswer reads one HTTP/1.1 response with a Content-Length. Its status must be 200.
+// readAnswer reads one HTTP/1.1 response with a Content-Length. Its status must be 2xx or 3xx.
 func readAnswer(in *bufio.Reader) error {
 	start, err := in.Peek(len("HTTP/1.1 200"))
-	if err == nil && string(start) != "HTTP/1.1 200" {
+	if err == nil && !bytes.ContainsAny(start[len("HTTP/1.1 "):][:1], "23") {
 		line, _ := in.ReadSlice('\n')
 		status := string(bytes.TrimSpace(line))
 		rest, _ := io.ReadAll(io.LimitReader(in, int64(in.Buffered())))
@@ -84,9 +84,12 @@ func readAnswer(in *bufio.Reader) error {
 	return readMessage(in)
 }
 
-// readMessage reads one HTTP/1.1 message with a Content-Length.
+// readMessage reads one HTTP/1.1 message with a Content-Length or, if its status is 204, without a body.
 func readMessage(in *bufio.Reader) error {
 	length := -1
+	if start, err := in.Peek(len("HTTP/1.1 204")); err == nil && string(start) == "HTTP/1.1 204" {
+		length = 0
+	}
 	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {

@@ -23,7 +23,7 @@ type scimClient struct {
 }
 
 // connectSCIM makes a connection and returns its client.
-func connectSCIM(t *testing.T, c *child, admin string, connection string) scimClient {
+func connectSCIM(t testing.TB, c *child, admin string, connection string) scimClient {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
