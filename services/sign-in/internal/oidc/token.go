@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/golang-jwt/jwt/v5"
-
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
@@ -217,23 +215,3 @@ type registered struct {
 	Expires  int64  `json:"exp"`
 	ID       string `json:"jti"`
 }
-
-// The methods are for jwt.Claims. Keys.Read does not call them.
-
-// GetExpirationTime is for jwt.Claims.
-func (r registered) GetExpirationTime() (*jwt.NumericDate, error) { return nil, nil }
-
-// GetIssuedAt is for jwt.Claims.
-func (r registered) GetIssuedAt() (*jwt.NumericDate, error) { return nil, nil }
-
-// GetNotBefore is for jwt.Claims.
-func (r registered) GetNotBefore() (*jwt.NumericDate, error) { return nil, nil }
-
-// GetIssuer is for jwt.Claims.
-func (r registered) GetIssuer() (string, error) { return r.Issuer, nil }
-
-// GetSubject is for jwt.Claims.
-func (r registered) GetSubject() (string, error) { return r.Subject, nil }
-
-// GetAudience is for jwt.Claims.
-func (r registered) GetAudience() (jwt.ClaimStrings, error) { return jwt.ClaimStrings{r.Audience}, nil }

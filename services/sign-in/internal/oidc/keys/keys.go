@@ -3,10 +3,12 @@ package keys
 import (
 	"context"
 	"crypto"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,12 +29,27 @@ const (
 	again     = 50 * time.Millisecond
 	maxHeld   = 1000 // tenants whose keys are in memory
 	maxHeader = 100  // bytes of a key id
+	// maxRead bounds the tokens that are kept once their signature is verified, in bytes of their claims.
+	maxRead = 4 << 20
 )
 
 // Keys are the signing keys of all tenants, for one replica. The tenant is the context's.
 type Keys struct {
 	store *docstore.Store
 	held  *cache.Cache[string, *held]
+	read  *cache.Cache[readKey, signed]
+}
+
+// readKey is a tenant's token that was read: the hash of its text, which may be long.
+type readKey struct {
+	tenant, typ string
+	text        [sha256.Size]byte
+}
+
+// signed are the claims of a token whose signature is right, and the key that has made it.
+type signed struct {
+	algorithm, key string
+	claims         []byte
 }
 
 // held are a tenant's rings in memory.
@@ -45,48 +62,84 @@ type held struct {
 
 // New makes the keys of a store that has Collections.
 func New(store *docstore.Store) *Keys {
-	return &Keys{store, cache.New[string, *held](maxHeld)}
+	weigh := func(_ readKey, s signed) int { return len(s.claims) }
+	return &Keys{store, cache.New[string, *held](maxHeld), cache.NewWeighed(maxRead, weigh)}
 }
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{rings.Def()} }
 
 // Sign signs claims by an algorithm with the tenant's key. typ is the header member of that name.
-func (k *Keys) Sign(ctx context.Context, algorithm, typ string, claims jwt.Claims) (string, error) {
+func (k *Keys) Sign(ctx context.Context, algorithm, typ string, claims any) (string, error) {
 	id, pair, err := k.signer(ctx, algorithm)
 	if err != nil {
 		return "", err
 	}
-	token := jwt.NewWithClaims(jwt.GetSigningMethod(algorithm), claims)
+	token := jwt.NewWithClaims(jwt.GetSigningMethod(algorithm), body{of: claims})
 	token.Header["typ"], token.Header["kid"] = typ, id
 	return token.SignedString(pair)
 }
+
+// body makes a value that has a JSON form the claims of a token. Signing calls none of the methods of jwt.Claims.
+type body struct {
+	jwt.Claims
+	of any
+}
+
+// MarshalJSON implements json.Marshaler.
+func (b body) MarshalJSON() ([]byte, error) { return json.Marshal(b.of) }
 
 // ErrToken means that a text is not a token that the tenant's keys have signed.
 var ErrToken = errors.New("not one of our tokens")
 
 // Read verifies the signature of one of the tenant's own tokens, and decodes its claims. It checks neither times nor
-// any other claim. The key decides by which algorithm the signature must be made. The error is ErrToken, or the
-// store's.
-func (k *Keys) Read(ctx context.Context, text, typ string, claims jwt.Claims) error {
+// any other claim. The key decides by which algorithm the signature must be made. A token is verified once; after that
+// it is good as long as its key. The error is ErrToken, or the store's.
+func (k *Keys) Read(ctx context.Context, text, typ string, claims any) error {
+	name := readKey{request.Tenant(ctx), typ, sha256.Sum256([]byte(text))}
+	token, known := k.read.Get(name)
+	if known {
+		if _, err := k.find(ctx, token.algorithm, token.key); err != nil {
+			return err
+		}
+	} else {
+		var err error
+		if token, err = k.verify(ctx, text, typ); err != nil {
+			return err
+		}
+		k.read.Set(name, token)
+	}
+	if json.Unmarshal(token.claims, claims) != nil {
+		return ErrToken
+	}
+	return nil
+}
+
+// verify checks the signature of a token and returns its claims as they were signed.
+func (k *Keys) verify(ctx context.Context, text, typ string) (signed, error) {
 	parser := jwt.NewParser(jwt.WithValidMethods(Algorithms), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation())
+	var token signed
 	var broken error
-	_, err := parser.ParseWithClaims(text, claims, func(t *jwt.Token) (any, error) {
+	_, err := parser.ParseWithClaims(text, jwt.MapClaims{}, func(t *jwt.Token) (any, error) {
 		id, _ := t.Header["kid"].(string)
 		if _, critical := t.Header["crit"]; critical || t.Header["typ"] != typ || id == "" || len(id) > maxHeader {
 			return nil, ErrToken
 		}
+		token.algorithm, token.key = t.Method.Alg(), id
 		var key any
-		key, broken = k.find(ctx, t.Method.Alg(), id)
+		key, broken = k.find(ctx, token.algorithm, id)
 		return key, broken
 	})
-	switch {
-	case broken != nil && !errors.Is(broken, ErrToken):
-		return broken
-	case err != nil:
-		return ErrToken
+	if broken != nil && !errors.Is(broken, ErrToken) {
+		return signed{}, broken
 	}
-	return nil
+	if err == nil {
+		token.claims, err = parser.DecodeSegment(strings.Split(text, ".")[1])
+	}
+	if err != nil {
+		return signed{}, ErrToken
+	}
+	return token, nil
 }
 
 // JWKS is the tenant's key set (RFC 7517 §5): the keys that sign, will sign or have signed tokens that may be valid.

@@ -56,7 +56,7 @@ func sign(t *testing.T, k *keys.Keys, tenant, algorithm string) string {
 }
 
 func read(t *testing.T, k *keys.Keys, tenant, text string) error {
-	return k.Read(of(t, tenant), text, "JWT", jwt.MapClaims{})
+	return k.Read(of(t, tenant), text, "JWT", &jwt.MapClaims{})
 }
 
 // Of replicas that sign at once for the first time, one makes the key.
@@ -86,15 +86,16 @@ func TestTenantsAndAlgorithmsApart(t *testing.T) {
 	for _, algorithm := range keys.Algorithms {
 		text := sign(t, k, "acme", algorithm)
 		require.NoError(t, read(t, k, "acme", text), algorithm)
+		require.NoError(t, read(t, k, "acme", text), "the second time, when it is known")
 		require.ErrorIs(t, read(t, k, "globex", text), keys.ErrToken)
-		require.ErrorIs(t, k.Read(of(t, "acme"), text, "at+jwt", jwt.MapClaims{}), keys.ErrToken)
+		require.ErrorIs(t, k.Read(of(t, "acme"), text, "at+jwt", &jwt.MapClaims{}), keys.ErrToken)
 		sign(t, k, "globex", algorithm)
 		require.ErrorIs(t, read(t, k, "globex", text), keys.ErrToken)
 	}
 	require.Len(t, ids(t, k, "acme"), len(keys.Algorithms))
-	_, err := k.Sign(of(t, "acme"), "none", "JWT", jwt.MapClaims{})
+	_, err := k.Sign(of(t, "acme"), "none", "JWT", &jwt.MapClaims{})
 	require.Error(t, err)
-	_, err = k.Sign(of(t, "acme"), "HS256", "JWT", jwt.MapClaims{})
+	_, err = k.Sign(of(t, "acme"), "HS256", "JWT", &jwt.MapClaims{})
 	require.Error(t, err)
 	for _, text := range []string{"", "a.b.c", "eyJhbGciOiJub25lIn0.e30."} {
 		require.ErrorIs(t, read(t, k, "acme", text), keys.ErrToken)
@@ -116,6 +117,8 @@ func TestRotation(t *testing.T) {
 		return len(due)
 	}
 	first := sign(t, fresh(), "acme", keys.ES256)
+	reader := fresh() // has verified the token before its key ends
+	require.NoError(t, read(t, reader, "acme", first))
 	clock.Advance(88 * day)
 	require.Zero(t, run())
 	clock.Advance(day)
@@ -137,6 +140,8 @@ func TestRotation(t *testing.T) {
 	clock.Advance(2 * day)
 	require.Equal(t, before[1:], ids(t, fresh(), "acme"))
 	require.ErrorIs(t, read(t, fresh(), "acme", first), keys.ErrToken)
+	require.NoError(t, keys.Reread(of(t, "acme"), reader))
+	require.ErrorIs(t, read(t, reader, "acme", first), keys.ErrToken)
 	clock.Advance(90 * day)
 	require.Equal(t, 1, run())
 	require.NoError(t, read(t, fresh(), "acme", second))
