@@ -97,6 +97,13 @@ func (c *Collection[T]) CountTo(ctx context.Context, r Reader, f Filter, exactTo
 	return c.untyped.countTo(ctx, r, f, exactTo)
 }
 
+// Divide returns the ids at which the tenant's documents, in the order of ids, divide into at most that many parts of
+// about the same size, of at least that many documents each: a part begins after one id and ends with the next. It is
+// for readers that read the parts at the same time, by Query.AfterID. Its cost grows with the number of documents.
+func (c *Collection[T]) Divide(ctx context.Context, r Reader, parts int, least int64) (ids []string, err error) {
+	return c.untyped.divide(ctx, r, parts, least)
+}
+
 // Texts lists the values of a text index for the documents that the filter selects, in the index's order, at most limit
 // of them. It reads index entries and, if the filter is about another index, the values that are stored beside
 // documents. It decodes no documents.

@@ -81,6 +81,22 @@ func (c *collection) countTo(ctx context.Context, r Reader, f Filter, exactTo in
 	return from.Count(ctx, c.def, tenant, f, exactTo)
 }
 
+func (c *collection) divide(ctx context.Context, r Reader, parts int, least int64) (ids []string, err error) {
+	n, err := c.count(ctx, r, Filter{})
+	if err != nil {
+		return nil, err
+	}
+	size := max(n/int64(parts), least, 1)
+	for end := size; end < n && len(ids) < parts-1; end += size {
+		page, err := c.page(ctx, r, Query{Offset: int(end - 1), Limit: 1})
+		if err != nil || len(page.docs) == 0 { // none: documents were deleted meanwhile
+			return ids, err
+		}
+		ids = append(ids, page.docs[0].ID)
+	}
+	return ids, nil
+}
+
 func (c *collection) each(ctx context.Context, r Reader, f Filter, fn func(anyDoc) error) error {
 	q := Query{Filter: f}
 	for stride := (Stride{}); ; {

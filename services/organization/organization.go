@@ -83,6 +83,7 @@ func answer(b *bus.Bus, trees *tree.Trees, members *member.Members) error {
 		questions.CoreObjectRecords.Answer(b, trees.ObjectRecords),
 		questions.NodeRecords.Answer(b, trees.NodeRecords),
 		questions.MembershipRecords.Answer(b, members.Records),
+		questions.MembershipPlaces.Answer(b, members.Places),
 		questions.GroupsOfUser.Answer(b, members.Groups),
 	)
 }

@@ -65,7 +65,8 @@ func TestRecordsForOtherServices(t *testing.T) {
 	events := s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.node.updated" && e.Subject == node })
 	require.Equal(t, events[len(events)-1].Sequence, last.Sequence, "the event with this state")
 
-	members, err := questions.MembershipRecords.Ask(ctx, b, questions.RecordsPage{Limit: 2000})
+	members, err := questions.MembershipRecords.Ask(ctx, b, questions.MembershipsPage{
+		RecordsPage: questions.RecordsPage{Limit: 2000}})
 	require.NoError(t, err)
 	require.Len(t, members.Memberships, 5)
 	require.Equal(t, "1048577", members.Memberships[0].UserID)

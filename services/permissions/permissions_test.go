@@ -71,7 +71,8 @@ func answer(t testing.TB, s *testkit.Service, now func() company) {
 		}))
 	require.NoError(t, testkit.AnswerFor(b, "users", "records",
 		func(_ context.Context, q questions.UsersPage) (questions.Records, error) {
-			page, after := pageOf(now().page, now().users, q.RecordsPage)
+			users := recordsAfter(now().users, q.AfterID, func(u object) string { return u["id"].(string) })
+			page, after := pageOf(now().page, users, q.RecordsPage)
 			records := questions.Records{Next: after}
 			for _, u := range page {
 				asked := maps.Clone(u)
@@ -84,6 +85,14 @@ func answer(t testing.TB, s *testkit.Service, now func() company) {
 			}
 			return records, nil
 		}))
+	require.NoError(t, testkit.AnswerFor(b, "users", "places",
+		func(_ context.Context, q questions.PartsOf) (questions.Places, error) {
+			return places(now().users, q, func(u object) string { return u["id"].(string) }), nil
+		}))
+	require.NoError(t, testkit.AnswerFor(b, "organization", "membership-places",
+		func(_ context.Context, q questions.PartsOf) (questions.Places, error) {
+			return places(now().memberships, q, func(m questions.Membership) string { return m.ID }), nil
+		}))
 	require.NoError(t, testkit.AnswerFor(b, "organization", "core-object-records",
 		func(_ context.Context, q questions.RecordsPage) (questions.CoreObjects, error) {
 			page, after := pageOf(now().page, now().objects, q)
@@ -95,13 +104,29 @@ func answer(t testing.TB, s *testkit.Service, now func() company) {
 			return questions.Nodes{Nodes: page, Next: after}, nil
 		}))
 	require.NoError(t, testkit.AnswerFor(b, "organization", "membership-records",
-		func(_ context.Context, q questions.RecordsPage) (questions.MembershipPage, error) {
+		func(_ context.Context, q questions.MembershipsPage) (questions.MembershipPage, error) {
 			if fail := now().fail; fail != nil {
 				return questions.MembershipPage{}, fail()
 			}
-			page, after := pageOf(now().page, now().memberships, q)
+			memberships := recordsAfter(now().memberships, q.AfterID, func(m questions.Membership) string { return m.ID })
+			page, after := pageOf(now().page, memberships, q.RecordsPage)
 			return questions.MembershipPage{Memberships: page, Next: after}, nil
 		}))
+}
+
+// places divides records into parts, as the services do, and recordsAfter are those after an id.
+func places[T any](all []T, q questions.PartsOf, id func(T) string) (p questions.Places) {
+	for i := 1; i < min(q.Parts, len(all)); i++ {
+		p.IDs = append(p.IDs, id(all[i*len(all)/q.Parts]))
+	}
+	return questions.Places{IDs: slices.Compact(p.IDs)}
+}
+
+func recordsAfter[T any](all []T, last string, id func(T) string) []T {
+	if last == "" {
+		return all
+	}
+	return all[1+slices.IndexFunc(all, func(v T) bool { return id(v) == last }):]
 }
 
 func pageOf[T any](size int, all []T, q questions.RecordsPage) (page []T, next string) {

@@ -508,7 +508,7 @@ func (w *world) nodeRecords(ctx context.Context, _ questions.RecordsPage) (quest
 	return page, nil
 }
 
-func (w *world) memberRecords(ctx context.Context, _ questions.RecordsPage) (questions.MembershipPage, error) {
+func (w *world) memberRecords(ctx context.Context, _ questions.MembershipsPage) (questions.MembershipPage, error) {
 	t, leave := w.enter(ctx)
 	defer leave()
 	return questions.MembershipPage{Memberships: slices.Collect(maps.Values(t.members))}, nil

@@ -159,7 +159,18 @@ type Groups struct {
 // says so: an application would take none for true.
 var GroupsOfUser = bus.Question[GroupsQuestion, Groups]{Service: "organization", Name: "groups-of-user"}
 
+// MembershipPlaces asks where the tenant's memberships divide, as UserPlaces does.
+var MembershipPlaces = bus.Question[PartsOf, Places]{
+	Service: "organization", Name: "membership-places", Refusals: []apperr.Kind{apperr.InvalidParameters},
+}
+
+// MembershipsPage asks for a page of memberships. AfterID stands for After on the first page of a part.
+type MembershipsPage struct {
+	RecordsPage
+	AfterID string `json:"after_id,omitempty"`
+}
+
 // MembershipRecords asks for a page of a tenant's memberships. Without an answer, the asking service tries again later.
-var MembershipRecords = bus.Question[RecordsPage, MembershipPage]{
+var MembershipRecords = bus.Question[MembershipsPage, MembershipPage]{
 	Service: "organization", Name: "membership-records", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }

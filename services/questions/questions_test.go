@@ -48,7 +48,8 @@ func TestGoldenQuestions(t *testing.T) {
 		questions.UserIDs{IDs: []string{"1048577"}}))
 	add(of(questions.UserRecords,
 		questions.UsersPage{
-			RecordsPage: questions.RecordsPage{After: "…", Limit: 500}, Members: []string{"id", "username"},
+			RecordsPage: questions.RecordsPage{After: "…", Limit: 500}, AfterID: "1048576",
+			Members: []string{"id", "username"},
 		},
 		questions.Records{Users: raw(`{"id":"1048577","username":"li.wei"}`), Sequences: []int64{30}, Next: "…"}))
 	add(of(questions.MatchingUsers, questions.Search{Keyword: "伟", Limit: 1000},
@@ -84,7 +85,10 @@ func TestGoldenQuestions(t *testing.T) {
 		questions.Nodes{Nodes: []questions.Node{{ID: "3", Name: "Platform", ParentID: "2", ObjectCode: "company",
 			Sequence: 20, Code: "platform", Status: "1", IsPointer: "0", IsDynamic: "0", Version: 2,
 			TimeCreated: "2026-01-31T09:30:00.000Z"}}, Next: "…"}))
-	add(of(questions.MembershipRecords, questions.RecordsPage{Limit: 500},
+	add(of(questions.UserPlaces, questions.PartsOf{Parts: 4}, questions.Places{IDs: []string{"1048577"}}))
+	add(of(questions.MembershipPlaces, questions.PartsOf{Parts: 4}, questions.Places{IDs: []string{"5"}}))
+	add(of(questions.MembershipRecords,
+		questions.MembershipsPage{RecordsPage: questions.RecordsPage{Limit: 500}, AfterID: "4"},
 		questions.MembershipPage{Memberships: []questions.Membership{{ID: "5", NodeID: "3", UserID: "1048577",
 			Sequence: 10}}}))
 	add(of(questions.ConnectionExists, questions.ConnectionID{ID: "1048577"}, questions.Exists{Exists: true}))

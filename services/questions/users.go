@@ -35,10 +35,36 @@ type RecordsPage struct {
 	Limit int    `json:"limit"`
 }
 
+// PartsOf asks where the tenant's records divide into at most that many Parts (1…16).
+type PartsOf struct {
+	Parts int `json:"parts"`
+}
+
+// Check returns apperr.InvalidParameters if there are not 1…16 parts.
+func (p PartsOf) Check() error {
+	if p.Parts < 1 || p.Parts > 16 {
+		return apperr.Invalid("parts", "must lie in 1…16")
+	}
+	return nil
+}
+
+// Places are ids of records: a part begins after one of them, or with the first record, and ends with the next. There
+// are none if the records are too few to be read in parts.
+type Places struct {
+	IDs []string `json:"ids"`
+}
+
+// UserPlaces asks where the tenant's users divide, so that they can be read in parts at the same time. An earlier
+// version of the users service does not answer: then there is one part.
+var UserPlaces = bus.Question[PartsOf, Places]{
+	Service: "users", Name: "places", Refusals: []apperr.Kind{apperr.InvalidParameters},
+}
+
 // UsersPage asks for a page of users, of whose records the answer has only these Members (at most 64); all if there
-// are none.
+// are none. AfterID stands for After on the first page of a part.
 type UsersPage struct {
 	RecordsPage
+	AfterID string   `json:"after_id,omitempty"`
 	Members []string `json:"members,omitempty"`
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // ask asks the users service as another service does, for a tenant.
@@ -80,6 +81,23 @@ func TestAnswerRecords(t *testing.T) {
 		delete(record, "time_modified")
 		delete(byName[name], "time_modified")
 		require.Equal(t, record, byName[name])
+	}
+	places, err := ask[questions.Places](t, s, "acme", "places", questions.PartsOf{Parts: 4})
+	require.NoError(t, err)
+	require.Equal(t, []string{records[499]["id"].(string), records[999]["id"].(string)}, places.IDs)
+	part, err := ask[recordsAnswer](t, s, "acme", "records", object{"limit": 120, "after_id": places.IDs[1]})
+	require.NoError(t, err)
+	require.Equal(t, records[1000:], part.Users)
+	part, err = ask[recordsAnswer](t, s, "acme", "records", object{"limit": 120, "after_id": places.IDs[0]})
+	require.NoError(t, err)
+	require.Equal(t, records[500:620], part.Users)
+	part, err = ask[recordsAnswer](t, s, "acme", "records",
+		object{"limit": 120, "after_id": places.IDs[0], "after": part.Next})
+	require.NoError(t, err)
+	require.Equal(t, records[620:740], part.Users)
+	for _, parts := range []int{0, 17} {
+		_, err = ask[questions.Places](t, s, "acme", "places", questions.PartsOf{Parts: parts})
+		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
 	}
 	few, sizes := walk(t, s, "acme", 120)
 	require.Len(t, few, 1104)

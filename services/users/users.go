@@ -130,6 +130,7 @@ func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) 
 		questions.UserRecords.Answer(b, func(ctx context.Context, q questions.UsersPage) (questions.Records, error) {
 			return users.Records(ctx, q)
 		}),
+		questions.UserPlaces.Answer(b, users.Places),
 		questions.MatchingUsers.Answer(b, func(ctx context.Context, q questions.Search) (questions.Found, error) {
 			ids, more, err := users.Matching(ctx, q.Keyword, q.IDs, q.Limit)
 			return questions.Found{IDs: ids, More: more}, err

@@ -19,6 +19,7 @@ var pagingCases = []testCase{
 	{name: "paging/a token of another query", run: foreignToken},
 	{name: "paging/from a position outside the filter", run: foreignPosition},
 	{name: "paging/after an id", run: afterID},
+	{name: "paging/in parts", run: divide},
 	{name: "paging/each while others write", run: eachWhileOthersWrite},
 }
 
@@ -200,6 +201,47 @@ func afterID(t *testing.T, s *suite) {
 	require.Equal(t, []string{"1003"}, ids)
 	ids, _ = f.page(t, ctx, docstore.Query{After: page.Next, Limit: 1})
 	require.Equal(t, []string{"1005"}, ids)
+}
+
+// divide: readers of the parts together read each document once.
+func divide(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, in(t, "t2"), thing("5"))
+	ids, err := f.things.Divide(ctx, f.Store, 4, 1)
+	require.NoError(t, err)
+	require.Empty(t, ids, "no documents")
+	var all []*Thing
+	for i := range 10 {
+		all = append(all, thing(docID(i)))
+	}
+	f.insert(t, ctx, all...)
+	for _, c := range []struct {
+		parts int
+		least int64
+		want  []string
+	}{
+		{4, 1, []string{docID(1), docID(3), docID(5)}},
+		{4, 4, []string{docID(3), docID(7)}},
+		{4, 10, nil},
+		{1, 1, nil},
+		{20, 1, []string{docID(0), docID(1), docID(2), docID(3), docID(4), docID(5), docID(6), docID(7), docID(8)}},
+	} {
+		ids, err := f.things.Divide(ctx, f.Store, c.parts, c.least)
+		require.NoError(t, err)
+		require.Equal(t, c.want, ids, "%d parts of at least %d", c.parts, c.least)
+		var got []string
+		for _, after := range append([]string{""}, ids...) {
+			part, _ := f.page(t, ctx, docstore.Query{AfterID: after, Limit: 20})
+			for _, id := range part {
+				got = append(got, id)
+				if slices.Contains(ids, id) {
+					break
+				}
+			}
+		}
+		require.Len(t, got, 10)
+		require.Len(t, slices.Compact(got), 10, "in the order of ids, each once")
+	}
 }
 
 func eachWhileOthersWrite(t *testing.T, s *suite) {

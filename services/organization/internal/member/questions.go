@@ -14,11 +14,15 @@ import (
 const maxRecords = 2000
 
 // Records returns a page of memberships of all nodes in the order of ids. The error is apperr.InvalidParameters.
-func (s *Members) Records(ctx context.Context, q questions.RecordsPage) (questions.MembershipPage, error) {
+func (s *Members) Records(ctx context.Context, q questions.MembershipsPage) (questions.MembershipPage, error) {
 	if q.Limit < 1 || q.Limit > maxRecords {
 		return questions.MembershipPage{}, apperr.Invalid("limit", "must lie in 1…%d", maxRecords)
 	}
-	page, err := members.Page(ctx, s.Store, docstore.Query{Limit: q.Limit, After: q.After})
+	query := docstore.Query{Limit: q.Limit, After: q.After}
+	if q.After == "" {
+		query.AfterID = q.AfterID
+	}
+	page, err := members.Page(ctx, s.Store, query)
 	records := questions.MembershipPage{Memberships: []questions.Membership{}, Next: page.Next}
 	for i := range page.Docs {
 		m, err := page.Docs[i].Value()
@@ -30,6 +34,15 @@ func (s *Members) Records(ctx context.Context, q questions.RecordsPage) (questio
 		})
 	}
 	return records, err
+}
+
+// Places are where the tenant's memberships divide. The error is apperr.InvalidParameters.
+func (s *Members) Places(ctx context.Context, q questions.PartsOf) (questions.Places, error) {
+	if err := q.Check(); err != nil {
+		return questions.Places{}, err
+	}
+	ids, err := members.Divide(ctx, s.Store, q.Parts, maxRecords)
+	return questions.Places{IDs: ids}, err
 }
 
 // Groups are the nodes of a user, all nodes above them, and the nodes that stand for one of them, as questions.Groups

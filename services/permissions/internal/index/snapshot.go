@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
@@ -17,12 +18,10 @@ import (
 // loader puts the records of a snapshot into the engine, in portions, while the next ones are read. It logs its
 // progress every five seconds.
 type loader struct {
+	portions
 	x       *Index
 	to      *source
 	name    string
-	tenant  string   // of the records that are being read
-	wait    []update // the next portion
-	read    chan portion
 	putting sync.WaitGroup
 
 	n      int       // how many records are in the engine
@@ -35,34 +34,42 @@ type portion struct {
 	updates []update
 }
 
+// portions collects the updates of a tenant's records until they are enough for a change.
+type portions struct {
+	tenant string
+	wait   []update
+	read   chan<- portion
+}
+
 // changeAtOnce is how many records go into one change of the state: few enough, since the tenant's writers wait for a
 // change, and enough, since each change has a fixed cost.
 const changeAtOnce = 1000
 
-func (l *loader) add(u update) {
-	if l.wait = append(l.wait, u); len(l.wait) == changeAtOnce {
-		l.flush()
+func (p *portions) add(u update) {
+	if p.wait = append(p.wait, u); len(p.wait) == changeAtOnce {
+		p.flush()
 	}
 }
 
-func (l *loader) flush() {
-	if len(l.wait) > 0 {
-		l.read <- portion{l.tenant, l.wait}
-		l.wait = make([]update, 0, changeAtOnce)
+func (p *portions) flush() {
+	if len(p.wait) > 0 {
+		p.read <- portion{p.tenant, p.wait}
+		p.wait = make([]update, 0, changeAtOnce)
 	}
 }
 
 // run calls load, and returns when all records that it has read are in the engine.
 func (l *loader) run(load func(*loader) error) error {
-	l.read, l.logged = make(chan portion), time.Now()
-	l.putting.Go(l.put)
+	read := make(chan portion)
+	l.read, l.logged = read, time.Now()
+	l.putting.Go(func() { l.put(read) })
 	defer l.putting.Wait()
-	defer close(l.read)
+	defer close(read)
 	return load(l)
 }
 
-func (l *loader) put() {
-	for p := range l.read {
+func (l *loader) put(read <-chan portion) {
+	for p := range read {
 		l.x.apply(l.to, p.tenant, fromSnapshot, p.updates...)
 		l.n += len(p.updates)
 		if time.Since(l.logged) > 5*time.Second {
@@ -157,21 +164,60 @@ func (x *Index) snapshotPeople(ctx context.Context) error {
 
 // users asks for a tenant's users.
 func (x *Index) users(ctx context.Context, l *loader) error {
-	return eachPage(500, func(q questions.RecordsPage) (string, error) {
-		page, err := questions.UserRecords.Ask(ctx, x.Bus, questions.UsersPage{RecordsPage: q, Members: userMembers})
-		if err == nil && len(page.Sequences) != len(page.Users) {
-			return "", fmt.Errorf("%d users with %d sequences", len(page.Users), len(page.Sequences))
-		}
-		for i, raw := range page.Users {
-			u, err := readUser(raw, page.Sequences[i], update{entity: "user"})
-			if err != nil {
-				x.park(l.tenant, "user", "", err)
-				continue
+	return x.inParts(ctx, questions.UserPlaces, l, func(p *portions, after, last string) error {
+		return eachPage(500, func(q questions.RecordsPage) (string, error) {
+			page, err := questions.UserRecords.Ask(ctx, x.Bus,
+				questions.UsersPage{RecordsPage: q, AfterID: after, Members: userMembers})
+			if err == nil && len(page.Sequences) != len(page.Users) {
+				return "", fmt.Errorf("%d users with %d sequences", len(page.Users), len(page.Sequences))
 			}
-			l.add(u)
-		}
-		return page.Next, err
+			for i, raw := range page.Users {
+				u, err := readUser(raw, page.Sequences[i], update{entity: "user"})
+				if err != nil {
+					x.park(p.tenant, "user", "", err)
+					continue
+				}
+				p.add(u)
+				if u.id == last {
+					return "", nil
+				}
+			}
+			return page.Next, err
+		})
 	})
+}
+
+// atOnce is how many parts of a tenant's users or memberships are read at the same time.
+const atOnce = 4
+
+// inParts calls read for each part of a tenant's records, for all at the same time: a part begins after one id and ends
+// with another, "" for the first and the last record of all. If the last record of a part is deleted before it is read,
+// the part's reader goes on into the next one, whose records then come twice. That does no harm.
+func (x *Index) inParts(ctx context.Context, of bus.Question[questions.PartsOf, questions.Places], l *loader,
+	read func(p *portions, after, last string) error) error {
+	l.flush() // what came before, such as the nodes of the memberships
+	places, err := of.Ask(ctx, x.Bus, questions.PartsOf{Parts: atOnce})
+	if err != nil && apperr.KindOf(err) != apperr.Unavailable {
+		return err
+	}
+	errs := make([]error, len(places.IDs)+1)
+	var reading sync.WaitGroup
+	for i := range errs {
+		part := portions{tenant: l.tenant, read: l.read}
+		var after, last string
+		if i > 0 {
+			after = places.IDs[i-1]
+		}
+		if i < len(places.IDs) {
+			last = places.IDs[i]
+		}
+		reading.Go(func() {
+			errs[i] = read(&part, after, last)
+			part.flush()
+		})
+	}
+	reading.Wait()
+	return errors.Join(errs...)
 }
 
 // applications asks for a tenant's applications.
@@ -207,12 +253,18 @@ func (x *Index) organization(ctx context.Context, l *loader) error {
 	if err != nil {
 		return err
 	}
-	return eachPage(2000, func(q questions.RecordsPage) (string, error) {
-		page, err := questions.MembershipRecords.Ask(ctx, x.Bus, q)
-		for _, m := range page.Memberships {
-			l.add(update{entity: "membership", id: m.ID, apply: putMembership(m)})
-		}
-		return page.Next, err
+	return x.inParts(ctx, questions.MembershipPlaces, l, func(p *portions, after, last string) error {
+		return eachPage(2000, func(q questions.RecordsPage) (string, error) {
+			page, err := questions.MembershipRecords.Ask(ctx, x.Bus,
+				questions.MembershipsPage{RecordsPage: q, AfterID: after})
+			for _, m := range page.Memberships {
+				p.add(update{entity: "membership", id: m.ID, apply: putMembership(m)})
+				if m.ID == last {
+					return "", nil
+				}
+			}
+			return page.Next, err
+		})
 	})
 }
 

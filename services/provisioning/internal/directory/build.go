@@ -70,7 +70,8 @@ func (c *Copy) copyNodes(ctx context.Context, b *bus.Bus, of *connection.Connect
 
 func (c *Copy) copyMembers(ctx context.Context, b *bus.Bus, of *connection.Connection) error {
 	for after := ""; ; {
-		page, err := questions.MembershipRecords.Ask(ctx, b, questions.RecordsPage{After: after, Limit: membersAsked})
+		page, err := questions.MembershipRecords.Ask(ctx, b, questions.MembershipsPage{
+			RecordsPage: questions.RecordsPage{After: after, Limit: membersAsked}})
 		if err != nil {
 			return err
 		}

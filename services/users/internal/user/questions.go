@@ -62,7 +62,11 @@ func (s *Users) Records(ctx context.Context, q questions.UsersPage) (questions.R
 	records := questions.Records{Users: []json.RawMessage{}, Sequences: []int64{}, Next: q.After}
 	for size, step := 0, 50; len(records.Users) < q.Limit; {
 		step = min(step, q.Limit-len(records.Users))
-		page, err := users.Page(ctx, s.Store, docstore.Query{Limit: step, After: records.Next})
+		query := docstore.Query{Limit: step, After: records.Next}
+		if query.After == "" {
+			query.AfterID = q.AfterID
+		}
+		page, err := users.Page(ctx, s.Store, query)
 		if err != nil {
 			return questions.Records{}, err
 		}
@@ -86,6 +90,15 @@ func (s *Users) Records(ctx context.Context, q questions.UsersPage) (questions.R
 		}
 	}
 	return records, nil
+}
+
+// Places are where the tenant's users divide. The error is apperr.InvalidParameters.
+func (s *Users) Places(ctx context.Context, q questions.PartsOf) (questions.Places, error) {
+	if err := q.Check(); err != nil {
+		return questions.Places{}, err
+	}
+	ids, err := users.Divide(ctx, s.Store, q.Parts, maxRecords)
+	return questions.Places{IDs: ids}, err
 }
 
 // fitting returns as many of the encoded records as fit beside size bytes, at least one if it is the first, and the new
