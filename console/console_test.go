@@ -71,8 +71,10 @@ func built() fstest.MapFS {
 	_ = w.Close()
 	return fstest.MapFS{
 		"manifest.json": {Data: []byte(
-			`{"script":"main-A.js","styles":["styles-B.css"],"preload":["chunk-C.js"],"icon":"i.svg",
-				"screens":{"start":["start-D.js"],"users":["users-E.js","chunk-F.js"]}}`)},
+			`{"styles":["styles-B.css"],"icon":"i.svg","languages":{
+				"en":{"script":"main-A.js","preload":["chunk-C.js"],
+					"screens":{"start":["start-D.js"],"users":["users-E.js","chunk-F.js"]}},
+				"zh":{"script":"main-Z.js","preload":[],"screens":{}}}}`)},
 		"assets/main-A.js.gz": {Data: script.Bytes()}, "assets/i.svg": {Data: []byte("<svg/>")},
 	}
 }
@@ -336,6 +338,19 @@ func TestPageAndFiles(t *testing.T) {
 		require.Contains(t, w.Body.String(), `src="/console/~/assets/main-A.js"`)
 		require.Contains(t, w.Body.String(), `Staging`)
 		require.NotContains(t, w.Body.String(), `<b>`)
+	}
+	for _, c := range []struct{ cookie, accept, script, language string }{
+		{"", "", "main-A.js", "en"},
+		{"", "de, en;q=0.8", "main-A.js", "en"},
+		{"", "en-GB, zh-Hans-CN;q=0.5", "main-Z.js", "zh"},
+		{"zh", "en", "main-Z.js", "zh"},
+		{"en", "zh", "main-A.js", "en"},
+		{"xx", "zh", "main-Z.js", "zh"},
+	} {
+		b.cookies["idp_console_lang"] = &http.Cookie{Name: "idp_console_lang", Value: c.cookie}
+		page := b.do("GET", "/console/", "", "Accept-Language", c.accept).Body.String()
+		require.Contains(t, page, `src="/console/~/assets/`+c.script+`"`, "%+v", c)
+		require.Contains(t, page, `<html lang="`+c.language+`">`, "%+v", c)
 	}
 	w := b.do("GET", "/console/~/assets/main-A.js", "", "Accept-Encoding", "br, gzip")
 	require.Equal(t, "gzip", w.Header().Get("Content-Encoding"))

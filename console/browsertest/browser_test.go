@@ -148,6 +148,13 @@ func (b *browser) open(screen string) {
 	b.waitFor(`document.querySelector('.screen h1, .screen-head h1, .gate h1')`)
 }
 
+// speak chooses the language of the pages that are opened from now on, as the menu does.
+func (b *browser) speak(language string) {
+	b.t.Helper()
+	eval[bool](b, fmt.Sprintf(`(localStorage.setItem('idp.lang', %q),
+		document.cookie = 'idp_console_lang=%s; Path=/console', true)`, language, language))
+}
+
 // load opens a path as the address bar does.
 func (b *browser) load(path string) {
 	b.t.Helper()

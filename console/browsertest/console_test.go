@@ -185,10 +185,11 @@ func TestAxe(t *testing.T) {
 				t.Skip("axe is not installed: npm ci --prefix console/web")
 			}
 			b.size(variant.width, variant.height)
-			eval[bool](b, fmt.Sprintf(`(localStorage.setItem('idp.theme', %q), localStorage.setItem('idp.lang', %q),
-				true)`, variant.theme, variant.lang))
+			b.speak(variant.lang)
+			eval[bool](b, fmt.Sprintf(`(localStorage.setItem('idp.theme', %q), true)`, variant.theme))
 			for _, look := range looks {
 				b.lookAt(look, axe, fmt.Sprintf("%s-%s-%s-%d", look.name, variant.theme, variant.lang, variant.width))
+				assert.True(t, strings.HasPrefix(eval[string](b, "document.documentElement.lang"), variant.lang), look.name)
 				assert.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), variant.width, look.name)
 				if variant.width < 400 { // a window of 1280 at 400 percent, WCAG 1.4.10
 					b.size(320, variant.height)

@@ -181,7 +181,7 @@ func TestAuditWords(t *testing.T) {
 	t.Parallel()
 	b := signedIn(t, "audit-words")
 	b.open("start")
-	eval[bool](b, `(localStorage.setItem('idp.lang', 'zh'), true)`)
+	b.speak("zh")
 	b.open("audit")
 	for _, filter := range []string{"种类", "操作"} {
 		b.waitFor(fmt.Sprintf("labelled(%q)", filter))

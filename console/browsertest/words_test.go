@@ -41,7 +41,7 @@ func TestWordsOfSettings(t *testing.T) {
 	t.Parallel()
 	b := signedIn(t, "words-of-settings")
 	b.open("start")
-	eval[bool](b, `(localStorage.setItem('idp.lang', 'zh'), true)`)
+	b.speak("zh")
 	list := func(path, id, schema string) map[string]settingSchema {
 		t.Helper()
 		var items []map[string]json.RawMessage

@@ -29,11 +29,35 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // manifest is what the build says about its files.
 type manifest struct {
+	Languages map[string]scripts `json:"languages"`
+	Styles    []string           `json:"styles"`
+	Icon      string             `json:"icon"`
+}
+
+// scripts are the scripts of a language.
+type scripts struct {
 	Script  string              `json:"script"`
-	Styles  []string            `json:"styles"`
 	Preload []string            `json:"preload"` // what the script imports at once
 	Screens map[string][]string `json:"screens"` // what the screen of that name needs besides
-	Icon    string              `json:"icon"`
+}
+
+// The languages that the build makes scripts for.
+const english, chinese = "en", "zh"
+
+// languageCookie is set by the browser application when somebody chooses a language.
+const languageCookie = "idp_console_lang"
+
+// languageOf is the language that a browser has chosen, or Chinese for one that reads it.
+func languageOf(r *http.Request) string {
+	if c, err := r.Cookie(languageCookie); err == nil && (c.Value == english || c.Value == chinese) {
+		return c.Value
+	}
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Language"), ","), ",") {
+		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(part)), chinese) {
+			return chinese
+		}
+	}
+	return english
 }
 
 // Pages serves the application's files from a folder. It is safe for concurrent use.
@@ -81,8 +105,9 @@ func New(dist fs.FS) (*Pages, error) {
 	return p, nil
 }
 
-// Page writes the page, which has what the console knows about the session. It is the same at every path, except that
-// it begins to load the files of the screen that the script will show; "" is none.
+// Page writes the page, which has what the console knows about the session, and the script of the browser's language.
+// It is the same at every path, except that it begins to load the files of the screen that the script will show; "" is
+// none.
 func (p *Pages) Page(w http.ResponseWriter, r *http.Request, session any, screen string) {
 	about, err := json.Marshal(session)
 	if err != nil {
@@ -90,8 +115,11 @@ func (p *Pages) Page(w http.ResponseWriter, r *http.Request, session any, screen
 		return
 	}
 	var body bytes.Buffer
+	language := languageOf(r)
+	of := p.Languages[language]
 	if err := p.page.Execute(&body, map[string]any{
-		"Prefix": AssetPrefix, "Manifest": p.manifest, "Session": string(about), "Screen": p.Screens[screen],
+		"Prefix": AssetPrefix, "Manifest": p.manifest, "Language": language, "Scripts": of, "Session": string(about),
+		"Screen": of.Screens[screen],
 	}); err != nil {
 		problem.Write(w, err)
 		return
@@ -157,7 +185,7 @@ func expand(body []byte) ([]byte, error) {
 }
 
 const built = `<!doctype html>
-<html lang="en">
+<html lang="{{.Language}}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -168,9 +196,9 @@ const built = `<!doctype html>
 <title>idplatform</title>
 {{with .Manifest.Icon}}<link rel="icon" type="image/svg+xml" href="{{$.Prefix}}{{.}}">
 {{end}}{{range .Manifest.Styles}}<link rel="stylesheet" href="{{$.Prefix}}{{.}}">
-{{end}}{{range .Manifest.Preload}}<link rel="modulepreload" href="{{$.Prefix}}{{.}}">
+{{end}}{{range .Scripts.Preload}}<link rel="modulepreload" href="{{$.Prefix}}{{.}}">
 {{end}}{{range .Screen}}<link rel="modulepreload" href="{{$.Prefix}}{{.}}">
-{{end}}<script type="module" src="{{.Prefix}}{{.Manifest.Script}}"></script>
+{{end}}<script type="module" src="{{.Prefix}}{{.Scripts.Script}}"></script>
 </head>
 <body><div id="app"></div><noscript>The console needs JavaScript. The API does not: see /docs.</noscript></body>
 </html>

@@ -21,16 +21,22 @@ import (
 // output is the built files.
 type output struct {
 	manifest manifest
-	files    map[string][]byte // name → content
+	files    map[string][]byte   // name → content
+	scripts  map[string][]string // language → the names of its scripts
 }
 
 // manifest tells the console's pages package which files the page needs.
 type manifest struct {
+	Languages map[string]scripts `json:"languages"`
+	Styles    []string           `json:"styles"`
+	Icon      string             `json:"icon"`
+}
+
+// scripts are the scripts of a language.
+type scripts struct {
 	Script  string              `json:"script"`
-	Styles  []string            `json:"styles"`
 	Preload []string            `json:"preload"` // what the script imports at once
 	Screens map[string][]string `json:"screens"` // what the screen of that name needs besides
-	Icon    string              `json:"icon"`
 }
 
 // targets are the oldest browsers: those with CSS nesting, light-dark() and popover.
@@ -45,9 +51,12 @@ func bundle(web string, maps bool) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &output{files: map[string][]byte{}}
-	if err := b.scripts(web, maps); err != nil {
-		return nil, err
+	b := &output{files: map[string][]byte{}, scripts: map[string][]string{}}
+	b.manifest.Languages = map[string]scripts{}
+	for _, language := range languages {
+		if err := b.addScripts(web, language, maps); err != nil {
+			return nil, err
+		}
 	}
 	if err := b.styles(web, maps); err != nil {
 		return nil, err
@@ -66,7 +75,7 @@ func hash(body []byte) string {
 	return base32.StdEncoding.EncodeToString(sum[:5])
 }
 
-func (b *output) scripts(web string, maps bool) error {
+func (b *output) addScripts(web, language string, maps bool) error {
 	vendor := func(name string) string { return filepath.Join(web, "vendor", name) }
 	sdk := filepath.Join(web, "../../sdk/typescript/src")
 	options := api.BuildOptions{
@@ -84,7 +93,8 @@ func (b *output) scripts(web string, maps bool) error {
 			"@preact/signals":      vendor("signals/dist/signals.mjs"),
 			"@idplatform/sdk":      filepath.Join(sdk, "index.ts"),
 		},
-		Plugins: []api.Plugin{operationsPlugin(sdk)},
+		Define:  map[string]string{"BUILT_FOR": `"` + language + `"`},
+		Plugins: []api.Plugin{operationsPlugin(sdk), languagePlugin(filepath.Join(web, "src"), language)},
 	}
 	if maps {
 		options.Sourcemap = api.SourceMapLinked
@@ -94,34 +104,40 @@ func (b *output) scripts(web string, maps bool) error {
 		return failed(result.Errors)
 	}
 	for _, file := range result.OutputFiles {
-		b.files[filepath.Base(file.Path)] = file.Contents
+		name := filepath.Base(file.Path)
+		b.files[name] = file.Contents
+		if strings.HasSuffix(name, ".js") {
+			b.scripts[language] = append(b.scripts[language], name)
+		}
 	}
-	return b.readMeta(result.Metafile)
+	found, err := readMeta(result.Metafile)
+	b.manifest.Languages[language] = found
+	return err
 }
 
 // readMeta finds the entry, the screens, and what they import at once.
-func (b *output) readMeta(text string) error {
+func readMeta(text string) (found scripts, err error) {
 	var meta metafile
 	if err := json.Unmarshal([]byte(text), &meta); err != nil {
-		return err
+		return found, err
 	}
 	screens := map[string]string{} // name → its file
 	for name, o := range meta.Outputs {
 		if o.EntryPoint == "src/main.tsx" {
-			b.manifest.Script, b.manifest.Preload = filepath.Base(name), meta.imports(name, nil)
+			found.Script, found.Preload = filepath.Base(name), meta.imports(name, nil)
 		} else if m := screenEntry.FindStringSubmatch(o.EntryPoint); m != nil {
 			screens[m[1]] = name
 		}
 	}
-	if b.manifest.Script == "" {
-		return errors.New("the bundle has no entry point")
+	if found.Script == "" {
+		return found, errors.New("the bundle has no entry point")
 	}
-	b.manifest.Screens = map[string][]string{}
+	found.Screens = map[string][]string{}
 	for screen, name := range screens {
-		files := meta.imports(name, append([]string{b.manifest.Script}, b.manifest.Preload...))
-		b.manifest.Screens[screen] = append([]string{filepath.Base(name)}, files...)
+		files := meta.imports(name, append([]string{found.Script}, found.Preload...))
+		found.Screens[screen] = append([]string{filepath.Base(name)}, files...)
 	}
-	return nil
+	return found, nil
 }
 
 var screenEntry = regexp.MustCompile(`^src/screens/([a-z]+)/index\.tsx$`)
@@ -191,16 +207,15 @@ func compress(body []byte) []byte {
 	return text.Bytes()
 }
 
-// sizes are the gzipped bytes of the scripts of the first screen (without the screen itself, which is loaded with its
-// data), and of all.
-func (b *output) sizes() (first, all int) {
-	for name, body := range b.files {
-		if strings.HasSuffix(name, ".js") {
-			size := len(compress(body))
-			all += size
-			if name == b.manifest.Script || slices.Contains(b.manifest.Preload, name) {
-				first += size
-			}
+// sizes are the gzipped bytes of a language's scripts: of the first screen (without the screen itself, which is loaded
+// with its data), and of all.
+func (b *output) sizes(language string) (first, all int) {
+	of := b.manifest.Languages[language]
+	for _, name := range b.scripts[language] {
+		size := len(compress(b.files[name]))
+		all += size
+		if name == of.Script || slices.Contains(of.Preload, name) {
+			first += size
 		}
 	}
 	return first, all

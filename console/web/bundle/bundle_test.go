@@ -18,10 +18,12 @@ func TestSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, all := b.sizes()
-	t.Logf("first screen %d bytes, all %d bytes (gzip)", first, all)
-	if first > maxFirst || all > maxAll {
-		t.Errorf("the limits are %d and %d: import what a screen alone needs in its folder", maxFirst, maxAll)
+	for _, language := range languages {
+		first, all := b.sizes(language)
+		t.Logf("%s: first screen %d bytes, all %d bytes (gzip)", language, first, all)
+		if first > maxFirst || all > maxAll {
+			t.Errorf("the limits are %d and %d: import what a screen alone needs in its folder", maxFirst, maxAll)
+		}
 	}
 }
 

@@ -35,7 +35,9 @@ func run(web, out string, maps bool) error {
 			return err
 		}
 	}
-	first, all := b.sizes()
-	fmt.Printf("console: first screen %.1f kB of script, all %.1f kB (gzip)\n", float64(first)/1000, float64(all)/1000)
+	for _, language := range languages {
+		first, all := b.sizes(language)
+		fmt.Printf("console, %s: first screen %d bytes of script, all %d (gzip)\n", language, first, all)
+	}
 	return nil
 }

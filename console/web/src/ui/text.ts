@@ -1,5 +1,5 @@
 // The texts of primitives and of the shell.
-import {texts, type Texts} from '../lib/i18n';
+import {bilingual, texts} from '../lib/i18n';
 import {words} from './words';
 
 export const t = texts({
@@ -139,7 +139,7 @@ export const t = texts({
 });
 
 // Sentences for the codes of problems; the message of the service is shown as sent.
-const sentences = {
+const sentences = bilingual({
   invalid_parameters: ['Something in the request is not valid', '请求内容无效'],
   unauthenticated: ['Nobody is signed in', '尚未登录'],
   sign_in_too_old: ['This wants a new sign-in', '此操作需要重新登录'],
@@ -164,7 +164,7 @@ const sentences = {
   outcome_unknown: ['It is not known whether the change was made', '无法确定更改是否已执行'],
   unavailable: ['A part of the platform is away', '平台的某一部分不可用'],
   unreachable: ['The platform cannot be reached', '无法连接平台'],
-} satisfies Texts;
+});
 const problems = texts(sentences);
 
 /** problemSentence is what a code means; an unknown one is a fault of the platform. */

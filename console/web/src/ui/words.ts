@@ -1,7 +1,7 @@
-import type {Texts} from '../lib/i18n';
+import {bilingual} from '../lib/i18n';
 
 // Words that several screens use, in both languages.
-export const words = {
+export const words = bilingual({
   name: ['Name', '名称'],
   status: ['Status', '状态'],
   kind: ['Kind', '类型'],
@@ -65,4 +65,4 @@ export const words = {
   level_error: ['error', '错误'],
   signOut: ['Sign out', '退出登录'],
   tenant: ['Tenant', '租户'],
-} satisfies Texts;
+});
