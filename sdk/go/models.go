@@ -54,6 +54,9 @@ type AccessChanges struct {
 
 	// Revoke Ids of rules
 	Revoke []string `json:"revoke,omitempty"`
+
+	// Statuses Nodes that would be disabled or enabled; those below them keep their own status
+	Statuses []ProposedStatus `json:"statuses,omitempty"`
 }
 
 // AccessDecision defines model for AccessDecision.
@@ -6112,6 +6115,19 @@ type ProposedRule struct {
 
 	// Rule The rule
 	Rule AuthRuleInput `json:"rule"`
+}
+
+// ProposedStatus defines model for ProposedStatus.
+type ProposedStatus struct {
+	// NodeID The node
+	//
+	// Example: 1048581
+	NodeID string `json:"node_id"`
+
+	// Status 0: it grants nothing, nor does what is below it; one of "1", "0"
+	//
+	// Example: 0
+	Status string `json:"status"`
 }
 
 // Protocol defines model for Protocol.

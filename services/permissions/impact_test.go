@@ -13,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // impact is an answer about changes.
@@ -125,6 +126,16 @@ func TestImpact(t *testing.T) {
 		"a move to itself": {object{"moves": []object{moving("12", "11")}}, []string{}, 0},
 		"a move, and the rule with it": {object{"moves": []object{moving("12", "10")},
 			"grant": []object{granting("node/12", data("ledger", "read"))}}, []string{}, 0},
+		"a node disabled": {object{"statuses": []object{switching("11", "0")}},
+			[]string{"alice lost data ledger read", "alice lost data books read?"}, 0},
+		"nodes that are disabled": {object{"statuses": []object{switching("11", "0")},
+			"identity_types": []string{"node"}}, []string{"Finance lost data ledger read",
+			"Payroll lost data ledger read"}, 2},
+		"a node that is enabled already": {object{"statuses": []object{switching("11", "1")}}, []string{}, 0},
+		"the last status counts": {object{"statuses": []object{switching("11", "0"), switching("11", "1")}},
+			[]string{}, 0},
+		"a move out of a disabled node": {object{"moves": []object{moving("12", "10")},
+			"statuses": []object{switching("11", "0")}}, []string{"alice lost data ledger read"}, 0},
 		"a condition that needs a context": {object{"grant": []object{
 			granting("user/21", with(data("ledger", "read"), needs))}}, []string{}, 1},
 		"a deny that needs a context": {object{"grant": []object{
@@ -170,6 +181,8 @@ func TestImpact(t *testing.T) {
 	require.Equal(t, 5-1, total(t, c, "/v1/auth-units"), "no unit was made")
 }
 
+func switching(node, status string) object { return object{"node_id": node, "status": status} }
+
 func moving(node, parent string) object { return object{"node_id": node, "parent_id": parent} }
 
 // Changes are refused as the writes refuse them that would make them, all faults at once.
@@ -207,10 +220,17 @@ func TestImpactIsRefused(t *testing.T) {
 		"to itself":    {object{"moves": []object{moving("11", "11")}}, []string{"body.moves[0].parent_id"}},
 		"a later circle": {object{"moves": []object{moving("12", "10"), moving("11", "12"), moving("12", "11")}},
 			[]string{"body.moves[2].parent_id"}},
+		"no such node": {object{"statuses": []object{switching("11", "0"), switching("99", "0")}},
+			[]string{"body.statuses[1].node_id"}},
+		"not a status": {object{"statuses": []object{switching("11", "2")}}, []string{"body.statuses[0].status"}},
+		"no status":    {object{"statuses": []object{{"node_id": "11"}}}, []string{"body.statuses[0].status"}},
+		"too many statuses": {object{"statuses": slices.Repeat([]object{switching("11", "0")}, 1001)},
+			[]string{"body.statuses"}},
 		"all at once": {object{"grant": []object{granting("robot/20", object{"type": "app", "resource_id": "1"})},
-			"revoke": []string{"7"}, "moves": []object{moving("12", "50")}},
+			"revoke": []string{"7"}, "moves": []object{moving("12", "50")},
+			"statuses": []object{switching("99", "1")}},
 			[]string{"body.grant[0].identity.identity_type", "body.grant[0].rule.resource_id", "body.revoke[0]",
-				"body.moves[0].parent_id"}},
+				"body.moves[0].parent_id", "body.statuses[0].node_id"}},
 		"an unknown member": {object{"grants": []object{}}, []string{"body.grants"}},
 		"too many":          {object{"revoke": slices.Repeat([]string{"7"}, 5001)}, []string{"body.revoke"}},
 		"not a type":        {object{"identity_types": []string{"robot"}}, []string{"body.identity_types[0]"}},
@@ -252,6 +272,8 @@ func TestImpactOfATenantAndAToken(t *testing.T) {
 	globex := in(s, "globex")
 	globex.Post("/v1/auth-impact", object{"revoke": []string{rule}, "moves": []object{moving("12", "10")}}).
 		Problem(400, "invalid_parameters", "body.revoke[0]", "body.moves[0].node_id")
+	globex.Post("/v1/auth-impact", object{"statuses": []object{switching("12", "0")}}).
+		Problem(400, "invalid_parameters", "body.statuses[0].node_id")
 	addResource(t, globex, "ledger")
 	everyone := object{"grant": []object{granting("everyone/*", data("ledger", "read"))}}
 	require.Empty(t, impactOf(globex, everyone).Items)
@@ -348,7 +370,9 @@ func TestImpactComesTrue(t *testing.T) {
 		if id := l.any("/v1/auth-rules"); id != "0" {
 			changes["revoke"] = []string{id}
 		}
-		changes["moves"] = []object{move}
+		switched := pickOf(l, l.company.nodes)
+		status := map[string]string{"1": "0", "0": "1"}[switched.Status]
+		changes["moves"], changes["statuses"] = []object{move}, []object{switching(switched.ID, status)}
 		answer := l.c.Post("/v1/auth-impact?limit=1000", changes)
 		if answer.Status != 200 { // a rule or a move that cannot be made
 			continue
@@ -370,7 +394,8 @@ func TestImpactComesTrue(t *testing.T) {
 		}
 		l.c.Post("/v1/batch/auth-unit-rules", object{"identities": []object{who}, "rules": []object{rule}}).OK(nil)
 		l.c.Delete("/v1/batch/auth-unit-rules", object{"rule_ids": changes["revoke"]})
-		l.move(node.ID, move["parent_id"].(string))
+		l.alter(node.ID, "node.moved", func(n *questions.Node) { n.ParentID = move["parent_id"].(string) })
+		l.alter(switched.ID, "node.updated", func(n *questions.Node) { n.Status = status })
 		differs := ""
 		wait.Until(t, func() bool {
 			differs = fmt.Sprint(changes, "\n", want, "\n", l.answers(checks), "\n", l.expected(checks))
@@ -379,14 +404,14 @@ func TestImpactComesTrue(t *testing.T) {
 	}
 }
 
-// move moves a node.
-func (l *life) move(id, parent string) {
+// alter changes a node, and publishes the event.
+func (l *life) alter(id, event string, change func(*questions.Node)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, n := range l.company.nodes {
 		if n.ID == id {
-			n.ParentID = parent
-			l.tell("node.moved", id, object{"record": object{"id": id, "name": n.Name, "parent_id": parent,
+			change(&n)
+			l.tell(event, id, object{"record": object{"id": id, "name": n.Name, "parent_id": n.ParentID,
 				"object_code": n.ObjectCode, "status": n.Status}})
 			n.Sequence = int64(l.sequence)
 			l.company.nodes[i] = n

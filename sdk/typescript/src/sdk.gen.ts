@@ -1280,7 +1280,7 @@ export const listAuthCheckObjects = <ThrowOnError extends boolean = false>(optio
 /**
  * Find out who would gain and who would lose access by changes
  *
- * The changes (rules for identities, rules to revoke, moves of nodes within their trees, one after the other) are not made: the answer compares what checks answer now with what they would answer. Each item is a decision that changes: an identity, an object and an action, in the order of identities, then applications, types, codes and actions. Nothing is listed where a deny, or another rule that allows the same, keeps the decision as it is.
+ * The changes (rules for identities, rules to revoke, moves of nodes within their trees, one after the other, nodes to disable or enable) are not made: the answer compares what checks answer now with what they would answer. Each item is a decision that changes: an identity, an object and an action, in the order of identities, then applications, types, codes and actions. Nothing is listed where a deny, or another rule that allows the same, keeps the decision as it is.
  *
  * Decisions are those of checks without a `context`: a rule that allows does not apply if its condition needs one, and a rule that denies does. Stored properties and the present time are taken into account. An item is `conditional` if a rule with a condition takes part in the decision before or after; `undecided` counts the further decisions that the changes can alter only with a context.
  *

@@ -61,6 +61,10 @@ export type AccessChanges = {
      * Ids of rules
      */
     revoke?: Array<string>;
+    /**
+     * Nodes that would be disabled or enabled; those below them keep their own status
+     */
+    statuses?: Array<ProposedStatus>;
 };
 
 export type AccessDecision = {
@@ -7976,6 +7980,17 @@ export type ProposedRule = {
     rule: AuthRuleInput;
 };
 
+export type ProposedStatus = {
+    /**
+     * The node
+     */
+    node_id: string;
+    /**
+     * 0: it grants nothing, nor does what is below it
+     */
+    status: '1' | '0';
+};
+
 export type Protocol = {
     /**
      * The application
@@ -11558,6 +11573,10 @@ export type AccessChangesWritable = {
      * Ids of rules
      */
     revoke?: Array<string>;
+    /**
+     * Nodes that would be disabled or enabled; those below them keep their own status
+     */
+    statuses?: Array<ProposedStatus>;
 };
 
 export type AccountWritable = {

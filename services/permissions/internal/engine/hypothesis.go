@@ -12,7 +12,7 @@ type Hypothesis struct {
 
 	change  Change               // makes after
 	changed map[Identity][]*Rule // granted and revoked rules, by whose they are
-	moved   []string             // nodes
+	nodes   []string             // those that have another parent or another status
 	made    int                  // rules and units
 }
 
@@ -82,8 +82,23 @@ func (h *Hypothesis) Move(id, parentID string) error {
 	moved := *node
 	moved.ParentID, moved.Sequence = parentID, node.Sequence+1
 	h.change.PutNode(&moved)
-	h.moved = append(h.moved, id)
+	h.nodes = append(h.nodes, id)
 	return nil
+}
+
+// Switch disables or enables a node, and reports whether there is one with this id.
+func (h *Hypothesis) Switch(id string, disabled bool) bool {
+	node := h.after.node(id)
+	if node == nil {
+		return false
+	}
+	if node.Disabled != disabled {
+		switched := *node
+		switched.Disabled, switched.Sequence = disabled, node.Sequence+1
+		h.change.PutNode(&switched)
+		h.nodes = append(h.nodes, id)
+	}
+	return true
 }
 
 // line is a node and what is above it, up to the root, by their places.

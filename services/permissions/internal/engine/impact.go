@@ -115,7 +115,7 @@ func (c *comparison) affected(ctx context.Context, kind string) ([]string, error
 		if err := c.after.expand(who, kind, look, add); err != nil {
 			return nil, err
 		}
-		if len(c.moved) == 0 { // it reaches the same identities before
+		if len(c.nodes) == 0 { // it reaches the same identities before
 			continue
 		}
 		if err := c.before.expand(who, kind, look, add); err != nil {
@@ -123,7 +123,8 @@ func (c *comparison) affected(ctx context.Context, kind string) ([]string, error
 		}
 	}
 	if kind == User || kind == Node {
-		for _, id := range c.moved { // every node that gets other ancestors is below one of them before
+		// A node that has other ancestors, or is enabled or disabled with one of them, is below one of these before.
+		for _, id := range c.nodes {
 			if err := c.before.below(id, kind, look, add); err != nil {
 				return nil, err
 			}

@@ -50,6 +50,15 @@ func (s *simulation) suppose(t *testing.T) (*enginetest.World, *engine.Hypothesi
 			after.Nodes[id] = &moved
 		}
 	}
+	for range s.IntN(3) {
+		id, disabled := pick(s, s.world.Nodes), s.IntN(2) == 0
+		require.Equal(t, after.Nodes[id] != nil, h.Switch(id, disabled))
+		if after.Nodes[id] != nil {
+			switched := *after.Nodes[id]
+			switched.Disabled = disabled
+			after.Nodes[id] = &switched
+		}
+	}
 	return &after, h
 }
 

@@ -12,9 +12,10 @@ import (
 
 // Supposed are changes that are not made.
 type Supposed struct {
-	Grant  []Proposal `json:"grant"`
-	Revoke []string   `json:"revoke"` // rules
-	Moves  []Move     `json:"moves"`  // one after the other
+	Grant    []Proposal   `json:"grant"`
+	Revoke   []string     `json:"revoke"` // rules
+	Moves    []Move       `json:"moves"`  // one after the other
+	Statuses []NodeStatus `json:"statuses"`
 }
 
 // Proposal is a rule for an identity.
@@ -27,6 +28,12 @@ type Proposal struct {
 type Move struct {
 	NodeID   string `json:"node_id"`
 	ParentID string `json:"parent_id"`
+}
+
+// NodeStatus enables a node, or disables it.
+type NodeStatus struct {
+	NodeID string `json:"node_id"`
+	Status string `json:"status"` // "1" or "0"
 }
 
 // Suppose makes a hypothesis of changes to a state of the context's tenant. The rules are checked as Grant checks them,
@@ -44,6 +51,10 @@ func (s *Grants) Suppose(ctx context.Context, state *engine.State, changes Suppo
 	}
 	for i, move := range changes.Moves {
 		move.check(h, faults.Within(apperr.Item("moves", i)))
+	}
+	for i, status := range changes.Statuses {
+		found := h.Switch(status.NodeID, status.Status == "0")
+		faults.Check(found, apperr.Below(apperr.Item("statuses", i), "node_id"), "is not the id of a node")
 	}
 	if err := faults.Err(); err != nil {
 		return nil, err

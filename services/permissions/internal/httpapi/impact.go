@@ -16,8 +16,9 @@ func (a *api) registerImpact(s *rest.Server) {
 		ID: "assess-auth-impact", Method: http.MethodPost, Path: "/v1/auth-impact", Scope: auth.PermissionsRead,
 		Summary: "Find out who would gain and who would lose access by changes",
 		Doc: "The changes (rules for identities, rules to revoke, moves of nodes within their trees, one after the " +
-			"other) are not made: the answer compares what checks answer now with what they would answer. Each item " +
-			"is a decision that changes: an identity, an object and an action, in the order of identities, then " +
+			"other, nodes to disable or enable) are not made: the answer compares what checks answer now with what " +
+			"they would answer. Each item is a decision that changes: an identity, an object and an action, in the " +
+			"order of identities, then " +
 			"applications, types, codes and actions. Nothing is listed where a deny, or another rule that allows the " +
 			"same, keeps the decision as it is.\n\n" +
 			"Decisions are those of checks without a `context`: a rule that allows does not apply if its condition " +
@@ -37,8 +38,9 @@ func (a *api) registerImpact(s *rest.Server) {
 				"rule": map[string]any{"application_id": "2001", "type": "data", "code": "orders",
 					"actions": []string{"read"}},
 			}},
-			"revoke": []string{"1048600"},
-			"moves":  []any{map[string]any{"node_id": "1048580", "parent_id": "1048579"}},
+			"revoke":   []string{"1048600"},
+			"moves":    []any{map[string]any{"node_id": "1048580", "parent_id": "1048579"}},
+			"statuses": []any{map[string]any{"node_id": "1048581", "status": "0"}},
 		},
 		Response: map[string]any{
 			"gained": 1, "lost": 0, "identities_gaining": 1, "identities_losing": 0,
@@ -58,10 +60,11 @@ func (a *api) registerImpact(s *rest.Server) {
 
 // AccessChanges are changes that are not made.
 type AccessChanges struct {
-	IdentityTypes []string       `json:"identity_types,omitempty" minItems:"1" maxItems:"6" enum:"user,node,core_object,application,group,everyone" doc:"The identities whose decisions are compared; absent: user and application"`
-	Grant         []ProposedRule `json:"grant,omitempty" maxItems:"5000" doc:"Rules that would be added"`
-	Revoke        []string       `json:"revoke,omitempty" maxItems:"5000" doc:"Ids of rules"`
-	Moves         []ProposedMove `json:"moves,omitempty" maxItems:"1000" doc:"Nodes that would be moved"`
+	IdentityTypes []string         `json:"identity_types,omitempty" minItems:"1" maxItems:"6" enum:"user,node,core_object,application,group,everyone" doc:"The identities whose decisions are compared; absent: user and application"`
+	Grant         []ProposedRule   `json:"grant,omitempty" maxItems:"5000" doc:"Rules that would be added"`
+	Revoke        []string         `json:"revoke,omitempty" maxItems:"5000" doc:"Ids of rules"`
+	Moves         []ProposedMove   `json:"moves,omitempty" maxItems:"1000" doc:"Nodes that would be moved"`
+	Statuses      []ProposedStatus `json:"statuses,omitempty" maxItems:"1000" doc:"Nodes that would be disabled or enabled; those below them keep their own status"`
 }
 
 // ProposedRule is a rule for an identity.
@@ -74,6 +77,12 @@ type ProposedRule struct {
 type ProposedMove struct {
 	NodeID   string `json:"node_id" maxLength:"64" doc:"The node" example:"1048580"`
 	ParentID string `json:"parent_id" maxLength:"64" doc:"A node of the same tree" example:"1048579"`
+}
+
+// ProposedStatus is a node that is disabled or enabled.
+type ProposedStatus struct {
+	NodeID string `json:"node_id" maxLength:"64" doc:"The node" example:"1048581"`
+	Status string `json:"status" enum:"1,0" doc:"0: it grants nothing, nor does what is below it" example:"0"`
 }
 
 // AccessImpact is what changes that are not made would change.
