@@ -20,10 +20,11 @@ type Impact struct {
 
 // accessChanges is the question of POST /v1/auth-impact. Rules are sent as the operations that write them take them.
 type accessChanges struct {
-	IdentityTypes []string           `json:"identity_types"`
-	Grant         []proposedRule     `json:"grant"`
-	Revoke        []string           `json:"revoke"`
-	Moves         []idp.ProposedMove `json:"moves"`
+	IdentityTypes []string             `json:"identity_types"`
+	Grant         []proposedRule       `json:"grant"`
+	Revoke        []string             `json:"revoke"`
+	Moves         []idp.ProposedMove   `json:"moves"`
+	Statuses      []idp.ProposedStatus `json:"statuses,omitempty"` // older platforms do not know it
 }
 
 type proposedRule struct {
@@ -43,7 +44,7 @@ func (p *Plan) AssessImpact(ctx context.Context) error {
 			impact.NotTried = append(impact.NotTried, fmt.Sprintf("%s: %s", s.Ref, why))
 		}
 	}
-	asks := len(changes.Grant)+len(changes.Revoke)+len(changes.Moves) > 0
+	asks := len(changes.Grant)+len(changes.Revoke)+len(changes.Moves)+len(changes.Statuses) > 0
 	if !asks && len(impact.NotTried) == 0 {
 		return nil
 	}
@@ -77,13 +78,13 @@ func whyUnknown(problem *idp.Problem) string {
 
 // addTo adds what a step changes of access. It returns why it leaves a step out that may change some.
 func (p *Plan) addTo(ctx context.Context, changes *accessChanges, s *Step) (why string, err error) {
-	moves := s.moves()
+	moves, switches := s.moves(), s.altersNode("status")
 	switch {
 	case s.Interim:
 		return "", nil // the end is compared
 	case s.changesOtherwise():
-		return "only rules and moves of nodes are compared", nil
-	case s.Kind != rule && !moves:
+		return "only rules, moves and statuses of nodes are compared", nil
+	case s.Kind != rule && !moves && !switches:
 		return "", nil
 	case s.Problem != nil:
 		return "the platform refuses it", nil
@@ -100,12 +101,18 @@ func (p *Plan) addTo(ctx context.Context, changes *accessChanges, s *Step) (why 
 	if err != nil {
 		return "", err
 	}
+	if switches {
+		status, _ := s.wish.Values["status"].(string)
+		changes.Statuses = append(changes.Statuses, idp.ProposedStatus{NodeID: s.record.ID, Status: status})
+	}
 	if moves {
 		body := writes[0].Body.(map[string]any)
 		parent, _ := body["parent_id"].(string)
 		of, _ := s.wish.Values["tree"].(string)
 		root, _ := p.live.records[Ref{tree, of}].raw["root_node_id"].(string)
 		changes.Moves = append(changes.Moves, idp.ProposedMove{NodeID: s.record.ID, ParentID: cmp.Or(parent, root)})
+	}
+	if s.Kind == node {
 		return "", nil
 	}
 	proposed := proposedRule{Identity: p.identity(s.wish.Values), Rule: writes[0].Body}
@@ -128,7 +135,12 @@ func (s *Step) changes(members ...string) bool {
 	return false
 }
 
-func (s *Step) moves() bool { return s.Kind == node && s.Action == Alter && s.changes("parent") }
+func (s *Step) moves() bool { return s.altersNode("parent") }
+
+// altersNode reports whether a step changes a member of a node that is there.
+func (s *Step) altersNode(member string) bool {
+	return s.Kind == node && s.Action == Alter && s.changes(member)
+}
 
 // changesOtherwise reports whether a step may change access in a way that the platform cannot be asked about.
 func (s *Step) changesOtherwise() bool {

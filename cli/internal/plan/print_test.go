@@ -72,7 +72,7 @@ func everything() *Plan {
 					ObjectCode: "orders", Action: "GET", Change: "gained", Conditional: true},
 			},
 		},
-		NotTried: []string{"Resource crm:data:old: only rules and moves of nodes are compared"},
+		NotTried: []string{"Resource crm:data:old: only rules, moves and statuses of nodes are compared"},
 	}
 	return p
 }
