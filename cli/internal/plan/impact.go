@@ -148,12 +148,22 @@ func (s *Step) changesOtherwise() bool {
 	case member, membership:
 		return true
 	case node:
-		return s.Action == Alter && s.changes("condition", "is_dynamic", "is_pointer", "pointer") ||
-			s.Action == Delete && (s.record.Values["is_dynamic"] == "1" || s.record.Values["is_pointer"] == "1")
+		switch s.Action {
+		case Create:
+			return findsMembers(s.wish.Values)
+		case Delete:
+			return findsMembers(s.record.Values)
+		}
+		return s.changes("condition", "is_dynamic", "is_pointer", "pointer")
 	case application, resource, resourceSet, tree:
 		return s.Action == Delete || s.Action == Alter && s.changes("status", "code", "actions", "type")
 	}
 	return false
+}
+
+// findsMembers reports whether a node has members by itself: those of another node, or whom its condition finds.
+func findsMembers(node map[string]any) bool {
+	return node["is_dynamic"] == "1" || node["is_pointer"] == "1"
 }
 
 // nameApplications finds the names of the applications in an answer, if nothing has read them.

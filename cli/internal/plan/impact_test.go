@@ -10,6 +10,48 @@ import (
 	idp "github.com/idplatform/idplatform/sdk/go"
 )
 
+// TestWhatIsNotCompared has the steps that may change access in a way that the platform cannot be asked about.
+func TestWhatIsNotCompared(t *testing.T) {
+	t.Parallel()
+	step := func(action, kind string, values map[string]any, members ...string) *Step {
+		s := &Step{Action: action, Ref: Ref{kind, "key"}}
+		if action != Create {
+			s.record = &Record{Values: values}
+		}
+		if action != Delete {
+			s.wish = &Wish{Values: values}
+		}
+		for _, name := range members {
+			s.Changes = append(s.Changes, Change{Member: name})
+		}
+		return s
+	}
+	plain := map[string]any{"is_pointer": "0"}
+	pointer, dynamic := map[string]any{"is_pointer": "1"}, map[string]any{"is_dynamic": "1"}
+	for name, c := range map[string]struct {
+		step *Step
+		want bool
+	}{
+		"a new node":                {step(Create, node, plain), false},
+		"a new pointer":             {step(Create, node, pointer), true},
+		"a new dynamic node":        {step(Create, node, dynamic), true},
+		"another target":            {step(Alter, node, pointer, "pointer"), true},
+		"another condition":         {step(Alter, node, dynamic, "condition"), true},
+		"a node's status":           {step(Alter, node, plain, "status"), false},
+		"a node less":               {step(Delete, node, plain), false},
+		"a pointer less":            {step(Delete, node, pointer), true},
+		"a dynamic node less":       {step(Delete, node, dynamic), true},
+		"a membership":              {step(Delete, membership, plain), true},
+		"a member of a set":         {step(Create, member, plain), true},
+		"an application's status":   {step(Alter, application, plain, "status"), true},
+		"an application's name":     {step(Alter, application, plain, "name"), false},
+		"the actions of a resource": {step(Alter, resource, plain, "actions"), true},
+		"a rule":                    {step(Create, rule, plain), false},
+	} {
+		assert.Equal(t, c.want, c.step.changesOtherwise(), name)
+	}
+}
+
 // TestImpact looks at the words for each answer, and for none.
 func TestImpact(t *testing.T) {
 	t.Parallel()
