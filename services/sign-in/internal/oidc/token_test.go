@@ -582,6 +582,19 @@ func TestUserInfo(t *testing.T) {
 	refusedAs(t, err, 401, "invalid_token")
 }
 
+func TestVerifiedPhoneNumber(t *testing.T) {
+	t.Parallel()
+	for _, verified := range []bool{false, true} {
+		w := newWorld(t)
+		w.person.User = []byte(strings.Replace(string(w.person.User), `"mobile_verified":false`,
+			fmt.Sprintf(`"mobile_verified":%t`, verified), 1))
+		tokens := w.tokens(byCode(w.code(ofShop("scope", "openid phone"))))
+		userinfo, err := w.UserInfo(w.ctx(), issuer, tokens.AccessToken)
+		require.NoError(t, err)
+		require.Equal(t, verified, userinfo["phone_number_verified"])
+	}
+}
+
 // The settings of an application name more claims, for ID token and userinfo alike. They replace none that others rely
 // on.
 func TestClaimsOfTheSettings(t *testing.T) {
