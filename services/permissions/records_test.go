@@ -217,6 +217,9 @@ func TestMembersOfSets(t *testing.T) {
 	require.Equal(t, 1, total(t, c, set+"/members?resource_code=orders"))
 	require.Equal(t, 0, total(t, c, set+"/members?resource_type=ui"))
 	other := "/v1/resource-sets/" + addSet(t, c, "other")
+	page := c.Post("/v1/resources", object{"application_id": "9", "type": "ui", "code": "orders"}).ID()
+	byCode := object{"resource_code": "orders", "resource_type": "ui"}
+	require.Equal(t, page, c.Post(other+"/members", byCode).Object()["resource_id"], "of several with the same code")
 	c.Get(other+strings.TrimPrefix(at, set)).Problem(404, "not_found")
 	c.Delete(at, nil).OK(nil)
 	require.EqualValues(t, 2, c.Get(set).Object()["member_count"])
