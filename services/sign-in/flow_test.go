@@ -378,8 +378,9 @@ func TestMethodsThatAreMissing(t *testing.T) {
 		{Required: true, Methods: []questions.LoginMethod{{Code: "pw", Type: "password"}}},
 		{Required: true, Methods: []questions.LoginMethod{{Code: "totp", Type: "otp"}, {Code: "sms", Type: "sms"}}},
 	}}
+	w.admin().Patch("/v1/sign-in/settings", object{"texts": object{"help": object{"en": "Call 4711."}}}).OK(nil)
 	b := w.browser().get(w.authorize("portal"))
-	b.shows(403, "a one-time password (TOTP)").shows(403, "a code by text message")
+	b.shows(403, "a one-time password (TOTP)").shows(403, "a code by text message").shows(403, "Call 4711.")
 	require.Equal(t, "login_required", b.get(w.authorize("portal", "prompt", "none")).answered(callback).Get("error"))
 	optional := newWorld(t)
 	optional.template = w.template

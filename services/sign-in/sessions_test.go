@@ -554,8 +554,8 @@ func TestSettings(t *testing.T) {
 			"body.failures_per_minute")
 	c.With("If-Match", `"7"`).Patch("/v1/sign-in/settings", object{"name": "Acme"}).Problem(412, "version_mismatch")
 	c.With("If-Match", `"1"`).Patch("/v1/sign-in/settings", object{
-		"name": "Acme <&>", "colour": "#1A5FB4", "logo": "data:image/gif;base64,R0lGODlhAQABAAAAACw=",
-		"texts": object{"sign_in": object{"en": "Welcome <b>"}, "help": object{"zh": "请拨打 4711。"}},
+		"name": "Acme <&>", "colour": "#1A5FB4", "colour_dark": "#FFCC00", "logo": "data:image/gif;base64,R0lGODlhAQABAAAAACw=",
+		"texts": object{"sign_in": object{"en": "Welcome <b>", "zh": "欢迎"}},
 		"links": []object{{"label": "Privacy", "url": "https://acme.test/privacy"}},
 	}).OK(nil)
 	b := w.browser().get(w.authorize("portal")).shows(200, "Acme &lt;&amp;&gt;").shows(200, "Welcome &lt;b&gt;").
@@ -565,8 +565,11 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, "image/gif", answer.Header.Get("Content-Type"))
 	require.Equal(t, "GIF89a", string(answer.Body[:6]))
 	style := b.body[strings.Index(b.body, "/sign-in/acme/style.css"):]
-	require.Contains(t, string(w.Stranger().Get(style[:strings.Index(style, `"`)]).Body),
-		"--accent:#1a5fb4;--on-accent:#ffffff")
+	sheet := string(w.Stranger().Get(style[:strings.Index(style, `"`)]).Body)
+	require.Contains(t, sheet, "--accent:#1a5fb4;--on-accent:#ffffff")
+	require.Contains(t, sheet, "(prefers-color-scheme:dark){:root{--accent:#ffcc00;--on-accent:#000000}}")
+	b.shows(200, ">Privacy</a>")
+	w.browser().get(w.authorize("portal", "ui_locales", "zh")).shows(200, "欢迎")
 	put := c.Do("PUT", "/v1/sign-in/settings", object{"name": "Acme"}).Object()
 	require.Equal(t, "", put["logo"])
 	require.EqualValues(t, 10, put["failures_per_minute"])
