@@ -112,6 +112,28 @@ func TestProvisioningWithTheRealServices(t *testing.T) {
 	require.Empty(t, memberships)
 }
 
+// A connection also serves the tokens of its OAuth client, and of no other.
+func TestTokensOfTheClientOfAConnection(t *testing.T) {
+	t.Parallel()
+	c := startPlatform(t, t.TempDir())
+	admin := c.token("--tenant", "acme")
+	made := map[string]client{}
+	for _, name := range []string{"Okta", "Other"} {
+		var machine client
+		app := map[string]any{"name": name, "category": "4", "scopes": []string{"scim"}}
+		require.NoError(t, call(http.DefaultClient, c, admin, "POST", "/v1/applications", app, &machine))
+		made[name] = machine
+	}
+	s := connectSCIM(t, c, admin, `{"name":"Okta","client_id":"`+made["Okta"].ID+`"}`)
+	var err error
+	s.token, _, err = made["Okta"].token(c)
+	require.NoError(t, err)
+	s.want(t, 200, "GET", "/Users", "")
+	s.token, _, err = made["Other"].token(c)
+	require.NoError(t, err)
+	s.want(t, 403, "GET", "/Users", "")
+}
+
 // kill -9 while clients create users leaves no half user: each is linked, or was never made.
 func TestKillNineLeavesNoHalfUser(t *testing.T) {
 	t.Parallel()

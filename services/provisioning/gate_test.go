@@ -349,3 +349,33 @@ func TestARemovalThatIsRefusedDoesNotCount(t *testing.T) {
 	c.want(http.StatusServiceUnavailable, http.MethodDelete, path, nil)
 	require.Equal(t, "too many members of the group are removed", c.held()[0].(object)["reason"])
 }
+
+// Each member of a gate counts: how many removals pass at once, and how many more two hours later.
+func TestTheGateIsThatOfTheConnection(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		gate        object
+		first, more int
+	}{
+		"half of the users":    {object{"percent": 50, "min": 0, "hours": 48}, 6, 0},
+		"a quarter of them":    {object{"percent": 25, "min": 0, "hours": 48}, 3, 0},
+		"a number":             {object{"percent": 0, "min": 2, "hours": 48}, 2, 0},
+		"a number in one hour": {object{"percent": 0, "min": 2, "hours": 1}, 2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := connect(t, object{"gate": row.gate})
+			ids := c.people(12)
+			c.service.Clock.Advance(100 * time.Hour)
+			off := patchOf(object{"op": "replace", "path": "active", "value": false})
+			disable := func(id string) int { return c.Patch(usersPath+"/"+id, off).Status }
+			for i, passes := range []int{row.first, row.more} {
+				for n, id := range ids[6*i : 6*i+passes] {
+					require.Equal(t, http.StatusOK, disable(id), n)
+				}
+				require.Equal(t, http.StatusServiceUnavailable, disable(ids[11-i]))
+				c.service.Clock.Advance(2 * time.Hour)
+			}
+		})
+	}
+}

@@ -136,6 +136,9 @@ func TestLoginLinkAndPassword(t *testing.T) {
 	id := c.addUser("li.wei", object{"password": "Sesame, open"})
 	require.Equal(t, id, c.world.of("acme").creds["oidc/31/ext-li.wei"])
 	require.Equal(t, "Sesame, open", c.world.passwords[id])
+	byName := connect(t, object{"login_link": object{"idp_config_id": 32, "id1": "userName"}})
+	id = byName.addUser("li.wei", nil)
+	require.Equal(t, id, byName.world.of("acme").creds["oidc/32/li.wei"])
 }
 
 // No connection sees what belongs to another one, or to nobody.
