@@ -151,10 +151,11 @@ func TestWebhookGetsTheEvents(t *testing.T) {
 	s := start(t)
 	c := in(s, "acme")
 	hooked := newReceiver(t, nil)
+	const given = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	made := c.Post(subscriptionsPath, hook("things", hooked.URL, onlyThings, object{
 		"filter": `event.subject != "9"`,
 		"delivery": object{"type": "webhook", "url": hooked.URL + "/in", "headers": object{"X-Api-Key": "key-1",
-			"Authorization": "Basic eA=="}},
+			"Authorization": "Basic eA=="}, "secret": given},
 	})).Object()
 	tell(t, s, "acme", "9", 1, "created")
 	tell(t, s, "globex", "8", 1, "created")
@@ -170,7 +171,7 @@ func TestWebhookGetsTheEvents(t *testing.T) {
 		require.Equal(t, "key-1", got[i].Header.Get("X-Api-Key"))
 		require.Equal(t, "Basic eA==", got[i].Header.Get("Authorization"))
 		require.Equal(t, "application/cloudevents+json; charset=utf-8", got[i].Header.Get("Content-Type"))
-		verify(t, got[i], made["delivery"].(object)["secret"].(string))
+		verify(t, got[i], given)
 	}
 	shown := awaitRecord(t, c, one(made), delivered(2))
 	require.Equal(t, "active", shown["state"])
