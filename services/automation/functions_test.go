@@ -93,6 +93,10 @@ func TestFunctions(t *testing.T) {
 	require.Equal(t, 2.0, changed["revision"])
 	require.Equal(t, object{"OTHER": "x"}, invoke(c, made, nil)["output"])
 
+	c.Patch(oneFunction(made), object{"entry": "other", "source": "function main() {} function other() { return 7 }"}).
+		OK(nil)
+	require.Equal(t, 7.0, invoke(c, made, nil)["output"])
+
 	functionsOf(s, "globex").Post(oneFunction(made)+"/invoke", nil).Problem(http.StatusNotFound, "not_found")
 	c.Delete(oneFunction(made), nil).OK(nil)
 	c.Post(oneFunction(made)+"/invoke", nil).Problem(http.StatusNotFound, "not_found")
@@ -186,6 +190,33 @@ func TestOutcomes(t *testing.T) {
 	s.Clock.Advance(8 * 24 * time.Hour)
 	s.RunTask("forget function logs")
 	require.Empty(t, functionsOf(s, "acme").Items(oneFunction(made)+"/logs", "id"))
+}
+
+// The same call ends in different ways under different limits.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	c := functionsOf(start(t), "acme")
+	made := c.Post(functionsPath, javascript(`function main(input) {
+		for (let i = 0; i < input.rounds; i++) {}
+		const all = []
+		for (let i = 0; i < input.kib; i++) all.push(new Array(128).fill(1.5))
+	}`)).Object()
+	loop, much := object{"rounds": 5_000_000, "kib": 0}, object{"rounds": 0, "kib": 12 << 10}
+	wide := object{"timeout_ms": 25000, "cpu_ms": 10000, "memory_mb": 128}
+	for name, row := range map[string]struct {
+		limits, input object
+		outcome       string
+	}{
+		"a loop":                {wide, loop, "succeeded"},
+		"a loop, a short time":  {object{"timeout_ms": 10, "cpu_ms": 10000, "memory_mb": 128}, loop, "timed_out"},
+		"a loop, little work":   {object{"timeout_ms": 25000, "cpu_ms": 10, "memory_mb": 128}, loop, "timed_out"},
+		"memory":                {wide, much, "succeeded"},
+		"memory, a small share": {object{"timeout_ms": 25000, "cpu_ms": 10000, "memory_mb": 8}, much, "out_of_memory"},
+	} {
+		c.Patch(oneFunction(made), object{"limits": row.limits}).OK(nil)
+		answer := invoke(c, made, row.input)
+		require.Equal(t, row.outcome, answer["outcome"], "%s: %v", name, answer)
+	}
 }
 
 func TestRevisions(t *testing.T) {

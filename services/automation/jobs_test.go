@@ -207,6 +207,8 @@ func TestFireTimesOfASchedule(t *testing.T) {
 	c.Post(path, object{"schedule": object{"type": "once", "at": now}}).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.schedule.at")
 	require.Equal(t, []string{}, fire(object{"type": "manual"}, nil))
+	midnight := fire(object{"type": "cron", "cron": "0 0 * * *", "timezone": "Asia/Shanghai"}, 1)
+	require.Regexp(t, "T16:00:00.000Z$", midnight[0])
 
 	// As a job with this schedule has them.
 	cron := object{"type": "cron", "cron": "30 2 * * MON-FRI", "timezone": "Europe/Berlin"}
