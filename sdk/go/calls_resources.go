@@ -9,6 +9,21 @@ import (
 	"net/url"
 )
 
+// CreateResources: create resources.
+//
+// All or nothing. Each item is handled as by `create-resource`.
+//
+// (POST /v1/batch/resources; scope permissions:write)
+func (c *Client) CreateResources(ctx context.Context, body CreateResourcesRequest, options ...Option) (*ResourceBatch, error) {
+	request := Request{
+		Method: http.MethodPost, Path: "/v1/batch/resources",
+	}
+	if err := request.json(body); err != nil {
+		return nil, err
+	}
+	return send[ResourceBatch](ctx, c, request, options)
+}
+
 // DeleteResources: delete resources.
 //
 // By `ids`, or by `application_id` and `codes`; all or none. Missing resources are not an error.

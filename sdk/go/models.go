@@ -2287,6 +2287,12 @@ type CreateApplicationsRequest struct {
 	Items []ApplicationInput `json:"items"`
 }
 
+// CreateResourcesRequest defines model for CreateResourcesRequest.
+type CreateResourcesRequest struct {
+	// Items 1…1000 resources; all or none
+	Items []ResourceInput `json:"items"`
+}
+
 // CreateScimTokenRequest defines model for CreateScimTokenRequest.
 type CreateScimTokenRequest struct {
 	// Name 1…128 characters
@@ -6489,6 +6495,12 @@ type Resource struct {
 
 	// Version Grows by one with every change; If-Match takes it
 	Version int64 `json:"version"`
+}
+
+// ResourceBatch defines model for ResourceBatch.
+type ResourceBatch struct {
+	// Items In the order of the request
+	Items []Resource `json:"items"`
 }
 
 // ResourceInput defines model for ResourceInput.

@@ -83,6 +83,13 @@ func (p *prepared) ofResources() []testkit.Commands {
 				"rule": grant["rules"].([]object)[0]}}}
 		}),
 		testkit.Takes("create a resource", http.MethodPost, resourcesPath, body),
+		testkit.Takes("create 100 resources", http.MethodPost, "/v1/batch/resources", func() any {
+			items := make([]object, 100)
+			for i := range items {
+				items[i] = resourceBody(p.fresh())
+			}
+			return object{"items": items}
+		}),
 		testkit.Takes("change a resource", http.MethodPatch, there,
 			func() any { return object{"description": p.fresh()} }),
 		testkit.Takes("replace a resource", http.MethodPut,

@@ -118,6 +118,51 @@ func TestResources(t *testing.T) {
 	require.Empty(t, c.Get(at + "?application_id=9").Object()["description"], "PUT replaces")
 }
 
+// TestResourceBatch: a batch makes all of its resources or none, and names each fault by its item.
+func TestResourceBatch(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	addResource(t, c, "orders")
+	batch := func(items ...object) *testkit.Answer {
+		for i := range items {
+			items[i]["application_id"], items[i]["type"] = "9", "data"
+		}
+		return c.Post("/v1/batch/resources", object{"items": items})
+	}
+	for name, row := range map[string]struct {
+		items     []object
+		status    int
+		code      string
+		locations []string
+	}{
+		"none": {nil, 400, "invalid_parameters", []string{"body.items"}},
+		"all faults": {[]object{{"code": "a"}, {"code": "a b"}, {"code": "b", "uri": "x"}}, 400, "invalid_parameters",
+			[]string{"body.items[1].code", "body.items[2].uri"}},
+		"unknown member": {[]object{{"code": "a", "cod": "b"}}, 400, "invalid_parameters",
+			[]string{"body.items[0].cod"}},
+		"wrong type": {[]object{{"code": "a", "actions": "read"}}, 400, "invalid_parameters",
+			[]string{"body.items[0].actions"}},
+		"taken": {[]object{{"code": "a"}, {"code": "orders"}}, 409, "already_exists", []string{"body.items[1].code"}},
+		"twice": {[]object{{"code": "a"}, {"code": "a"}}, 409, "already_exists", []string{"body.items[1].code"}},
+	} {
+		t.Run(name, func(t *testing.T) { batch(row.items...).Problem(row.status, row.code, row.locations...) })
+	}
+	require.Equal(t, 1, total(t, c, "/v1/resources?application_id=9"), "all or none")
+
+	var made struct{ Items []object }
+	batch(object{"code": "b"}, object{"code": "a", "actions": []object{{"code": "read"}}}).OK(&made)
+	require.Len(t, made.Items, 2)
+	for i, code := range []string{"b", "a"} { // in the order of the request
+		at := "/v1/resources/" + made.Items[i]["id"].(string) + "?application_id=9"
+		require.Equal(t, code, made.Items[i]["code"])
+		require.Equal(t, made.Items[i], c.Get(at).Object())
+	}
+	give(t, c, "user/20", data("a", "read")) // checks know them at once
+	answer := c.Post("/v1/auth-check", object{"identity_id": "20", "identity_type": "user", "application_id": "9",
+		"object_type": "data", "object_code": "a", "action": "read"}).Object()
+	require.Equal(t, true, answer["allowed"])
+}
+
 func TestListsOfResources(t *testing.T) {
 	t.Parallel()
 	c := client(t)

@@ -78,8 +78,11 @@ func TestNobodyGivesAScopeThatHeLacks(t *testing.T) {
 	})
 	t.Run("otherwise", func(t *testing.T) {
 		t.Parallel()
-		c.Post("/v1/resources", object{"application_id": "9", "type": "api", "code": "users:read"}).
-			Problem(http.StatusForbidden, "forbidden")
+		lacking := object{"application_id": "9", "type": "api", "code": "users:read"}
+		c.Post("/v1/resources", lacking).Problem(http.StatusForbidden, "forbidden")
+		c.Post("/v1/batch/resources", object{"items": []object{
+			{"application_id": "9", "type": "api", "code": "harmless"}, lacking,
+		}}).Problem(http.StatusForbidden, "forbidden")
 		c.Post("/v1/resource-sets/"+harmless+"/members", object{"resource_id": lacked, "actions": []string{"*"}}).
 			Problem(http.StatusForbidden, "forbidden")
 		admin.Post("/v1/batch/auth-unit-rules", object{

@@ -2973,6 +2973,13 @@ export type CreateApplicationsRequest = {
     items: Array<ApplicationInput>;
 };
 
+export type CreateResourcesRequest = {
+    /**
+     * 1…1000 resources; all or none
+     */
+    items: Array<ResourceInput>;
+};
+
 export type CreateScimTokenRequest = {
     /**
      * 1…128 characters
@@ -8428,6 +8435,13 @@ export type Resource = {
     readonly version: number;
 };
 
+export type ResourceBatch = {
+    /**
+     * In the order of the request
+     */
+    items: Array<Resource>;
+};
+
 export type ResourceInput = {
     /**
      * What can be done with it. A rule names some of them, or all with *
@@ -13104,6 +13118,13 @@ export type CreateApplicationsRequestWritable = {
     items: Array<ApplicationInputWritable>;
 };
 
+export type CreateResourcesRequestWritable = {
+    /**
+     * 1…1000 resources; all or none
+     */
+    items: Array<ResourceInputWritable>;
+};
+
 export type CredentialWritable = {
     /**
      * How the provider shows the person
@@ -15162,6 +15183,13 @@ export type ResourceWritable = {
      * Of an api resource: a path, in which segments may be {name} or *, and the last one **
      */
     uri: string;
+};
+
+export type ResourceBatchWritable = {
+    /**
+     * In the order of the request
+     */
+    items: Array<ResourceWritable>;
 };
 
 export type ResourceInputWritable = {
@@ -28049,6 +28077,90 @@ export type DeleteResourcesResponses = {
 };
 
 export type DeleteResourcesResponse = DeleteResourcesResponses[keyof DeleteResourcesResponses];
+
+export type CreateResourcesData = {
+    body: CreateResourcesRequestWritable;
+    headers?: {
+        /**
+         * 1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again
+         */
+        'Idempotency-Key'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/batch/resources';
+};
+
+export type CreateResourcesErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * already_exists, request_in_progress
+     */
+    409: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
+    /**
+     * idempotency_key_reused
+     */
+    422: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type CreateResourcesError = CreateResourcesErrors[keyof CreateResourcesErrors];
+
+export type CreateResourcesResponses = {
+    /**
+     * OK
+     */
+    200: ResourceBatch;
+};
+
+export type CreateResourcesResponse = CreateResourcesResponses[keyof CreateResourcesResponses];
 
 export type CreateTreeNodesData = {
     body: NewTreeNodesWritable;

@@ -147,6 +147,22 @@ func insert[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kin
 	return doc, tell(ctx, b, kind, created, &doc)
 }
 
+// insertMany is insert for several records; at is where in the request each stands.
+func insertMany[T any](
+	ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, at func(i int) string, all []*T,
+) ([]docstore.Doc[T], error) {
+	docs, err := c.InsertMany(ctx, b.Tx, at, all...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range docs {
+		if err := tell(ctx, b, kind, created, &docs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return docs, nil
+}
+
 // replace stores a loaded record again, with its event. It does nothing if the record has not changed.
 func replace[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) (docstore.Doc[T],
 	error) {

@@ -126,14 +126,9 @@ func addMembers(
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	docs, err := members.InsertMany(ctx, b.Tx, item, added...)
+	docs, err := insertMany(ctx, b, members, memberKind, item, added)
 	if err != nil {
 		return nil, err
-	}
-	for i := range docs {
-		if err := tell(ctx, b, memberKind, created, &docs[i]); err != nil {
-			return nil, err
-		}
 	}
 	set.MemberCount += int64(len(docs))
 	_, err = sets.Replace(ctx, b.Tx, set)

@@ -122,24 +122,51 @@ func (r *Resource) has(code string) bool {
 		func(a Action) bool { return a.Code == code })
 }
 
-// CreateResource adds a resource. apperr.InvalidParameters, AlreadyExists, Forbidden (see mayGive).
+// CreateResource is CreateResources for one. Faults are located in the body itself.
 func (s *Grants) CreateResource(ctx context.Context, draft Resource) (ResourceDoc, error) {
+	return createResources(ctx, s, []Resource{draft}, func(int) string { return "" },
+		func(docs []ResourceDoc) (ResourceDoc, error) { return docs[0], nil })
+}
+
+// CreateResources adds resources, all or none. Faults are located at items[n]. apperr.InvalidParameters, AlreadyExists,
+// Forbidden (see mayGive).
+func (s *Grants) CreateResources(ctx context.Context, drafts []Resource) (docstore.Batch, error) {
+	return createResources(ctx, s, drafts, func(i int) string { return apperr.Item("items", i) },
+		docstore.BatchOf[ResourceDoc])
+}
+
+// createResources adds resources. at is the location of a draft in the request.
+func createResources[R any](
+	ctx context.Context, s *Grants, drafts []Resource, at func(i int) string, answer func([]ResourceDoc) (R, error),
+) (R, error) {
+	var none R
 	var faults apperr.Faults
-	draft.check(&faults)
+	for i := range drafts {
+		drafts[i].check(faults.Within(at(i)))
+	}
 	if err := faults.Err(); err != nil {
-		return ResourceDoc{}, err
+		return none, err
 	}
-	if err := mayGive(ctx, draft.Type, draft.Code); err != nil {
-		return ResourceDoc{}, err
+	for _, draft := range drafts {
+		if err := mayGive(ctx, draft.Type, draft.Code); err != nil {
+			return none, err
+		}
 	}
-	id, err := s.Store.NewID(ctx)
+	ids, err := s.Store.NewIDs(ctx, len(drafts))
 	if err != nil {
-		return ResourceDoc{}, err
+		return none, err
 	}
-	return write(ctx, s, func(b *batch) (ResourceDoc, error) {
-		r := draft
-		r.Meta = docstore.Meta{ID: id}
-		return insert(ctx, b, resources, resourceKind, &r)
+	return write(ctx, s, func(b *batch) (R, error) {
+		added := make([]*Resource, len(drafts))
+		for i, draft := range drafts {
+			draft.Meta = docstore.Meta{ID: ids[i]}
+			added[i] = &draft
+		}
+		docs, err := insertMany(ctx, b, resources, resourceKind, at, added)
+		if err != nil {
+			return none, err
+		}
+		return answer(docs)
 	})
 }
 

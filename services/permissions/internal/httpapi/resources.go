@@ -50,6 +50,17 @@ func (a *api) registerResources(s *rest.Server) {
 		Errors: []apperr.Kind{apperr.InUse}, Request: map[string]any{"description": "All orders"},
 	}, a.updateResource)
 	rest.Handle(s, rest.Op{
+		ID: "create-resources", Method: http.MethodPost, Path: "/v1/batch/resources", Scope: auth.PermissionsWrite,
+		Summary: "Create resources",
+		Doc:     "All or nothing. Each item is handled as by `create-resource`.",
+		Errors:  []apperr.Kind{apperr.AlreadyExists},
+		Request: map[string]any{"items": []any{
+			map[string]any{"application_id": "2001", "type": "data", "code": "orders",
+				"actions": []any{map[string]any{"code": "read"}}},
+			map[string]any{"application_id": "2001", "type": "data", "code": "offers"},
+		}},
+	}, a.createResources)
+	rest.Handle(s, rest.Op{
 		ID: "delete-resources", Method: http.MethodDelete, Path: "/v1/batch/resources", Scope: auth.PermissionsWrite,
 		Summary: "Delete resources",
 		Doc:     "By `ids`, or by `application_id` and `codes`; all or none. Missing resources are not an error.",
@@ -102,6 +113,22 @@ func (a *api) updateResource(ctx context.Context, in *updateResourceInput) (rest
 	_, err := a.grants.UpdateResource(ctx, in.ID,
 		func(r *grant.Resource) error { return in.Body.Into(r) })
 	return rest.Empty{}, err
+}
+
+type createResourcesInput struct {
+	Body struct {
+		Items []rest.JSON[rest.Input[grant.Resource]] `json:"items" minItems:"1" maxItems:"1000" nullable:"false" doc:"1…1000 resources; all or none"`
+	}
+}
+
+func (a *api) createResources(ctx context.Context, in *createResourcesInput) (rest.BatchOf[grant.Resource], error) {
+	drafts := make([]grant.Resource, len(in.Body.Items))
+	for i, item := range in.Body.Items {
+		if err := item.Into(&drafts[i]); err != nil {
+			return rest.BatchOf[grant.Resource]{}, err
+		}
+	}
+	return rest.BatchFrom[grant.Resource](a.grants.CreateResources(ctx, drafts))
 }
 
 type deleteResourcesInput struct {
