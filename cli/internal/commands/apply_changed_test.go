@@ -114,7 +114,7 @@ func TestInterruptedApply(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if changes(r) && r.URL.Path == "/v1/resources" {
+		if changes(r) && r.URL.Path == "/v1/batch/resources" {
 			interrupt()
 		}
 		proxy.ServeHTTP(w, r)

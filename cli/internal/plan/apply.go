@@ -114,16 +114,21 @@ func (s *sent) reused() bool {
 
 // sendAll sends batches, some at a time. After an error it begins no other one.
 func sendAll(ctx context.Context, platform Platform, all []*sent) {
+	atOnce(all, func(one *sent) bool {
+		one.done = true
+		one.send(ctx, platform)
+		return one.err == nil || one.reused()
+	})
+}
+
+// atOnce calls do for each item, mostAtOnce at a time. Once do returns false, it begins no other one.
+func atOnce[Item any](all []Item, do func(Item) bool) {
 	var workers sync.WaitGroup
-	work, stop := make(chan *sent), atomic.Bool{}
+	work, stop := make(chan Item), atomic.Bool{}
 	for range min(len(all), mostAtOnce) {
 		workers.Go(func() {
 			for one := range work {
-				if stop.Load() {
-					continue
-				}
-				one.done = true
-				if one.send(ctx, platform); one.err != nil && !one.reused() {
+				if !stop.Load() && !do(one) {
 					stop.Store(true)
 				}
 			}
@@ -348,8 +353,7 @@ func (p *Plan) stopped(b batch, done int, err error) error {
 		return &failure.Error{Code: code, Err: fmt.Errorf(
 			"%w\n  %d of %d steps are done, and stay; plan again", err, done, len(own(p.Steps)))}
 	}
-	problem, is := errors.AsType[*idp.Problem](err)
-	refused := is && slices.Contains(refusals, problem.Status)
+	refused := refusal(err)
 	if done == 0 && code != failure.OutcomeUnknown && !refused {
 		return err
 	}

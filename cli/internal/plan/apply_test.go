@@ -3,20 +3,24 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 )
 
-// crowd is a platform that answers once mostAtOnce requests are there, and refuses them all.
+// crowd is a platform that answers once mostAtOnce requests are there, and refuses them all. It takes the first ones.
 type crowd struct {
 	Platform
-	there, most atomic.Int64
-	full        chan struct{}
+	first, calls, there, most atomic.Int64
+	full                      chan struct{}
 }
 
 func (c *crowd) Write(context.Context, Write, bool) (map[string]any, error) {
+	if c.calls.Add(1) <= c.first.Load() {
+		return nil, nil
+	}
 	there := c.there.Add(1)
 	defer c.there.Add(-1)
 	if there == mostAtOnce {
@@ -44,4 +48,20 @@ func TestSendAll(t *testing.T) {
 		}
 	}
 	assert.Less(t, done, 2*mostAtOnce, "at most one more each")
+}
+
+// TestTry: the first step is tried alone, the others mostAtOnce at a time; after an error none is begun.
+func TestTry(t *testing.T) {
+	t.Parallel()
+	c := &crowd{full: make(chan struct{})}
+	c.first.Store(1)
+	p := &Plan{platform: c, secrets: &secrets{}, live: &Live{ids: map[Ref]string{{application, "crm"}: "1"}}}
+	for i := range 50 {
+		values := map[string]any{"application": "crm", "code": fmt.Sprint("s", i)}
+		w := &Wish{Ref: Ref{resourceSet, fmt.Sprint("crm:s", i)}, Values: values}
+		p.Steps = append(p.Steps, &Step{Action: Create, Ref: w.Ref, wish: w})
+	}
+	assert.EqualError(t, p.Try(t.Context()), "no")
+	assert.EqualValues(t, mostAtOnce, c.most.Load())
+	assert.LessOrEqual(t, c.calls.Load(), int64(1+2*mostAtOnce), "at most one more each")
 }

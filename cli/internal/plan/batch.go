@@ -20,8 +20,8 @@ const largestBody = 256 << 10
 // batch is steps that are done by one request: all or none of them.
 type batch []*Step
 
-// batches groups steps where an operation takes several: rules that are made or deleted, nodes of a tree, members of a
-// set. The order of dependence stays.
+// batches groups steps where an operation takes several: rules that are made or deleted, resources, nodes of a tree,
+// members of a set. The order of dependence stays.
 func (p *Plan) batches(steps []*Step) []batch {
 	var out []batch
 	steps = own(steps)
@@ -59,6 +59,8 @@ func (s *Step) joins(other *Step) bool {
 		return false
 	case s.Kind == rule:
 		return s.Action != Alter
+	case s.Kind == resource:
+		return s.Action == Create
 	case s.Kind == member && s.Action == Create:
 		return s.wish.Values["set"] == other.wish.Values["set"]
 	case s.Kind == node && s.Action == Create: // a pointer may lead to a node that comes before it
@@ -115,8 +117,11 @@ func (p *Plan) requests(ctx context.Context, b batch) ([]Write, error) {
 	if len(b) == 1 {
 		return p.writes(ctx, b[0])
 	}
-	if b[0].Kind == node {
+	switch b[0].Kind {
+	case node:
 		return p.nodes(ctx, b)
+	case resource:
+		return p.resources(ctx, b)
 	}
 	var together Write
 	for i, s := range b {
@@ -165,6 +170,19 @@ func (p *Plan) nodes(ctx context.Context, b batch) ([]Write, error) {
 	return []Write{{Operation: "create-tree-nodes", Body: map[string]any{
 		"object_code": b[0].wish.Values["tree"], "items": items,
 	}}}, nil
+}
+
+// resources makes the request of several resources.
+func (p *Plan) resources(ctx context.Context, b batch) ([]Write, error) {
+	items := make([]any, len(b))
+	for i, s := range b {
+		item, err := p.body(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		items[i] = item
+	}
+	return []Write{{Operation: "create-resources", Body: map[string]any{"items": items}}}, nil
 }
 
 func (b batch) ofOneIdentity() bool {

@@ -70,6 +70,7 @@ type Plan struct {
 	begun []begun // remembered in the state, and not sent yet
 
 	sending []batch // all, while they are done
+	asked   bool    // the platform has been asked about a step
 
 	platform Platform
 	live     *Live

@@ -33,20 +33,28 @@ func onlyNow(s, before *Step, err error) *Step {
 	return nil
 }
 
+// trial is a batch about which the platform is asked.
+type trial struct {
+	batch  batch
+	before *Step // the step that is done right before it
+	writes []Write
+	failed int // the number of the write with the error
+	err    error
+}
+
 // Try asks the platform about each step, without changing anything. It returns an error only if the platform cannot be
 // asked; what it refuses is in the steps.
 func (p *Plan) Try(ctx context.Context) error {
+	var all []*trial
 	var before *Step
 	for _, b := range p.batches(p.ready(p.Steps)) {
 		if b = p.ready(b); len(b) == 0 { // nodes whose parents are in the batch before
 			continue
 		}
-		if err := p.try(ctx, b, before); err != nil {
-			return err
-		}
+		all = append(all, &trial{batch: b, before: before})
 		before = b[len(b)-1]
 	}
-	return nil
+	return p.tryAll(ctx, all)
 }
 
 // ready are the steps that can be tried: they need nothing that is not there, or nodes that come before them.
@@ -66,54 +74,105 @@ func (p *Plan) ready(steps []*Step) []*Step {
 	return out
 }
 
-// try asks about a batch. before is the step that is done before it.
-func (p *Plan) try(ctx context.Context, b batch, before *Step) error {
-	writes, err := p.requests(ctx, b)
-	if err != nil {
-		b[0].Problem = err // a secret that is not there; a batch of several steps has none
+// tryAll asks about batches, some at a time.
+func (p *Plan) tryAll(ctx context.Context, all []*trial) error {
+	var alone []*trial
+	for len(all) > 0 {
+		var wave []*trial
+		for _, t := range all[:min(len(all), mostTogether)] {
+			all = all[1:]
+			if p.readyTrial(ctx, t) {
+				wave = append(wave, t)
+			}
+			if len(wave) == 1 && !p.asked { // the first of all is alone: it tells what the caller may do
+				break
+			}
+		}
+		p.asked = p.asked || len(wave) > 0
+		atOnce(wave, func(t *trial) bool { return t.ask(ctx, p.platform) })
+		for _, t := range wave {
+			more, err := p.judge(ctx, t)
+			if err != nil {
+				return err
+			}
+			alone = append(alone, more...)
+		}
+	}
+	if len(alone) == 0 {
 		return nil
 	}
-	if b[0].Action == Create {
+	return p.tryAll(ctx, alone)
+}
+
+// readyTrial makes the requests of a trial. It returns false if there is nothing to ask.
+func (p *Plan) readyTrial(ctx context.Context, t *trial) bool {
+	writes, err := p.requests(ctx, t.batch)
+	if err != nil {
+		t.batch[0].Problem = err // a secret that is not there; a batch of several steps has none
+		return false
+	}
+	if t.batch[0].Action == Create {
 		writes = writes[:1] // what follows needs the record
 	}
 	for _, w := range writes {
 		if scope := p.scopes.lacks(w.Operation); scope != "" {
-			b.withoutScope(scope)
-			return nil
+			t.batch.withoutScope(scope)
+			return false
 		}
-		_, err := p.platform.Write(ctx, w, true)
-		if idp.CodeOf(err) == idp.CodeForbidden {
-			if err := p.scopes.read(ctx, p.platform); err != nil {
-				return err
-			}
-			if scope := p.scopes.lacks(w.Operation); scope != "" {
-				b.withoutScope(scope)
-				return nil
-			}
-		}
-		problem, is := errors.AsType[*idp.Problem](err)
-		first := onlyNow(b[0], before, err)
-		switch {
-		case err == nil:
-			continue
-		case first != nil:
-			b[0].Waits = &first.Ref
-			return nil
-		case !is || !slices.Contains(refusals, problem.Status):
-			return err
-		case b.refuse(err):
-			return nil
-		}
-		for _, s := range b { // the refusal does not say which step
-			if one := p.ready(batch{s}); len(one) > 0 {
-				if err := p.try(ctx, one, before); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
 	}
-	return nil
+	t.writes = writes
+	return true
+}
+
+// ask sends the requests of a trial up to the first one that fails. It returns false if the platform cannot be asked.
+func (t *trial) ask(ctx context.Context, platform Platform) bool {
+	for i, w := range t.writes {
+		if _, err := platform.Write(ctx, w, true); err != nil {
+			t.failed, t.err = i, err
+			return refusal(err)
+		}
+	}
+	return true
+}
+
+// judge notes in the steps what the platform has said. If that does not tell which step is refused, it returns a trial
+// of each.
+func (p *Plan) judge(ctx context.Context, t *trial) ([]*trial, error) {
+	if t.err == nil {
+		return nil, nil
+	}
+	if idp.CodeOf(t.err) == idp.CodeForbidden {
+		if err := p.scopes.read(ctx, p.platform); err != nil {
+			return nil, err
+		}
+		if scope := p.scopes.lacks(t.writes[t.failed].Operation); scope != "" {
+			t.batch.withoutScope(scope)
+			return nil, nil
+		}
+	}
+	first := onlyNow(t.batch[0], t.before, t.err)
+	switch {
+	case first != nil:
+		t.batch[0].Waits = &first.Ref
+		return nil, nil
+	case !refusal(t.err):
+		return nil, t.err
+	case t.batch.refuse(t.err):
+		return nil, nil
+	}
+	var alone []*trial
+	for _, s := range t.batch {
+		if one := p.ready(batch{s}); len(one) > 0 {
+			alone = append(alone, &trial{batch: one, before: t.before})
+		}
+	}
+	return alone, nil
+}
+
+// refusal reports whether the platform says by an error that a step is wrong.
+func refusal(err error) bool {
+	problem, is := errors.AsType[*idp.Problem](err)
+	return is && slices.Contains(refusals, problem.Status)
 }
 
 // refusals are the statuses by which the platform says that a step is wrong.
