@@ -102,8 +102,8 @@ func TestRequests(t *testing.T) {
 		nodes, resources, rules int
 		diff, apply, again      requests
 	}{
-		{"few", 10, 20, 10, requests{10, 2, 0, 1}, requests{10, 2, 2, 7}, requests{8, 0, 0, 1}},
-		{"rules", 10, 20, 1000, requests{10, 2, 0, 1}, requests{10, 2, 11, 7}, requests{12, 0, 0, 1}},
+		{"few", 10, 20, 10, requests{10, 3, 0, 1}, requests{10, 3, 2, 7}, requests{8, 0, 0, 1}},
+		{"rules", 10, 20, 1000, requests{10, 11, 0, 1}, requests{10, 11, 11, 7}, requests{12, 0, 0, 1}},
 		{"nodes", 1000, 20, 0, requests{5, 1, 0, 1}, requests{5, 1, 1, 7}, requests{10, 0, 0, 1}},
 		{"resources", 10, 1000, 0, requests{5, 2, 0, 1}, requests{5, 2, 2, 7}, requests{9, 0, 0, 1}},
 	} {

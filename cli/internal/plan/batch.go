@@ -207,7 +207,7 @@ func memberOf(location string) (string, int) {
 func (b batch) refuse(err error) bool {
 	problem, is := errors.AsType[*idp.Problem](err)
 	if !is || len(b) == 1 {
-		b[0].Problem = err
+		b[0].refuse(err)
 		return true
 	}
 	of := map[int][]idp.Fault{}
@@ -222,7 +222,10 @@ func (b batch) refuse(err error) bool {
 	for n, faults := range of {
 		alone := *problem
 		alone.Errors = faults
-		b[n].Problem = &alone
+		b[n].refuse(&alone)
 	}
 	return len(of) > 0
 }
+
+// refuse notes what is wrong with a step. That counts more than what it waits for.
+func (s *Step) refuse(err error) { s.Problem, s.Waits = err, nil }

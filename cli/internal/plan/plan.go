@@ -71,6 +71,7 @@ type Plan struct {
 
 	sending []batch // all, while they are done
 	asked   bool    // the platform has been asked about a step
+	standIn string  // the id of records that are not there yet, while a step that refers to them is tried
 
 	platform Platform
 	live     *Live

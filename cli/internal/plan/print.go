@@ -113,10 +113,10 @@ func (o *page) step(s *Step) {
 		fmt.Fprintln(o.w, "    for a while: a later step makes it as the files say")
 	}
 	switch {
-	case s.Waits != nil:
-		fmt.Fprintf(o.w, "    not tried: %s\n", output.Printable(s.waiting()))
 	case s.Scope != "":
 		fmt.Fprintf(o.w, "    not tried: it needs the scope %s\n", s.Scope)
+	case s.Waits != nil:
+		fmt.Fprintf(o.w, "    not tried: %s\n", output.Printable(s.waiting()))
 	case s.Problem != nil:
 		for _, line := range s.faults() {
 			fmt.Fprintln(o.w, o.Style.BoldRed("    ! "+output.Printable(line)))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	idp "github.com/idplatform/idplatform/sdk/go"
 )
@@ -37,6 +38,7 @@ func onlyNow(s, before *Step, err error) *Step {
 type trial struct {
 	batch  batch
 	before *Step // the step that is done right before it
+	ahead  bool  // it refers to records that are not there yet
 	writes []Write
 	failed int // the number of the write with the error
 	err    error
@@ -53,6 +55,15 @@ func (p *Plan) Try(ctx context.Context) error {
 		}
 		all = append(all, &trial{batch: b, before: before})
 		before = b[len(b)-1]
+	}
+	var waiting []*Step
+	for _, s := range p.Steps {
+		if s.Waits != nil {
+			waiting = append(waiting, s)
+		}
+	}
+	for _, b := range p.batches(waiting) {
+		all = append(all, &trial{batch: b, ahead: true})
 	}
 	return p.tryAll(ctx, all)
 }
@@ -104,11 +115,20 @@ func (p *Plan) tryAll(ctx context.Context, all []*trial) error {
 	return p.tryAll(ctx, alone)
 }
 
+// standIn is the id of records that are not there yet, in questions about steps that refer to them: the largest id that
+// there can be, so that it is no other record's. The platform looks at what a step says itself, such as conditions,
+// before it looks for the records that it names.
+const standIn = "9007199254740991"
+
 // readyTrial makes the requests of a trial. It returns false if there is nothing to ask.
 func (p *Plan) readyTrial(ctx context.Context, t *trial) bool {
+	if t.ahead {
+		p.standIn = standIn
+		defer func() { p.standIn = "" }()
+	}
 	writes, err := p.requests(ctx, t.batch)
 	if err != nil {
-		t.batch[0].Problem = err // a secret that is not there; a batch of several steps has none
+		t.batch[0].refuse(err) // a secret that is not there; a batch of several steps has none
 		return false
 	}
 	if t.batch[0].Action == Create {
@@ -117,6 +137,9 @@ func (p *Plan) readyTrial(ctx context.Context, t *trial) bool {
 	for _, w := range writes {
 		if scope := p.scopes.lacks(w.Operation); scope != "" {
 			t.batch.withoutScope(scope)
+			return false
+		}
+		if slices.Contains(w.Path, standIn) { // a part of a record that is not there: it would only be not found
 			return false
 		}
 	}
@@ -150,23 +173,58 @@ func (p *Plan) judge(ctx context.Context, t *trial) ([]*trial, error) {
 			return nil, nil
 		}
 	}
-	first := onlyNow(t.batch[0], t.before, t.err)
+	err := t.err
+	if t.ahead && refusal(err) {
+		if err = t.ownFault(); err == nil {
+			return nil, nil
+		}
+	}
+	first := onlyNow(t.batch[0], t.before, err)
 	switch {
 	case first != nil:
 		t.batch[0].Waits = &first.Ref
 		return nil, nil
-	case !refusal(t.err):
-		return nil, t.err
-	case t.batch.refuse(t.err):
+	case !refusal(err):
+		return nil, err
+	case t.batch.refuse(err):
 		return nil, nil
 	}
 	var alone []*trial
 	for _, s := range t.batch {
-		if one := p.ready(batch{s}); len(one) > 0 {
+		if t.ahead {
+			alone = append(alone, &trial{batch: batch{s}, ahead: true})
+		} else if one := p.ready(batch{s}); len(one) > 0 {
 			alone = append(alone, &trial{batch: one, before: t.before})
 		}
 	}
 	return alone, nil
+}
+
+// references are the members that name other records.
+var references = []string{
+	"application_id", "resource_id", "resource_set_id", "identity_id", "object_code", "parent_id", "pointer_id",
+}
+
+// ownFault is what the platform has against the steps themselves. Faults that follow from the stand-ins are left out;
+// if nothing else is wrong, it is nil.
+func (t *trial) ownFault() error {
+	problem, _ := errors.AsType[*idp.Problem](t.err)
+	if problem.Status == http.StatusForbidden {
+		return problem
+	}
+	if problem.Status != http.StatusBadRequest {
+		return nil
+	}
+	left := *problem
+	left.Errors = slices.DeleteFunc(slices.Clone(problem.Errors), func(fault idp.Fault) bool {
+		member, _ := memberOf(fault.Location)
+		name, _, _ := strings.Cut(member, "[")
+		return slices.Contains(references, name) || t.batch[0].later != nil && name == "actions"
+	})
+	if len(left.Errors) == 0 {
+		return nil
+	}
+	return &left
 }
 
 // refusal reports whether the platform says by an error that a step is wrong.

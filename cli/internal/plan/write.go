@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -197,10 +198,10 @@ func (p *Plan) deletion(s *Step) []Write {
 	return []Write{w}
 }
 
-// id is the id of a record by its key; "" if it is not known yet.
+// id is the id of a record by its key. If it is not known yet, it is that of the stand-in, or "".
 func (p *Plan) id(kind string, key any) string {
 	name, _ := key.(string)
-	return p.live.ids[Ref{kind, name}]
+	return cmp.Or(p.live.ids[Ref{kind, name}], p.standIn)
 }
 
 func (p *Plan) identity(values map[string]any) map[string]any {
