@@ -5,13 +5,14 @@ export interface Page<T> {
 }
 
 // Each list has options and items of its own: both types are read from its function.
-type List = (options: any) => Promise<{data: Page<any> | undefined; error?: unknown}>;
+type List = (options: any) => Promise<{data: Page<any> | undefined}>;
 type ItemOf<L extends List> = NonNullable<NonNullable<Awaited<ReturnType<L>>['data']>['items']>[number];
 
 const largestPage = 200;
 
 /**
- * pages walks all pages of a list by its page tokens: nothing is skipped or repeated while others write.
+ * pages walks all pages of a list by its page tokens: nothing is skipped or repeated while others write. A refusal is
+ * thrown as a ProblemError.
  *
  *   for await (const user of pages(listUsers, {client, query: {keyword: 'li'}})) …
  */
@@ -22,9 +23,8 @@ export async function* pages<L extends List>(
   do {
     const query = {page_size: largestPage, count: 'false', ...options.query, ...(token ? {page_token: token} : {})};
     if (token) delete query.page_num; // the token says where the page begins
-    const {data, error} = await list({...options, query});
-    if (!data) throw error;
-    yield* data.items ?? [];
-    token = data.next_page_token;
+    const {data} = await list({...options, query, throwOnError: true});
+    yield* data?.items ?? [];
+    token = data?.next_page_token;
   } while (token);
 }

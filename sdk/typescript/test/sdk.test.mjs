@@ -61,7 +61,20 @@ test('pages are walked by their tokens', async () => {
   assert.deepEqual(sent[0], {keyword: 'li', page_size: '200', count: 'false'});
   assert.deepEqual(sent[1], {...sent[0], page_token: 'a+b/='});
   answer = json(403, {code: 'forbidden', status: 403});
-  await assert.rejects(pages(sdk.listUsers, {client}).next(), (thrown) => thrown.code === 'forbidden');
+  await assert.rejects(pages(sdk.listUsers, {client}).next(),
+    (thrown) => thrown instanceof ProblemError && thrown.code === 'forbidden');
+});
+
+test('what pages throw is a ProblemError, whoever has made the answer', async () => {
+  for (const body of [{error: 'bad gateway'}, {error: 'invalid_token', error_description: 'expired'}, {schemas: []}, '']) {
+    for (const status of [401, 404, 418]) {
+      answer = json(status, body);
+      await assert.rejects(pages(sdk.listUsers, {client}).next(),
+        (thrown) => thrown instanceof ProblemError && thrown.status === status, JSON.stringify(body));
+    }
+  }
+  const options = {client, throwOnError: false}; // an error that pages got instead would be no page
+  await assert.rejects(pages(sdk.listUsers, options).next(), ProblemError);
 });
 
 test('a problem is the error, with every fault', async () => {

@@ -1,6 +1,6 @@
 // What must type-check, and what must not: `npm test` compiles it and never runs it.
 import {
-  createClient, clientCredentials, createUser, listUsers, pages, ProblemError, typedEvent,
+  createClient, clientCredentials, createUser, listAccounts, listUsers, pages, ProblemError, typedEvent,
   UnreachableError, updateUser, type EventOf, type PlatformEvent, type Problem, type User,
 } from '@idplatform/sdk';
 
@@ -18,6 +18,9 @@ export async function promises(): Promise<string> {
     // @ts-expect-error a member that the record does not have
     void (name + one.colour);
   }
+  for await (const one of pages(listAccounts, {client, path: {id: '1'}})) void (one.account satisfies string);
+  // @ts-expect-error the application's id is missing
+  pages(listAccounts, {client});
   // @ts-expect-error a parameter that the list does not have
   pages(listUsers, {client, query: {colour: 'red'}});
   try {
