@@ -17,10 +17,13 @@ func (c *Client) GetAuthzenConfiguration(ctx context.Context, options ...Option)
 	return send[AuthZENConfiguration](ctx, c, request, options)
 }
 
+// EvaluateAccessBody is the body of EvaluateAccess.
+type EvaluateAccessBody = Evaluation
+
 // EvaluateAccess: evaluate access (AuthZEN).
 //
 // (POST /access/v1/evaluation; scope permissions:check)
-func (c *Client) EvaluateAccess(ctx context.Context, body Evaluation, options ...Option) (*AccessDecision, error) {
+func (c *Client) EvaluateAccess(ctx context.Context, body EvaluateAccessBody, options ...Option) (*AccessDecision, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/access/v1/evaluation", Momentary: true,
 	}
@@ -30,6 +33,9 @@ func (c *Client) EvaluateAccess(ctx context.Context, body Evaluation, options ..
 	return send[AccessDecision](ctx, c, request, options)
 }
 
+// EvaluateAccessesBody is the body of EvaluateAccesses.
+type EvaluateAccessesBody = Evaluations
+
 // EvaluateAccesses: evaluate access many times (AuthZEN).
 //
 // Members beside `evaluations` are defaults for each evaluation. `options.evaluations_semantic` is execute_all,
@@ -37,7 +43,7 @@ func (c *Client) EvaluateAccess(ctx context.Context, body Evaluation, options ..
 // it lacks.
 //
 // (POST /access/v1/evaluations; scope permissions:check)
-func (c *Client) EvaluateAccesses(ctx context.Context, body Evaluations, options ...Option) (*AccessDecisions, error) {
+func (c *Client) EvaluateAccesses(ctx context.Context, body EvaluateAccessesBody, options ...Option) (*AccessDecisions, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/access/v1/evaluations", Momentary: true,
 	}
@@ -47,13 +53,16 @@ func (c *Client) EvaluateAccesses(ctx context.Context, body Evaluations, options
 	return send[AccessDecisions](ctx, c, request, options)
 }
 
+// SearchActionsBody is the body of SearchActions.
+type SearchActionsBody = Search
+
 // SearchActions: search actions (AuthZEN).
 //
 // `page.next_token` is not empty while more results follow. The results are never cut: the answer is an error if too
 // many records must be examined.
 //
 // (POST /access/v1/search/action; scope permissions:check)
-func (c *Client) SearchActions(ctx context.Context, body Search, options ...Option) (*SearchResults, error) {
+func (c *Client) SearchActions(ctx context.Context, body SearchActionsBody, options ...Option) (*SearchResults, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/access/v1/search/action", Momentary: true,
 	}
@@ -63,13 +72,16 @@ func (c *Client) SearchActions(ctx context.Context, body Search, options ...Opti
 	return send[SearchResults](ctx, c, request, options)
 }
 
+// SearchResourcesBody is the body of SearchResources.
+type SearchResourcesBody = Search
+
 // SearchResources: search resources (AuthZEN).
 //
 // `page.next_token` is not empty while more results follow. The results are never cut: the answer is an error if too
 // many records must be examined.
 //
 // (POST /access/v1/search/resource; scope permissions:check)
-func (c *Client) SearchResources(ctx context.Context, body Search, options ...Option) (*SearchResults, error) {
+func (c *Client) SearchResources(ctx context.Context, body SearchResourcesBody, options ...Option) (*SearchResults, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/access/v1/search/resource", Momentary: true,
 	}
@@ -79,13 +91,16 @@ func (c *Client) SearchResources(ctx context.Context, body Search, options ...Op
 	return send[SearchResults](ctx, c, request, options)
 }
 
+// SearchSubjectsBody is the body of SearchSubjects.
+type SearchSubjectsBody = Search
+
 // SearchSubjects: search subjects (AuthZEN).
 //
 // `page.next_token` is not empty while more results follow. The results are never cut: the answer is an error if too
 // many records must be examined.
 //
 // (POST /access/v1/search/subject; scope permissions:check)
-func (c *Client) SearchSubjects(ctx context.Context, body Search, options ...Option) (*SearchResults, error) {
+func (c *Client) SearchSubjects(ctx context.Context, body SearchSubjectsBody, options ...Option) (*SearchResults, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/access/v1/search/subject", Momentary: true,
 	}

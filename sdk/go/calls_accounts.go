@@ -62,12 +62,15 @@ func (c *Client) GetAccount(ctx context.Context, appID string, id string, option
 	return send[Account](ctx, c, request, options)
 }
 
+// ReplaceAccountBody is the body of ReplaceAccount.
+type ReplaceAccountBody = AccountInput
+
 // ReplaceAccount: replace a sub-account.
 //
 // Replaces all editable members; an absent `status` or `is_default` stays as it is. The user can't be changed.
 //
 // (PUT /v1/applications/{app_id}/accounts/{id}; scope applications:write)
-func (c *Client) ReplaceAccount(ctx context.Context, appID string, id string, body AccountInput, options ...Option) (*Account, error) {
+func (c *Client) ReplaceAccount(ctx context.Context, appID string, id string, body ReplaceAccountBody, options ...Option) (*Account, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/applications/" + url.PathEscape(appID) + "/accounts/" + url.PathEscape(id),
 	}
@@ -162,13 +165,16 @@ func (c *Client) ListAllAccounts(ctx context.Context, id string, params ListAcco
 	})
 }
 
+// CreateAccountBody is the body of CreateAccount.
+type CreateAccountBody = AccountInput
+
 // CreateAccount: create a sub-account.
 //
 // A user's first sub-account in an application is the default. If `multi_account_enabled` is 1, a later one becomes
 // the default if its `is_default` is 1.
 //
 // (POST /v1/applications/{id}/accounts; scope applications:write)
-func (c *Client) CreateAccount(ctx context.Context, id string, body AccountInput, options ...Option) (*Account, error) {
+func (c *Client) CreateAccount(ctx context.Context, id string, body CreateAccountBody, options ...Option) (*Account, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(id) + "/accounts",
 	}
@@ -177,6 +183,9 @@ func (c *Client) CreateAccount(ctx context.Context, id string, body AccountInput
 	}
 	return send[Account](ctx, c, request, options)
 }
+
+// QueryAccountsBody is the body of QueryAccounts.
+type QueryAccountsBody = AccountQuery
 
 // QueryAccountsParams are the query parameters of QueryAccounts. A zero value leaves a parameter out.
 type QueryAccountsParams struct {
@@ -197,7 +206,7 @@ type QueryAccountsParams struct {
 // By conditions on user_id, account, display_name and status; `contains` on account and display_name.
 //
 // (POST /v1/applications/{id}/accounts-query; scope applications:read)
-func (c *Client) QueryAccounts(ctx context.Context, id string, params QueryAccountsParams, body AccountQuery, options ...Option) (*AccountList, error) {
+func (c *Client) QueryAccounts(ctx context.Context, id string, params QueryAccountsParams, body QueryAccountsBody, options ...Option) (*AccountList, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(id) + "/accounts-query", Query: queryOf(params), Momentary: true,
 	}
@@ -208,7 +217,7 @@ func (c *Client) QueryAccounts(ctx context.Context, id string, params QueryAccou
 }
 
 // QueryAllAccounts walks all pages of QueryAccounts.
-func (c *Client) QueryAllAccounts(ctx context.Context, id string, params QueryAccountsParams, body AccountQuery, options ...Option) iter.Seq2[Account, error] {
+func (c *Client) QueryAllAccounts(ctx context.Context, id string, params QueryAccountsParams, body QueryAccountsBody, options ...Option) iter.Seq2[Account, error] {
 	return pages(params.PageToken, func(token string) ([]Account, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -221,12 +230,15 @@ func (c *Client) QueryAllAccounts(ctx context.Context, id string, params QueryAc
 	})
 }
 
+// CreateAccountsBody is the body of CreateAccounts.
+type CreateAccountsBody = CreateAccountsRequest
+
 // CreateAccounts: create sub-accounts.
 //
 // All or nothing. Each item is handled as by `create-account`.
 //
 // (POST /v1/batch/applications/{id}/accounts; scope applications:write)
-func (c *Client) CreateAccounts(ctx context.Context, id string, body CreateAccountsRequest, options ...Option) (*AccountBatch, error) {
+func (c *Client) CreateAccounts(ctx context.Context, id string, body CreateAccountsBody, options ...Option) (*AccountBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/applications/" + url.PathEscape(id) + "/accounts",
 	}

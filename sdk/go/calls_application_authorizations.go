@@ -8,12 +8,15 @@ import (
 	"net/http"
 )
 
+// AuthorizeApplicationsBody is the body of AuthorizeApplications.
+type AuthorizeApplicationsBody = ApplicationAuthorizations
+
 // AuthorizeApplications: let identities use applications.
 //
 // With `affect` deny the use is forbidden. All or none; applications times identities must be at most 1000.
 //
 // (POST /v1/application-authorizations; scope permissions:write)
-func (c *Client) AuthorizeApplications(ctx context.Context, body ApplicationAuthorizations, options ...Option) error {
+func (c *Client) AuthorizeApplications(ctx context.Context, body AuthorizeApplicationsBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/application-authorizations",
 	}
@@ -23,13 +26,16 @@ func (c *Client) AuthorizeApplications(ctx context.Context, body ApplicationAuth
 	return c.do(ctx, request, options)
 }
 
+// UnauthorizeApplicationsBody is the body of UnauthorizeApplications.
+type UnauthorizeApplicationsBody = ApplicationAuthorizations
+
 // UnauthorizeApplications: revoke authorizations of applications.
 //
 // Removes the rules of type `app` that have the same `affect`, whatever their condition and time. Missing rules are
 // not an error.
 //
 // (DELETE /v1/application-authorizations; scope permissions:write)
-func (c *Client) UnauthorizeApplications(ctx context.Context, body ApplicationAuthorizations, options ...Option) error {
+func (c *Client) UnauthorizeApplications(ctx context.Context, body UnauthorizeApplicationsBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/application-authorizations",
 	}

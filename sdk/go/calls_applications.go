@@ -81,6 +81,9 @@ func (c *Client) ListAllApplications(ctx context.Context, params ListApplication
 	})
 }
 
+// CreateApplicationBody is the body of CreateApplication.
+type CreateApplicationBody = ApplicationInput
+
 // CreateApplication: create an application.
 //
 // Its protocol is enabled. Its client secret is shown only in this answer, to callers with the scope
@@ -88,7 +91,7 @@ func (c *Client) ListAllApplications(ctx context.Context, params ListApplication
 // all scopes that it gives.
 //
 // (POST /v1/applications; scope applications:write)
-func (c *Client) CreateApplication(ctx context.Context, body ApplicationInput, options ...Option) (*NewApplication, error) {
+func (c *Client) CreateApplication(ctx context.Context, body CreateApplicationBody, options ...Option) (*NewApplication, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/applications",
 	}
@@ -108,6 +111,9 @@ func (c *Client) GetApplication(ctx context.Context, id string, options ...Optio
 	return send[Application](ctx, c, request, options)
 }
 
+// UpdateApplicationBody is the body of UpdateApplication.
+type UpdateApplicationBody = ApplicationPatch
+
 // UpdateApplication: change an application.
 //
 // JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either place may be
@@ -115,7 +121,7 @@ func (c *Client) GetApplication(ctx context.Context, id string, options ...Optio
 // since. To change scopes or keys, the caller must have all scopes of the application.
 //
 // (PATCH /v1/applications/{id}; scope applications:write)
-func (c *Client) UpdateApplication(ctx context.Context, id string, body ApplicationPatch, options ...Option) (*Application, error) {
+func (c *Client) UpdateApplication(ctx context.Context, id string, body UpdateApplicationBody, options ...Option) (*Application, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/applications/" + url.PathEscape(id),
 	}
@@ -151,12 +157,15 @@ func (c *Client) GetApplicationConfiguration(ctx context.Context, id string, opt
 	return send[ConfigProp](ctx, c, request, options)
 }
 
+// UpdateApplicationConfigurationBody is the body of UpdateApplicationConfiguration.
+type UpdateApplicationConfigurationBody = ConfigPropPatch
+
 // UpdateApplicationConfiguration: change an application's configuration.
 //
 // JSON merge patch (RFC 7396) of `config_prop`.
 //
 // (PATCH /v1/applications/{id}/configs; scope applications:write)
-func (c *Client) UpdateApplicationConfiguration(ctx context.Context, id string, body ConfigPropPatch, options ...Option) (*ConfigProp, error) {
+func (c *Client) UpdateApplicationConfiguration(ctx context.Context, id string, body UpdateApplicationConfigurationBody, options ...Option) (*ConfigProp, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/applications/" + url.PathEscape(id) + "/configs",
 	}
@@ -258,12 +267,15 @@ func (c *Client) EnableSSO(ctx context.Context, id string, options ...Option) er
 	return c.do(ctx, request, options)
 }
 
+// CreateApplicationsBody is the body of CreateApplications.
+type CreateApplicationsBody = CreateApplicationsRequest
+
 // CreateApplications: create applications.
 //
 // All or nothing. Each item is handled as by `create-application`.
 //
 // (POST /v1/batch/applications; scope applications:write)
-func (c *Client) CreateApplications(ctx context.Context, body CreateApplicationsRequest, options ...Option) (*NewApplicationBatch, error) {
+func (c *Client) CreateApplications(ctx context.Context, body CreateApplicationsBody, options ...Option) (*NewApplicationBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/applications",
 	}

@@ -54,10 +54,13 @@ func (c *Client) ListAllAuthMethods(ctx context.Context, params ListAuthMethodsP
 	})
 }
 
+// CreateAuthMethodBody is the body of CreateAuthMethod.
+type CreateAuthMethodBody = AuthMethodInput
+
 // CreateAuthMethod: create an authentication method.
 //
 // (POST /v1/auth-methods; scope identity-sources:write)
-func (c *Client) CreateAuthMethod(ctx context.Context, body AuthMethodInput, options ...Option) (*AuthMethod, error) {
+func (c *Client) CreateAuthMethod(ctx context.Context, body CreateAuthMethodBody, options ...Option) (*AuthMethod, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/auth-methods",
 	}
@@ -77,12 +80,15 @@ func (c *Client) GetAuthMethod(ctx context.Context, id string, options ...Option
 	return send[AuthMethod](ctx, c, request, options)
 }
 
+// UpdateAuthMethodBody is the body of UpdateAuthMethod.
+type UpdateAuthMethodBody = AuthMethodPatch
+
 // UpdateAuthMethod: change an authentication method.
 //
 // JSON merge patch (RFC 7396). The code can't be changed while templates name the method.
 //
 // (PATCH /v1/auth-methods/{id}; scope identity-sources:write)
-func (c *Client) UpdateAuthMethod(ctx context.Context, id string, body AuthMethodPatch, options ...Option) (*AuthMethod, error) {
+func (c *Client) UpdateAuthMethod(ctx context.Context, id string, body UpdateAuthMethodBody, options ...Option) (*AuthMethod, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/auth-methods/" + url.PathEscape(id),
 	}

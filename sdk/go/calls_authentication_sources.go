@@ -18,12 +18,15 @@ func (c *Client) DetachSource(ctx context.Context, appID string, configID string
 	return c.do(ctx, request, options)
 }
 
+// AttachSourceBody is the body of AttachSource.
+type AttachSourceBody = AttachSourceRequest
+
 // AttachSource: attach authentication sources.
 //
 // One connection as `config_id`, or several as `config_ids`. Those that are attached already are ignored.
 //
 // (POST /v1/applications/{id}/idp; scope applications:write)
-func (c *Client) AttachSource(ctx context.Context, id string, body AttachSourceRequest, options ...Option) error {
+func (c *Client) AttachSource(ctx context.Context, id string, body AttachSourceBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(id) + "/idp",
 	}

@@ -50,10 +50,13 @@ func (c *Client) ListAllAuthTemplates(ctx context.Context, params ListAuthTempla
 	})
 }
 
+// CreateAuthTemplateBody is the body of CreateAuthTemplate.
+type CreateAuthTemplateBody = AuthTemplateInput
+
 // CreateAuthTemplate: create an authentication template.
 //
 // (POST /v1/auth-templates; scope identity-sources:write)
-func (c *Client) CreateAuthTemplate(ctx context.Context, body AuthTemplateInput, options ...Option) (*AuthTemplate, error) {
+func (c *Client) CreateAuthTemplate(ctx context.Context, body CreateAuthTemplateBody, options ...Option) (*AuthTemplate, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/auth-templates",
 	}
@@ -73,12 +76,15 @@ func (c *Client) GetAuthTemplate(ctx context.Context, id string, options ...Opti
 	return send[AuthTemplate](ctx, c, request, options)
 }
 
+// UpdateAuthTemplateBody is the body of UpdateAuthTemplate.
+type UpdateAuthTemplateBody = AuthTemplatePatch
+
 // UpdateAuthTemplate: change an authentication template.
 //
 // JSON merge patch (RFC 7396). `steps` is replaced as a whole.
 //
 // (PATCH /v1/auth-templates/{id}; scope identity-sources:write)
-func (c *Client) UpdateAuthTemplate(ctx context.Context, id string, body AuthTemplatePatch, options ...Option) (*AuthTemplate, error) {
+func (c *Client) UpdateAuthTemplate(ctx context.Context, id string, body UpdateAuthTemplateBody, options ...Option) (*AuthTemplate, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/auth-templates/" + url.PathEscape(id),
 	}

@@ -99,10 +99,13 @@ func (c *Client) GetAuthUnitRule(ctx context.Context, rid string, tid string, op
 	return send[AuthRule](ctx, c, request, options)
 }
 
+// ReplaceAuthUnitRuleBody is the body of ReplaceAuthUnitRule.
+type ReplaceAuthUnitRuleBody = AuthRuleInput
+
 // ReplaceAuthUnitRule: replace a rule.
 //
 // (PUT /v1/auth-units/{rid}/rules/{tid}; scope permissions:write)
-func (c *Client) ReplaceAuthUnitRule(ctx context.Context, rid string, tid string, body AuthRuleInput, options ...Option) error {
+func (c *Client) ReplaceAuthUnitRule(ctx context.Context, rid string, tid string, body ReplaceAuthUnitRuleBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/auth-units/" + url.PathEscape(rid) + "/rules/" + url.PathEscape(tid),
 	}
@@ -112,6 +115,9 @@ func (c *Client) ReplaceAuthUnitRule(ctx context.Context, rid string, tid string
 	return c.do(ctx, request, options)
 }
 
+// GrantAuthRulesBody is the body of GrantAuthRules.
+type GrantAuthRulesBody = NewRules
+
 // GrantAuthRules: grant rules to identities.
 //
 // Creates every rule for every identity: at most 1000 rules, all or none. Missing units are created; a rule that
@@ -119,7 +125,7 @@ func (c *Client) ReplaceAuthUnitRule(ctx context.Context, rid string, tid string
 // api resource whose code is a scope of this API gives that scope, so the caller must have it.
 //
 // (POST /v1/batch/auth-unit-rules; scope permissions:write)
-func (c *Client) GrantAuthRules(ctx context.Context, body NewRules, options ...Option) error {
+func (c *Client) GrantAuthRules(ctx context.Context, body GrantAuthRulesBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/auth-unit-rules",
 	}
@@ -129,13 +135,16 @@ func (c *Client) GrantAuthRules(ctx context.Context, body NewRules, options ...O
 	return c.do(ctx, request, options)
 }
 
+// RevokeAuthRulesBody is the body of RevokeAuthRules.
+type RevokeAuthRulesBody = RevokeAuthRulesRequest
+
 // RevokeAuthRules: revoke rules.
 //
 // Revokes the rules `rule_ids`, or those of the unit `auth_unit_id`: all, or only those with the given
 // `application_id`, `type` and `codes`. All or none. Missing rules are not an error.
 //
 // (DELETE /v1/batch/auth-unit-rules; scope permissions:write)
-func (c *Client) RevokeAuthRules(ctx context.Context, body RevokeAuthRulesRequest, options ...Option) error {
+func (c *Client) RevokeAuthRules(ctx context.Context, body RevokeAuthRulesBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/batch/auth-unit-rules",
 	}

@@ -55,12 +55,15 @@ func (c *Client) ListAllAuthUnits(ctx context.Context, params ListAuthUnitsParam
 	})
 }
 
+// CreateAuthUnitBody is the body of CreateAuthUnit.
+type CreateAuthUnitBody = AuthUnitInput
+
 // CreateAuthUnit: create an authorization unit.
 //
 // Each identity has at most one. Granting a rule creates a missing one.
 //
 // (POST /v1/auth-units; scope permissions:write)
-func (c *Client) CreateAuthUnit(ctx context.Context, body AuthUnitInput, options ...Option) (*AuthUnit, error) {
+func (c *Client) CreateAuthUnit(ctx context.Context, body CreateAuthUnitBody, options ...Option) (*AuthUnit, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/auth-units",
 	}
@@ -80,13 +83,16 @@ func (c *Client) GetAuthUnit(ctx context.Context, id string, options ...Option) 
 	return send[AuthUnit](ctx, c, request, options)
 }
 
+// UpdateAuthUnitBody is the body of UpdateAuthUnit.
+type UpdateAuthUnitBody = AuthUnitPatch
+
 // UpdateAuthUnit: change an authorization unit.
 //
 // JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed: for that the caller
 // needs the scopes of this API that they give.
 //
 // (PATCH /v1/auth-units/{id}; scope permissions:write)
-func (c *Client) UpdateAuthUnit(ctx context.Context, id string, body AuthUnitPatch, options ...Option) (*AuthUnit, error) {
+func (c *Client) UpdateAuthUnit(ctx context.Context, id string, body UpdateAuthUnitBody, options ...Option) (*AuthUnit, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/auth-units/" + url.PathEscape(id),
 	}
@@ -146,13 +152,16 @@ func (c *Client) ListAllAuthUnitMembers(ctx context.Context, id string, params L
 	})
 }
 
+// AddAuthUnitMembersBody is the body of AddAuthUnitMembers.
+type AddAuthUnitMembersBody = AddAuthUnitMembersRequest
+
 // AddAuthUnitMembers: add users to a group.
 //
 // 1…1000 users, all or none. The answer lists the new members. The caller needs the scopes of this API that rules
 // give the group.
 //
 // (POST /v1/auth-units/{id}/members; scope permissions:write)
-func (c *Client) AddAuthUnitMembers(ctx context.Context, id string, body AddAuthUnitMembersRequest, options ...Option) (*GroupMembers, error) {
+func (c *Client) AddAuthUnitMembers(ctx context.Context, id string, body AddAuthUnitMembersBody, options ...Option) (*GroupMembers, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/auth-units/" + url.PathEscape(id) + "/members",
 	}
@@ -162,12 +171,15 @@ func (c *Client) AddAuthUnitMembers(ctx context.Context, id string, body AddAuth
 	return send[GroupMembers](ctx, c, request, options)
 }
 
+// RemoveAuthUnitMembersBody is the body of RemoveAuthUnitMembers.
+type RemoveAuthUnitMembersBody = RemoveAuthUnitMembersRequest
+
 // RemoveAuthUnitMembers: remove users from a group.
 //
 // 1…1000 users, all or none. A user who is not a member is not an error.
 //
 // (DELETE /v1/auth-units/{id}/members; scope permissions:write)
-func (c *Client) RemoveAuthUnitMembers(ctx context.Context, id string, body RemoveAuthUnitMembersRequest, options ...Option) (*Removed, error) {
+func (c *Client) RemoveAuthUnitMembers(ctx context.Context, id string, body RemoveAuthUnitMembersBody, options ...Option) (*Removed, error) {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/auth-units/" + url.PathEscape(id) + "/members",
 	}

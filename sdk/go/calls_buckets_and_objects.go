@@ -59,13 +59,16 @@ func (c *Client) GetKVBucket(ctx context.Context, bucket string, options ...Opti
 	return send[KVBucket](ctx, c, request, options)
 }
 
+// PutKVBucketBody is the body of PutKVBucket.
+type PutKVBucketBody = KVBucketInput
+
 // PutKVBucket: create a bucket or change its settings.
 //
 // A bucket also appears with its first object, with the default settings. Changed settings apply to later writes of
 // objects. A tenant has at most 1000 buckets.
 //
 // (PUT /v1/kv/buckets/{bucket}; scope kv:write)
-func (c *Client) PutKVBucket(ctx context.Context, bucket string, body KVBucketInput, options ...Option) (*KVBucket, error) {
+func (c *Client) PutKVBucket(ctx context.Context, bucket string, body PutKVBucketBody, options ...Option) (*KVBucket, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/kv/buckets/" + url.PathEscape(bucket),
 	}
@@ -139,12 +142,15 @@ func (c *Client) ListAllKVObjects(ctx context.Context, bucket string, params Lis
 	})
 }
 
+// CreateKVObjectBody is the body of CreateKVObject.
+type CreateKVObjectBody = KVObjectInput
+
 // CreateKVObject: create an object.
 //
 // A bucket that does not exist is created too, with the default settings.
 //
 // (POST /v1/kv/buckets/{bucket}/objects; scope kv:write)
-func (c *Client) CreateKVObject(ctx context.Context, bucket string, body KVObjectInput, options ...Option) (*KVObject, error) {
+func (c *Client) CreateKVObject(ctx context.Context, bucket string, body CreateKVObjectBody, options ...Option) (*KVObject, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/kv/buckets/" + url.PathEscape(bucket) + "/objects",
 	}
@@ -166,6 +172,9 @@ func (c *Client) GetKVObject(ctx context.Context, bucket string, key string, opt
 	return send[KVObject](ctx, c, request, options)
 }
 
+// PutKVObjectBody is the body of PutKVObject.
+type PutKVObjectBody = KVValueInput
+
 // PutKVObject: write an object.
 //
 // Creates the object or replaces its value. With `If-Match` it only replaces that version (compare-and-set), with
@@ -173,7 +182,7 @@ func (c *Client) GetKVObject(ctx context.Context, bucket string, key string, opt
 // versions of the new object continue from it.
 //
 // (PUT /v1/kv/buckets/{bucket}/objects/{key}; scope kv:write)
-func (c *Client) PutKVObject(ctx context.Context, bucket string, key string, body KVValueInput, options ...Option) (*KVObject, error) {
+func (c *Client) PutKVObject(ctx context.Context, bucket string, key string, body PutKVObjectBody, options ...Option) (*KVObject, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/kv/buckets/" + url.PathEscape(bucket) + "/objects/" + url.PathEscape(key),
 	}

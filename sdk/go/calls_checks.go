@@ -8,6 +8,9 @@ import (
 	"net/http"
 )
 
+// CheckAuthBody is the body of CheckAuth.
+type CheckAuthBody = Check
+
 // CheckAuthParams are the query parameters of CheckAuth. A zero value leaves a parameter out.
 type CheckAuthParams struct {
 	// true lists every rule considered
@@ -22,7 +25,7 @@ type CheckAuthParams struct {
 // a write the check waits for this write; after 5 s the answer is 503.
 //
 // (POST /v1/auth-check; scope permissions:check)
-func (c *Client) CheckAuth(ctx context.Context, params CheckAuthParams, body Check, options ...Option) (*Decision, error) {
+func (c *Client) CheckAuth(ctx context.Context, params CheckAuthParams, body CheckAuthBody, options ...Option) (*Decision, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/auth-check", Query: queryOf(params), Momentary: true,
 	}
@@ -131,6 +134,9 @@ func (c *Client) ListAllAuthCheckObjects(ctx context.Context, params ListAuthChe
 	})
 }
 
+// CheckAuthBatchBody is the body of CheckAuthBatch.
+type CheckAuthBatchBody = Checks
+
 // CheckAuthBatchParams are the query parameters of CheckAuthBatch. A zero value leaves a parameter out.
 type CheckAuthBatchParams struct {
 	// true lists every rule considered
@@ -143,7 +149,7 @@ type CheckAuthBatchParams struct {
 // answer of more than 8 MiB is refused: ask for fewer checks at once.
 //
 // (POST /v1/batch/auth-check; scope permissions:check)
-func (c *Client) CheckAuthBatch(ctx context.Context, params CheckAuthBatchParams, body Checks, options ...Option) (*Decisions, error) {
+func (c *Client) CheckAuthBatch(ctx context.Context, params CheckAuthBatchParams, body CheckAuthBatchBody, options ...Option) (*Decisions, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/auth-check", Query: queryOf(params), Momentary: true,
 	}

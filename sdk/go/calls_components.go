@@ -54,12 +54,15 @@ func (c *Client) ListAllComponents(ctx context.Context, params ListComponentsPar
 	})
 }
 
+// CreateComponentBody is the body of CreateComponent.
+type CreateComponentBody = ComponentInput
+
 // CreateComponent: create a component.
 //
 // `config` must meet `schema`, a JSON Schema (2020-12) of up to 16 KiB without references.
 //
 // (POST /v1/components; scope functions:write)
-func (c *Client) CreateComponent(ctx context.Context, body ComponentInput, options ...Option) (*Component, error) {
+func (c *Client) CreateComponent(ctx context.Context, body CreateComponentBody, options ...Option) (*Component, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/components",
 	}
@@ -79,10 +82,13 @@ func (c *Client) GetComponent(ctx context.Context, id string, options ...Option)
 	return send[Component](ctx, c, request, options)
 }
 
+// ReplaceComponentBody is the body of ReplaceComponent.
+type ReplaceComponentBody = ComponentInput
+
 // ReplaceComponent: replace a component.
 //
 // (PUT /v1/components/{id}; scope functions:write)
-func (c *Client) ReplaceComponent(ctx context.Context, id string, body ComponentInput, options ...Option) (*Component, error) {
+func (c *Client) ReplaceComponent(ctx context.Context, id string, body ReplaceComponentBody, options ...Option) (*Component, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/components/" + url.PathEscape(id),
 	}
@@ -92,12 +98,15 @@ func (c *Client) ReplaceComponent(ctx context.Context, id string, body Component
 	return send[Component](ctx, c, request, options)
 }
 
+// UpdateComponentBody is the body of UpdateComponent.
+type UpdateComponentBody = ComponentPatch
+
 // UpdateComponent: change a component.
 //
 // JSON merge patch (RFC 7396). Published versions stay as they are.
 //
 // (PATCH /v1/components/{id}; scope functions:write)
-func (c *Client) UpdateComponent(ctx context.Context, id string, body ComponentPatch, options ...Option) (*Component, error) {
+func (c *Client) UpdateComponent(ctx context.Context, id string, body UpdateComponentBody, options ...Option) (*Component, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/components/" + url.PathEscape(id),
 	}

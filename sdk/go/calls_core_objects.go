@@ -26,13 +26,16 @@ func (c *Client) ListCoreObjects(ctx context.Context, params ListCoreObjectsPara
 	return value(send[[]CoreObject](ctx, c, request, options))
 }
 
+// CreateCoreObjectBody is the body of CreateCoreObject.
+type CreateCoreObjectBody = NewCoreObject
+
 // CreateCoreObject: create a core object.
 //
 // Creates the organization relation and its root node. `root` has the members of the root; its code and name are the
 // core object's unless given.
 //
 // (POST /v1/core-objects; scope organization:write)
-func (c *Client) CreateCoreObject(ctx context.Context, body NewCoreObject, options ...Option) (*CoreObject, error) {
+func (c *Client) CreateCoreObject(ctx context.Context, body CreateCoreObjectBody, options ...Option) (*CoreObject, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/core-objects",
 	}
@@ -59,12 +62,15 @@ func (c *Client) GetCoreObject(ctx context.Context, id string, params GetCoreObj
 	return value(send[[]CoreObject](ctx, c, request, options))
 }
 
+// UpdateCoreObjectBody is the body of UpdateCoreObject.
+type UpdateCoreObjectBody = CoreObjectPatch
+
 // UpdateCoreObject: change a core object.
 //
 // JSON merge patch (RFC 7396). The code cannot change: it is part of every node's `arn`.
 //
 // (PATCH /v1/core-objects/{id}; scope organization:write)
-func (c *Client) UpdateCoreObject(ctx context.Context, id string, body CoreObjectPatch, options ...Option) (*CoreObject, error) {
+func (c *Client) UpdateCoreObject(ctx context.Context, id string, body UpdateCoreObjectBody, options ...Option) (*CoreObject, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/core-objects/" + url.PathEscape(id),
 	}

@@ -52,6 +52,9 @@ func (c *Client) ListAllEventSubscriptions(ctx context.Context, params ListEvent
 	})
 }
 
+// CreateEventSubscriptionBody is the body of CreateEventSubscription.
+type CreateEventSubscriptionBody = EventSubscriptionInput
+
 // CreateEventSubscription: subscribe to events.
 //
 // The subscription gets the events that are emitted from now on. `event_types` are types such as `user.created` or
@@ -60,7 +63,7 @@ func (c *Client) ListAllEventSubscriptions(ctx context.Context, params ListEvent
 // this answer. The values of `headers` are secrets, too.
 //
 // (POST /v1/event-subscriptions; scope events:write)
-func (c *Client) CreateEventSubscription(ctx context.Context, body EventSubscriptionInput, options ...Option) (*NewEventSubscription, error) {
+func (c *Client) CreateEventSubscription(ctx context.Context, body CreateEventSubscriptionBody, options ...Option) (*NewEventSubscription, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/event-subscriptions",
 	}
@@ -80,13 +83,16 @@ func (c *Client) GetEventSubscription(ctx context.Context, id string, options ..
 	return send[EventSubscription](ctx, c, request, options)
 }
 
+// ReplaceEventSubscriptionBody is the body of ReplaceEventSubscription.
+type ReplaceEventSubscriptionBody = EventSubscriptionInput
+
 // ReplaceEventSubscription: replace a subscription.
 //
 // `******` in place of a secret keeps the secret; so does a missing `delivery.secret`. With another URL all secrets
 // must be given again.
 //
 // (PUT /v1/event-subscriptions/{id}; scope events:write)
-func (c *Client) ReplaceEventSubscription(ctx context.Context, id string, body EventSubscriptionInput, options ...Option) (*EventSubscription, error) {
+func (c *Client) ReplaceEventSubscription(ctx context.Context, id string, body ReplaceEventSubscriptionBody, options ...Option) (*EventSubscription, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/event-subscriptions/" + url.PathEscape(id),
 	}
@@ -96,12 +102,15 @@ func (c *Client) ReplaceEventSubscription(ctx context.Context, id string, body E
 	return send[EventSubscription](ctx, c, request, options)
 }
 
+// UpdateEventSubscriptionBody is the body of UpdateEventSubscription.
+type UpdateEventSubscriptionBody = EventSubscriptionPatch
+
 // UpdateEventSubscription: change a subscription.
 //
 // JSON merge patch (RFC 7396). It applies to the events from then on.
 //
 // (PATCH /v1/event-subscriptions/{id}; scope events:write)
-func (c *Client) UpdateEventSubscription(ctx context.Context, id string, body EventSubscriptionPatch, options ...Option) (*EventSubscription, error) {
+func (c *Client) UpdateEventSubscription(ctx context.Context, id string, body UpdateEventSubscriptionBody, options ...Option) (*EventSubscription, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/event-subscriptions/" + url.PathEscape(id),
 	}
@@ -133,6 +142,9 @@ func (c *Client) PauseEventSubscription(ctx context.Context, id string, options 
 	return send[EventSubscription](ctx, c, request, options)
 }
 
+// ResetEventSubscriptionBody is the body of ResetEventSubscription.
+type ResetEventSubscriptionBody = ResetEventSubscriptionRequest
+
 // ResetEventSubscription: reset a subscription.
 //
 // Clears failures and continues from `to`: `now`, a time, or the id of an event, which is then the first. An earlier
@@ -141,7 +153,7 @@ func (c *Client) PauseEventSubscription(ctx context.Context, id string, options 
 // that waits. A paused subscription stays paused.
 //
 // (POST /v1/event-subscriptions/{id}/reset; scope events:write)
-func (c *Client) ResetEventSubscription(ctx context.Context, id string, body ResetEventSubscriptionRequest, options ...Option) (*NewEventSubscription, error) {
+func (c *Client) ResetEventSubscription(ctx context.Context, id string, body ResetEventSubscriptionBody, options ...Option) (*NewEventSubscription, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/event-subscriptions/" + url.PathEscape(id) + "/reset",
 	}

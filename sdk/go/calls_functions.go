@@ -57,6 +57,9 @@ func (c *Client) ListAllFunctions(ctx context.Context, params ListFunctionsParam
 	})
 }
 
+// CreateFunctionBody is the body of CreateFunction.
+type CreateFunctionBody = FunctionInput
+
 // CreateFunction: create a function.
 //
 // The code is compiled and checked, but not run. `javascript` needs `source` of at most 256 KiB. `wasm` takes
@@ -64,7 +67,7 @@ func (c *Client) ListAllFunctions(ctx context.Context, params ListFunctionsParam
 // secrets.
 //
 // (POST /v1/functions; scope functions:write)
-func (c *Client) CreateFunction(ctx context.Context, body FunctionInput, options ...Option) (*Function, error) {
+func (c *Client) CreateFunction(ctx context.Context, body CreateFunctionBody, options ...Option) (*Function, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/functions",
 	}
@@ -84,13 +87,16 @@ func (c *Client) GetFunction(ctx context.Context, id string, options ...Option) 
 	return send[Function](ctx, c, request, options)
 }
 
+// ReplaceFunctionBody is the body of ReplaceFunction.
+type ReplaceFunctionBody = FunctionInput
+
 // ReplaceFunction: replace a function.
 //
 // Absent code stays as it is, and so does each value of `env` that is `******`. Other code, another runtime or
 // another entry makes a new revision.
 //
 // (PUT /v1/functions/{id}; scope functions:write)
-func (c *Client) ReplaceFunction(ctx context.Context, id string, body FunctionInput, options ...Option) (*Function, error) {
+func (c *Client) ReplaceFunction(ctx context.Context, id string, body ReplaceFunctionBody, options ...Option) (*Function, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/functions/" + url.PathEscape(id),
 	}
@@ -100,12 +106,15 @@ func (c *Client) ReplaceFunction(ctx context.Context, id string, body FunctionIn
 	return send[Function](ctx, c, request, options)
 }
 
+// UpdateFunctionBody is the body of UpdateFunction.
+type UpdateFunctionBody = FunctionPatch
+
 // UpdateFunction: change a function.
 //
 // JSON merge patch (RFC 7396).
 //
 // (PATCH /v1/functions/{id}; scope functions:write)
-func (c *Client) UpdateFunction(ctx context.Context, id string, body FunctionPatch, options ...Option) (*Function, error) {
+func (c *Client) UpdateFunction(ctx context.Context, id string, body UpdateFunctionBody, options ...Option) (*Function, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/functions/" + url.PathEscape(id),
 	}
@@ -127,13 +136,16 @@ func (c *Client) DeleteFunction(ctx context.Context, id string, options ...Optio
 	return send[Deleted](ctx, c, request, options)
 }
 
+// InvokeFunctionBody is the body of InvokeFunction.
+type InvokeFunctionBody = FunctionCall
+
 // InvokeFunction: invoke a function.
 //
 // The answer is 200 however the function ends: `outcome` says how, and `error` why. If the function's worker is
 // killed, the answer is 502: the function may have run. A dry run calls nothing.
 //
 // (POST /v1/functions/{id}/invoke; scope functions:write)
-func (c *Client) InvokeFunction(ctx context.Context, id string, body FunctionCall, options ...Option) (*FunctionInvocation, error) {
+func (c *Client) InvokeFunction(ctx context.Context, id string, body InvokeFunctionBody, options ...Option) (*FunctionInvocation, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/functions/" + url.PathEscape(id) + "/invoke",
 	}
@@ -237,12 +249,15 @@ func (c *Client) ListAllFunctionRevisions(ctx context.Context, id string, params
 	})
 }
 
+// RollbackFunctionBody is the body of RollbackFunction.
+type RollbackFunctionBody = FunctionRollback
+
 // RollbackFunction: roll back a function.
 //
 // Creates a new revision with the code, runtime and entry of an earlier one.
 //
 // (POST /v1/functions/{id}/rollback; scope functions:write)
-func (c *Client) RollbackFunction(ctx context.Context, id string, body FunctionRollback, options ...Option) (*Function, error) {
+func (c *Client) RollbackFunction(ctx context.Context, id string, body RollbackFunctionBody, options ...Option) (*Function, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/functions/" + url.PathEscape(id) + "/rollback",
 	}

@@ -9,6 +9,9 @@ import (
 	"net/url"
 )
 
+// ApproveHeldRequestsBody is the body of ApproveHeldRequests.
+type ApproveHeldRequestsBody = ApproveHeldRequestsRequest
+
 // ApproveHeldRequests: carry out held requests.
 //
 // Those with the `ids`; without a body all. If the resource has changed since, only the removal is carried out. A
@@ -17,7 +20,7 @@ import (
 // caller also needs `organization:write`; if a request gives people scopes of this API, it needs these.
 //
 // (POST /v1/provisioning/connections/{id}/approve; scope provisioning:write and users:write)
-func (c *Client) ApproveHeldRequests(ctx context.Context, id string, body ApproveHeldRequestsRequest, options ...Option) (*GateOutcome, error) {
+func (c *Client) ApproveHeldRequests(ctx context.Context, id string, body ApproveHeldRequestsBody, options ...Option) (*GateOutcome, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/approve",
 	}
@@ -65,12 +68,15 @@ func (c *Client) ListAllHeldRequests(ctx context.Context, id string, params List
 	})
 }
 
+// RejectHeldRequestsBody is the body of RejectHeldRequests.
+type RejectHeldRequestsBody = RejectHeldRequestsRequest
+
 // RejectHeldRequests: drop held requests.
 //
 // Those with the `ids`; without a body all.
 //
 // (POST /v1/provisioning/connections/{id}/reject; scope provisioning:write)
-func (c *Client) RejectHeldRequests(ctx context.Context, id string, body RejectHeldRequestsRequest, options ...Option) (*GateOutcome, error) {
+func (c *Client) RejectHeldRequests(ctx context.Context, id string, body RejectHeldRequestsBody, options ...Option) (*GateOutcome, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/reject",
 	}

@@ -31,13 +31,16 @@ func (c *Client) ListConnections(ctx context.Context, params ListConnectionsPara
 	return value(send[[]Connection](ctx, c, request, options))
 }
 
+// CreateConnectionBody is the body of CreateConnection.
+type CreateConnectionBody = NewConnectionInput
+
 // CreateConnection: create a connection.
 //
 // `config_fields` must meet the provider's `config_schema`. Every answer has `******` in place of secrets. With
 // `status` 0 the connection is disabled from the start, so that it can be tested before anybody signs in through it.
 //
 // (POST /v1/idp/connections; scope identity-sources:write)
-func (c *Client) CreateConnection(ctx context.Context, body NewConnectionInput, options ...Option) (*Connection, error) {
+func (c *Client) CreateConnection(ctx context.Context, body CreateConnectionBody, options ...Option) (*Connection, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/idp/connections",
 	}
@@ -57,6 +60,9 @@ func (c *Client) GetConnection(ctx context.Context, id string, options ...Option
 	return send[Connection](ctx, c, request, options)
 }
 
+// ReplaceConnectionBody is the body of ReplaceConnection.
+type ReplaceConnectionBody = ConnectionInput
+
 // ReplaceConnection: change a connection.
 //
 // Replaces provider, fields and display name. `******` in place of a secret keeps it, unless a member of its
@@ -64,7 +70,7 @@ func (c *Client) GetConnection(ctx context.Context, id string, options ...Option
 // connection.
 //
 // (PUT /v1/idp/connections/{id}; scope identity-sources:write)
-func (c *Client) ReplaceConnection(ctx context.Context, id string, body ConnectionInput, options ...Option) ([]Connection, error) {
+func (c *Client) ReplaceConnection(ctx context.Context, id string, body ReplaceConnectionBody, options ...Option) ([]Connection, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/idp/connections/" + url.PathEscape(id),
 	}

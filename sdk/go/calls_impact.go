@@ -7,6 +7,9 @@ import (
 	"net/http"
 )
 
+// AssessAuthImpactBody is the body of AssessAuthImpact.
+type AssessAuthImpactBody = AccessChanges
+
 // AssessAuthImpactParams are the query parameters of AssessAuthImpact. A zero value leaves a parameter out.
 type AssessAuthImpactParams struct {
 	// The number of items
@@ -30,7 +33,7 @@ type AssessAuthImpactParams struct {
 // move itself with `dry_run=true` tells.
 //
 // (POST /v1/auth-impact; scope permissions:read)
-func (c *Client) AssessAuthImpact(ctx context.Context, params AssessAuthImpactParams, body AccessChanges, options ...Option) (*AccessImpact, error) {
+func (c *Client) AssessAuthImpact(ctx context.Context, params AssessAuthImpactParams, body AssessAuthImpactBody, options ...Option) (*AccessImpact, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/auth-impact", Query: queryOf(params), Momentary: true,
 	}

@@ -9,12 +9,15 @@ import (
 	"net/url"
 )
 
+// DeleteJobsBody is the body of DeleteJobs.
+type DeleteJobsBody = JobIDs
+
 // DeleteJobs: delete several jobs.
 //
 // Ids that do not exist are no error.
 //
 // (DELETE /v1/batch/jobs; scope jobs:write)
-func (c *Client) DeleteJobs(ctx context.Context, body JobIDs, options ...Option) (*Removed, error) {
+func (c *Client) DeleteJobs(ctx context.Context, body DeleteJobsBody, options ...Option) (*Removed, error) {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/batch/jobs",
 	}
@@ -24,12 +27,15 @@ func (c *Client) DeleteJobs(ctx context.Context, body JobIDs, options ...Option)
 	return send[Removed](ctx, c, request, options)
 }
 
+// ResumeJobsBody is the body of ResumeJobs.
+type ResumeJobsBody = JobIDs
+
 // ResumeJobs: resume several jobs.
 //
 // All of them or none.
 //
 // (POST /v1/batch/jobs-resume; scope jobs:write)
-func (c *Client) ResumeJobs(ctx context.Context, body JobIDs, options ...Option) (*JobBatch, error) {
+func (c *Client) ResumeJobs(ctx context.Context, body ResumeJobsBody, options ...Option) (*JobBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/jobs-resume",
 	}
@@ -39,12 +45,15 @@ func (c *Client) ResumeJobs(ctx context.Context, body JobIDs, options ...Option)
 	return send[JobBatch](ctx, c, request, options)
 }
 
+// SuspendJobsBody is the body of SuspendJobs.
+type SuspendJobsBody = JobIDs
+
 // SuspendJobs: suspend several jobs.
 //
 // All of them or none.
 //
 // (POST /v1/batch/jobs-suspend; scope jobs:write)
-func (c *Client) SuspendJobs(ctx context.Context, body JobIDs, options ...Option) (*JobBatch, error) {
+func (c *Client) SuspendJobs(ctx context.Context, body SuspendJobsBody, options ...Option) (*JobBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/jobs-suspend",
 	}
@@ -99,6 +108,9 @@ func (c *Client) ListAllJobs(ctx context.Context, params ListJobsParams, options
 	})
 }
 
+// CreateJobBody is the body of CreateJob.
+type CreateJobBody = JobInput
+
 // CreateJob: create a job.
 //
 // `id` may be a pre-created id. Cron expressions have 5 fields, or 6 with seconds first, or are `@hourly`, `@daily`,
@@ -107,7 +119,7 @@ func (c *Client) ListAllJobs(ctx context.Context, params ListJobsParams, options
 // target of the type `function`, or its payload, needs `functions:write`, too.
 //
 // (POST /v1/jobs; scope jobs:write)
-func (c *Client) CreateJob(ctx context.Context, body JobInput, options ...Option) (*Job, error) {
+func (c *Client) CreateJob(ctx context.Context, body CreateJobBody, options ...Option) (*Job, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/jobs",
 	}
@@ -117,12 +129,15 @@ func (c *Client) CreateJob(ctx context.Context, body JobInput, options ...Option
 	return send[Job](ctx, c, request, options)
 }
 
+// PreviewFireTimesBody is the body of PreviewFireTimes.
+type PreviewFireTimesBody = PreviewFireTimesRequest
+
 // PreviewFireTimes: list the times at which a schedule would fire next.
 //
 // As if a job had the schedule from now on. A schedule that a job cannot have is refused as by `create-job`.
 //
 // (POST /v1/jobs/fire-times; scope jobs:read)
-func (c *Client) PreviewFireTimes(ctx context.Context, body PreviewFireTimesRequest, options ...Option) (*FireTimes, error) {
+func (c *Client) PreviewFireTimes(ctx context.Context, body PreviewFireTimesBody, options ...Option) (*FireTimes, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/jobs/fire-times", Momentary: true,
 	}
@@ -154,12 +169,15 @@ func (c *Client) GetJob(ctx context.Context, id string, options ...Option) (*Job
 	return send[Job](ctx, c, request, options)
 }
 
+// ReplaceJobBody is the body of ReplaceJob.
+type ReplaceJobBody = JobInput
+
 // ReplaceJob: replace a job.
 //
 // To set a target of the type `function`, or its payload, needs `functions:write`, too.
 //
 // (PUT /v1/jobs/{id}; scope jobs:write)
-func (c *Client) ReplaceJob(ctx context.Context, id string, body JobInput, options ...Option) (*Job, error) {
+func (c *Client) ReplaceJob(ctx context.Context, id string, body ReplaceJobBody, options ...Option) (*Job, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/jobs/" + url.PathEscape(id),
 	}
@@ -169,12 +187,15 @@ func (c *Client) ReplaceJob(ctx context.Context, id string, body JobInput, optio
 	return send[Job](ctx, c, request, options)
 }
 
+// UpdateJobBody is the body of UpdateJob.
+type UpdateJobBody = JobPatch
+
 // UpdateJob: change a job.
 //
 // JSON merge patch (RFC 7396). To set a target of the type `function`, or its payload, needs `functions:write`, too.
 //
 // (PATCH /v1/jobs/{id}; scope jobs:write)
-func (c *Client) UpdateJob(ctx context.Context, id string, body JobPatch, options ...Option) (*Job, error) {
+func (c *Client) UpdateJob(ctx context.Context, id string, body UpdateJobBody, options ...Option) (*Job, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/jobs/" + url.PathEscape(id),
 	}
@@ -236,13 +257,16 @@ func (c *Client) SuspendJob(ctx context.Context, id string, options ...Option) (
 	return send[Job](ctx, c, request, options)
 }
 
+// TriggerJobBody is the body of TriggerJob.
+type TriggerJobBody = TriggerInput
+
 // TriggerJob: run a job now.
 //
 // The answer is the new run. A suspended job can be triggered, a disabled one cannot. To give the run of a function a
 // `payload` needs `functions:write`, too.
 //
 // (POST /v1/jobs/{id}/trigger; scope jobs:write)
-func (c *Client) TriggerJob(ctx context.Context, id string, body TriggerInput, options ...Option) (*SubJob, error) {
+func (c *Client) TriggerJob(ctx context.Context, id string, body TriggerJobBody, options ...Option) (*SubJob, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/jobs/" + url.PathEscape(id) + "/trigger",
 	}

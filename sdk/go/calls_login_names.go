@@ -7,12 +7,15 @@ import (
 	"net/http"
 )
 
+// UsersExistBody is the body of UsersExist.
+type UsersExistBody = UsersExistRequest
+
 // UsersExist: check whether users exist.
 //
 // The answers come in the order of the items. Each item is handled as by `user-exists`.
 //
 // (POST /v1/batch/users-exist; scope users:read)
-func (c *Client) UsersExist(ctx context.Context, body UsersExistRequest, options ...Option) (*Existences, error) {
+func (c *Client) UsersExist(ctx context.Context, body UsersExistBody, options ...Option) (*Existences, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/users-exist", Momentary: true,
 	}
@@ -22,12 +25,15 @@ func (c *Client) UsersExist(ctx context.Context, body UsersExistRequest, options
 	return send[Existences](ctx, c, request, options)
 }
 
+// UserExistsBody is the body of UserExists.
+type UserExistsBody = UserIdentity
+
 // UserExists: check whether a user exists.
 //
 // Finds the user who has all the given members.
 //
 // (POST /v1/users-exist; scope users:read)
-func (c *Client) UserExists(ctx context.Context, body UserIdentity, options ...Option) (*Existence, error) {
+func (c *Client) UserExists(ctx context.Context, body UserExistsBody, options ...Option) (*Existence, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users-exist",
 	}
@@ -37,12 +43,15 @@ func (c *Client) UserExists(ctx context.Context, body UserIdentity, options ...O
 	return send[Existence](ctx, c, request, options)
 }
 
+// CheckLoginNameBody is the body of CheckLoginName.
+type CheckLoginNameBody = CheckLoginNameRequest
+
 // CheckLoginName: check a login name.
 //
 // Whether it can be a username, email or mobile, and whether nobody but `user_id` has it.
 //
 // (POST /v1/users-login-name-check; scope users:read)
-func (c *Client) CheckLoginName(ctx context.Context, body CheckLoginNameRequest, options ...Option) (*LoginName, error) {
+func (c *Client) CheckLoginName(ctx context.Context, body CheckLoginNameBody, options ...Option) (*LoginName, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users-login-name-check",
 	}

@@ -9,13 +9,16 @@ import (
 	"net/url"
 )
 
+// AddTreeUsersBody is the body of AddTreeUsers.
+type AddTreeUsersBody = NewMemberships
+
 // AddTreeUsers: add members to tree nodes.
 //
 // All or nothing, 1…1000: `user_ids` to one `node_id`, or `items`. The caller needs the scopes of this API that rules
 // give the nodes' members.
 //
 // (POST /v1/batch/tree-users; scope organization:write)
-func (c *Client) AddTreeUsers(ctx context.Context, body NewMemberships, options ...Option) (*MembershipBatch, error) {
+func (c *Client) AddTreeUsers(ctx context.Context, body AddTreeUsersBody, options ...Option) (*MembershipBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/tree-users",
 	}
@@ -91,13 +94,16 @@ func (c *Client) ListTreeUsers(ctx context.Context, params ListTreeUsersParams, 
 	return value(send[[]Membership](ctx, c, request, options))
 }
 
+// AddTreeUserBody is the body of AddTreeUser.
+type AddTreeUserBody = NewMembership
+
 // AddTreeUser: add a member to a tree node.
 //
 // The user's first membership in a tree is the primary one, until another is made primary. The users service is asked
 // whether the user exists. The caller needs the scopes of this API that rules give the node's members.
 //
 // (POST /v1/tree-users; scope organization:write)
-func (c *Client) AddTreeUser(ctx context.Context, body NewMembership, options ...Option) (*Membership, error) {
+func (c *Client) AddTreeUser(ctx context.Context, body AddTreeUserBody, options ...Option) (*Membership, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/tree-users",
 	}
@@ -106,6 +112,9 @@ func (c *Client) AddTreeUser(ctx context.Context, body NewMembership, options ..
 	}
 	return send[Membership](ctx, c, request, options)
 }
+
+// RemoveTreeUsersBody is the body of RemoveTreeUsers.
+type RemoveTreeUsersBody = RemoveTreeUsersRequest
 
 // RemoveTreeUsersParams are the query parameters of RemoveTreeUsers. A zero value leaves a parameter out.
 type RemoveTreeUsersParams struct {
@@ -119,7 +128,7 @@ type RemoveTreeUsersParams struct {
 // Memberships that do not exist are ignored.
 //
 // (DELETE /v1/tree-users; scope organization:write)
-func (c *Client) RemoveTreeUsers(ctx context.Context, params RemoveTreeUsersParams, body RemoveTreeUsersRequest, options ...Option) (*Removed, error) {
+func (c *Client) RemoveTreeUsers(ctx context.Context, params RemoveTreeUsersParams, body RemoveTreeUsersBody, options ...Option) (*Removed, error) {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/tree-users", Query: queryOf(params),
 	}
@@ -139,13 +148,16 @@ func (c *Client) GetTreeUser(ctx context.Context, id string, options ...Option) 
 	return send[Membership](ctx, c, request, options)
 }
 
+// UpdateTreeUserBody is the body of UpdateTreeUser.
+type UpdateTreeUserBody = MembershipPatch
+
 // UpdateTreeUser: change a membership.
 //
 // JSON merge patch (RFC 7396) of `title`, `role`, `seq` and `is_primary`. A membership that follows from a dynamic
 // node's condition cannot be changed.
 //
 // (PATCH /v1/tree-users/{id}; scope organization:write)
-func (c *Client) UpdateTreeUser(ctx context.Context, id string, body MembershipPatch, options ...Option) (*Membership, error) {
+func (c *Client) UpdateTreeUser(ctx context.Context, id string, body UpdateTreeUserBody, options ...Option) (*Membership, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/tree-users/" + url.PathEscape(id),
 	}

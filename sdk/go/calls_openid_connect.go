@@ -45,13 +45,16 @@ func (c *Client) AuthorizePerson(ctx context.Context, tenant string, options ...
 	}, options)
 }
 
+// AuthorizePersonByFormBody is the body of AuthorizePersonByForm.
+type AuthorizePersonByFormBody = AuthorizeForm
+
 // AuthorizePersonByForm: ask for a person to sign in, by a form.
 //
 // As by GET. The answer is a page that sends the request on by a form of its own, sealed: with that form the browser
 // sends its cookies.
 //
 // (POST /sign-in/{tenant}/authorize)
-func (c *Client) AuthorizePersonByForm(ctx context.Context, tenant string, body AuthorizeForm, options ...Option) (*Download, error) {
+func (c *Client) AuthorizePersonByForm(ctx context.Context, tenant string, body AuthorizePersonByFormBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/authorize", Open: true,
 	}, options)
@@ -68,21 +71,27 @@ func (c *Client) ShowDevicePage(ctx context.Context, tenant string, options ...O
 	}, options)
 }
 
+// EnterDeviceCodeBody is the body of EnterDeviceCode.
+type EnterDeviceCodeBody = UserCodeForm
+
 // EnterDeviceCode: enter a device's code.
 //
 // (POST /sign-in/{tenant}/device)
-func (c *Client) EnterDeviceCode(ctx context.Context, tenant string, body UserCodeForm, options ...Option) (*Download, error) {
+func (c *Client) EnterDeviceCode(ctx context.Context, tenant string, body EnterDeviceCodeBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/device", Open: true,
 	}, options)
 }
+
+// AuthorizeDeviceBody is the body of AuthorizeDevice.
+type AuthorizeDeviceBody = DeviceForm
 
 // AuthorizeDevice: ask for a person by another device.
 //
 // RFC 8628 §3.1.
 //
 // (POST /sign-in/{tenant}/device_authorization)
-func (c *Client) AuthorizeDevice(ctx context.Context, tenant string, body DeviceForm, options ...Option) (*DeviceAnswer, error) {
+func (c *Client) AuthorizeDevice(ctx context.Context, tenant string, body AuthorizeDeviceBody, options ...Option) (*DeviceAnswer, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/device_authorization", Momentary: true, Open: true,
 	}
@@ -92,12 +101,15 @@ func (c *Client) AuthorizeDevice(ctx context.Context, tenant string, body Device
 	return send[DeviceAnswer](ctx, c, request, options)
 }
 
+// IntrospectPersonTokenBody is the body of IntrospectPersonToken.
+type IntrospectPersonTokenBody = PersonTokenForm
+
 // IntrospectPersonToken: introspect a person's token.
 //
 // RFC 7662.
 //
 // (POST /sign-in/{tenant}/introspect)
-func (c *Client) IntrospectPersonToken(ctx context.Context, tenant string, body PersonTokenForm, options ...Option) (*TokenStatus, error) {
+func (c *Client) IntrospectPersonToken(ctx context.Context, tenant string, body IntrospectPersonTokenBody, options ...Option) (*TokenStatus, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/introspect", Momentary: true, Open: true,
 	}
@@ -131,23 +143,29 @@ func (c *Client) SignOut(ctx context.Context, tenant string, options ...Option) 
 	}, options)
 }
 
+// SignOutByFormBody is the body of SignOutByForm.
+type SignOutByFormBody = LogoutForm
+
 // SignOutByForm: sign out, by a form.
 //
 // As by GET.
 //
 // (POST /sign-in/{tenant}/logout)
-func (c *Client) SignOutByForm(ctx context.Context, tenant string, body LogoutForm, options ...Option) (*Download, error) {
+func (c *Client) SignOutByForm(ctx context.Context, tenant string, body SignOutByFormBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/logout", Open: true,
 	}, options)
 }
+
+// PushAuthorizationRequestBody is the body of PushAuthorizationRequest.
+type PushAuthorizationRequestBody = PushForm
 
 // PushAuthorizationRequest: push an authorization request.
 //
 // RFC 9126. The status of the answer is 201.
 //
 // (POST /sign-in/{tenant}/par)
-func (c *Client) PushAuthorizationRequest(ctx context.Context, tenant string, body PushForm, options ...Option) (*PushAnswer, error) {
+func (c *Client) PushAuthorizationRequest(ctx context.Context, tenant string, body PushAuthorizationRequestBody, options ...Option) (*PushAnswer, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/par", Momentary: true, Open: true,
 	}
@@ -157,12 +175,15 @@ func (c *Client) PushAuthorizationRequest(ctx context.Context, tenant string, bo
 	return send[PushAnswer](ctx, c, request, options)
 }
 
+// RevokePersonTokenBody is the body of RevokePersonToken.
+type RevokePersonTokenBody = PersonTokenForm
+
 // RevokePersonToken: revoke a person's token.
 //
 // RFC 7009. What the same sign-in has given ends, too.
 //
 // (POST /sign-in/{tenant}/revoke)
-func (c *Client) RevokePersonToken(ctx context.Context, tenant string, body PersonTokenForm, options ...Option) error {
+func (c *Client) RevokePersonToken(ctx context.Context, tenant string, body RevokePersonTokenBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/revoke", Momentary: true, Open: true,
 	}
@@ -172,23 +193,29 @@ func (c *Client) RevokePersonToken(ctx context.Context, tenant string, body Pers
 	return c.do(ctx, request, options)
 }
 
+// ConfirmSignOutBody is the body of ConfirmSignOut.
+type ConfirmSignOutBody = LogoutForm
+
 // ConfirmSignOut: confirm to sign out.
 //
 // The form of the page that asks.
 //
 // (POST /sign-in/{tenant}/sign-out)
-func (c *Client) ConfirmSignOut(ctx context.Context, tenant string, body LogoutForm, options ...Option) (*Download, error) {
+func (c *Client) ConfirmSignOut(ctx context.Context, tenant string, body ConfirmSignOutBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/sign-out", Open: true,
 	}, options)
 }
+
+// GrantPersonTokenBody is the body of GrantPersonToken.
+type GrantPersonTokenBody = GrantForm
 
 // GrantPersonToken: get the tokens of a person.
 //
 // RFC 6749: by an authorization code (§4.1.3) or a refresh token (§6).
 //
 // (POST /sign-in/{tenant}/token)
-func (c *Client) GrantPersonToken(ctx context.Context, tenant string, body GrantForm, options ...Option) (*PersonToken, error) {
+func (c *Client) GrantPersonToken(ctx context.Context, tenant string, body GrantPersonTokenBody, options ...Option) (*PersonToken, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/token", Momentary: true, Open: true,
 	}
@@ -210,12 +237,15 @@ func (c *Client) GetUserinfo(ctx context.Context, tenant string, options ...Opti
 	return value(send[json.RawMessage](ctx, c, request, options))
 }
 
+// PostUserinfoBody is the body of PostUserinfo.
+type PostUserinfoBody = BearerForm
+
 // PostUserinfo: get a person's claims by a form.
 //
 // OpenID Connect Core §5.3. The access token is a bearer token (RFC 6750).
 //
 // (POST /sign-in/{tenant}/userinfo)
-func (c *Client) PostUserinfo(ctx context.Context, tenant string, body BearerForm, options ...Option) (json.RawMessage, error) {
+func (c *Client) PostUserinfo(ctx context.Context, tenant string, body PostUserinfoBody, options ...Option) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/userinfo", Momentary: true, Open: true,
 	}

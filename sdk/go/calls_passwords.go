@@ -8,13 +8,16 @@ import (
 	"net/url"
 )
 
+// ResetPasswordsBody is the body of ResetPasswords.
+type ResetPasswordsBody = ResetPasswordsRequest
+
 // ResetPasswords: reset users' passwords.
 //
 // All or nothing. Hashing 1000 passwords takes a while. The caller needs the scopes of this API that rules give the
 // users.
 //
 // (POST /v1/batch/users-reset-password; scope users:secrets)
-func (c *Client) ResetPasswords(ctx context.Context, body ResetPasswordsRequest, options ...Option) (*PasswordResets, error) {
+func (c *Client) ResetPasswords(ctx context.Context, body ResetPasswordsBody, options ...Option) (*PasswordResets, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/users-reset-password",
 	}
@@ -24,6 +27,9 @@ func (c *Client) ResetPasswords(ctx context.Context, body ResetPasswordsRequest,
 	return send[PasswordResets](ctx, c, request, options)
 }
 
+// VerifyLoginBody is the body of VerifyLogin.
+type VerifyLoginBody = VerifyLoginRequest
+
 // VerifyLogin: verify a login name and password.
 //
 // Always 200. The true reason of a refusal is given only if the password is right. Five failures in 15 minutes lock
@@ -31,7 +37,7 @@ func (c *Client) ResetPasswords(ctx context.Context, body ResetPasswordsRequest,
 // is answered like a wrong one. A wrong password is counted in a dry run, too.
 //
 // (POST /v1/thin/login-verification; scope users:verify)
-func (c *Client) VerifyLogin(ctx context.Context, body VerifyLoginRequest, options ...Option) (*Verification, error) {
+func (c *Client) VerifyLogin(ctx context.Context, body VerifyLoginBody, options ...Option) (*Verification, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/thin/login-verification", Momentary: true,
 	}
@@ -41,13 +47,16 @@ func (c *Client) VerifyLogin(ctx context.Context, body VerifyLoginRequest, optio
 	return send[Verification](ctx, c, request, options)
 }
 
+// ChangePasswordBody is the body of ChangePassword.
+type ChangePasswordBody = ChangePasswordRequest
+
 // ChangePassword: change a password, knowing the old one.
 //
 // A wrong old password counts as a failed login, in a dry run, too. A user who is locked, disabled or resigned is
 // refused, whatever the password.
 //
 // (POST /v1/users/{id}/change-password; scope users:secrets)
-func (c *Client) ChangePassword(ctx context.Context, id string, body ChangePasswordRequest, options ...Option) error {
+func (c *Client) ChangePassword(ctx context.Context, id string, body ChangePasswordBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users/" + url.PathEscape(id) + "/change-password",
 	}
@@ -57,6 +66,9 @@ func (c *Client) ChangePassword(ctx context.Context, id string, body ChangePassw
 	return c.do(ctx, request, options)
 }
 
+// ResetPasswordBody is the body of ResetPassword.
+type ResetPasswordBody = ResetPasswordRequest
+
 // ResetPassword: reset a user's password.
 //
 // The user must change it at the next sign-in. Without `new_password` one is generated, and only then does the answer
@@ -64,7 +76,7 @@ func (c *Client) ChangePassword(ctx context.Context, id string, body ChangePassw
 // 429. The caller needs the scopes of this API that rules give the user.
 //
 // (POST /v1/users/{id}/reset-password; scope users:secrets)
-func (c *Client) ResetPassword(ctx context.Context, id string, body ResetPasswordRequest, options ...Option) (*PasswordReset, error) {
+func (c *Client) ResetPassword(ctx context.Context, id string, body ResetPasswordBody, options ...Option) (*PasswordReset, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users/" + url.PathEscape(id) + "/reset-password",
 	}

@@ -20,13 +20,16 @@ func (c *Client) GetProtocol(ctx context.Context, appID string, protocolType str
 	return send[Protocol](ctx, c, request, options)
 }
 
+// PutProtocolBody is the body of PutProtocol.
+type PutProtocolBody = ProtocolInput
+
 // PutProtocol: set up a protocol.
 //
 // Replaces its settings, or creates it, disabled. The settings of the application's own `protocol_type` are also its
 // `protocol_prop`.
 //
 // (PUT /v1/applications/{app_id}/protocols/{protocol_type}; scope applications:write)
-func (c *Client) PutProtocol(ctx context.Context, appID string, protocolType string, body ProtocolInput, options ...Option) error {
+func (c *Client) PutProtocol(ctx context.Context, appID string, protocolType string, body PutProtocolBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/applications/" + url.PathEscape(appID) + "/protocols/" + url.PathEscape(protocolType),
 	}

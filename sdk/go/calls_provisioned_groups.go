@@ -39,6 +39,9 @@ func (c *Client) ScimListGroups(ctx context.Context, params ScimListGroupsParams
 	return value(send[json.RawMessage](ctx, c, request, options))
 }
 
+// ScimCreateGroupBody is the body of ScimCreateGroup.
+type ScimCreateGroupBody = json.RawMessage
+
 // ScimCreateGroupParams are the query parameters of ScimCreateGroup. A zero value leaves a parameter out.
 type ScimCreateGroupParams struct {
 	// Paths, joined by commas: only these, and what is always returned
@@ -50,7 +53,7 @@ type ScimCreateGroupParams struct {
 // ScimCreateGroup: create a group.
 //
 // (POST /scim/v2/Groups; scope scim)
-func (c *Client) ScimCreateGroup(ctx context.Context, params ScimCreateGroupParams, body json.RawMessage, options ...Option) error {
+func (c *Client) ScimCreateGroup(ctx context.Context, params ScimCreateGroupParams, body ScimCreateGroupBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPost, Path: "/scim/v2/Groups", Query: queryOf(params),
 	}
@@ -59,6 +62,9 @@ func (c *Client) ScimCreateGroup(ctx context.Context, params ScimCreateGroupPara
 	}
 	return c.do(ctx, request, options)
 }
+
+// ScimSearchGroupsBody is the body of ScimSearchGroups.
+type ScimSearchGroupsBody = json.RawMessage
 
 // ScimSearchGroupsParams are the query parameters of ScimSearchGroups. A zero value leaves a parameter out.
 type ScimSearchGroupsParams struct {
@@ -71,7 +77,7 @@ type ScimSearchGroupsParams struct {
 // ScimSearchGroups: search groups.
 //
 // (POST /scim/v2/Groups/.search; scope scim)
-func (c *Client) ScimSearchGroups(ctx context.Context, params ScimSearchGroupsParams, body json.RawMessage, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimSearchGroups(ctx context.Context, params ScimSearchGroupsParams, body ScimSearchGroupsBody, options ...Option) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/scim/v2/Groups/.search", Query: queryOf(params), Momentary: true,
 	}
@@ -99,6 +105,9 @@ func (c *Client) ScimGetGroup(ctx context.Context, id string, params ScimGetGrou
 	return value(send[json.RawMessage](ctx, c, request, options))
 }
 
+// ScimReplaceGroupBody is the body of ScimReplaceGroup.
+type ScimReplaceGroupBody = json.RawMessage
+
 // ScimReplaceGroupParams are the query parameters of ScimReplaceGroup. A zero value leaves a parameter out.
 type ScimReplaceGroupParams struct {
 	// Paths, joined by commas: only these, and what is always returned
@@ -110,7 +119,7 @@ type ScimReplaceGroupParams struct {
 // ScimReplaceGroup: replace a group.
 //
 // (PUT /scim/v2/Groups/{id}; scope scim)
-func (c *Client) ScimReplaceGroup(ctx context.Context, id string, params ScimReplaceGroupParams, body json.RawMessage, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimReplaceGroup(ctx context.Context, id string, params ScimReplaceGroupParams, body ScimReplaceGroupBody, options ...Option) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/scim/v2/Groups/" + url.PathEscape(id), Query: queryOf(params),
 	}
@@ -119,6 +128,9 @@ func (c *Client) ScimReplaceGroup(ctx context.Context, id string, params ScimRep
 	}
 	return value(send[json.RawMessage](ctx, c, request, options))
 }
+
+// ScimPatchGroupBody is the body of ScimPatchGroup.
+type ScimPatchGroupBody = json.RawMessage
 
 // ScimPatchGroupParams are the query parameters of ScimPatchGroup. A zero value leaves a parameter out.
 type ScimPatchGroupParams struct {
@@ -133,7 +145,7 @@ type ScimPatchGroupParams struct {
 // With `attributes` the answer is 200 with the resource, otherwise 204.
 //
 // (PATCH /scim/v2/Groups/{id}; scope scim)
-func (c *Client) ScimPatchGroup(ctx context.Context, id string, params ScimPatchGroupParams, body json.RawMessage, options ...Option) error {
+func (c *Client) ScimPatchGroup(ctx context.Context, id string, params ScimPatchGroupParams, body ScimPatchGroupBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPatch, Path: "/scim/v2/Groups/" + url.PathEscape(id), Query: queryOf(params),
 	}

@@ -39,6 +39,9 @@ func (c *Client) ScimListUsers(ctx context.Context, params ScimListUsersParams, 
 	return value(send[json.RawMessage](ctx, c, request, options))
 }
 
+// ScimCreateUserBody is the body of ScimCreateUser.
+type ScimCreateUserBody = json.RawMessage
+
 // ScimCreateUserParams are the query parameters of ScimCreateUser. A zero value leaves a parameter out.
 type ScimCreateUserParams struct {
 	// Paths, joined by commas: only these, and what is always returned
@@ -50,7 +53,7 @@ type ScimCreateUserParams struct {
 // ScimCreateUser: create a user.
 //
 // (POST /scim/v2/Users; scope scim)
-func (c *Client) ScimCreateUser(ctx context.Context, params ScimCreateUserParams, body json.RawMessage, options ...Option) error {
+func (c *Client) ScimCreateUser(ctx context.Context, params ScimCreateUserParams, body ScimCreateUserBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPost, Path: "/scim/v2/Users", Query: queryOf(params),
 	}
@@ -59,6 +62,9 @@ func (c *Client) ScimCreateUser(ctx context.Context, params ScimCreateUserParams
 	}
 	return c.do(ctx, request, options)
 }
+
+// ScimSearchUsersBody is the body of ScimSearchUsers.
+type ScimSearchUsersBody = json.RawMessage
 
 // ScimSearchUsersParams are the query parameters of ScimSearchUsers. A zero value leaves a parameter out.
 type ScimSearchUsersParams struct {
@@ -71,7 +77,7 @@ type ScimSearchUsersParams struct {
 // ScimSearchUsers: search users.
 //
 // (POST /scim/v2/Users/.search; scope scim)
-func (c *Client) ScimSearchUsers(ctx context.Context, params ScimSearchUsersParams, body json.RawMessage, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimSearchUsers(ctx context.Context, params ScimSearchUsersParams, body ScimSearchUsersBody, options ...Option) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/scim/v2/Users/.search", Query: queryOf(params), Momentary: true,
 	}
@@ -99,6 +105,9 @@ func (c *Client) ScimGetUser(ctx context.Context, id string, params ScimGetUserP
 	return value(send[json.RawMessage](ctx, c, request, options))
 }
 
+// ScimReplaceUserBody is the body of ScimReplaceUser.
+type ScimReplaceUserBody = json.RawMessage
+
 // ScimReplaceUserParams are the query parameters of ScimReplaceUser. A zero value leaves a parameter out.
 type ScimReplaceUserParams struct {
 	// Paths, joined by commas: only these, and what is always returned
@@ -110,7 +119,7 @@ type ScimReplaceUserParams struct {
 // ScimReplaceUser: replace a user.
 //
 // (PUT /scim/v2/Users/{id}; scope scim)
-func (c *Client) ScimReplaceUser(ctx context.Context, id string, params ScimReplaceUserParams, body json.RawMessage, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimReplaceUser(ctx context.Context, id string, params ScimReplaceUserParams, body ScimReplaceUserBody, options ...Option) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/scim/v2/Users/" + url.PathEscape(id), Query: queryOf(params),
 	}
@@ -119,6 +128,9 @@ func (c *Client) ScimReplaceUser(ctx context.Context, id string, params ScimRepl
 	}
 	return value(send[json.RawMessage](ctx, c, request, options))
 }
+
+// ScimPatchUserBody is the body of ScimPatchUser.
+type ScimPatchUserBody = json.RawMessage
 
 // ScimPatchUserParams are the query parameters of ScimPatchUser. A zero value leaves a parameter out.
 type ScimPatchUserParams struct {
@@ -131,7 +143,7 @@ type ScimPatchUserParams struct {
 // ScimPatchUser: change a user.
 //
 // (PATCH /scim/v2/Users/{id}; scope scim)
-func (c *Client) ScimPatchUser(ctx context.Context, id string, params ScimPatchUserParams, body json.RawMessage, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimPatchUser(ctx context.Context, id string, params ScimPatchUserParams, body ScimPatchUserBody, options ...Option) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/scim/v2/Users/" + url.PathEscape(id), Query: queryOf(params),
 	}

@@ -47,6 +47,9 @@ func (c *Client) ListAllScimConnections(ctx context.Context, params ListScimConn
 	})
 }
 
+// CreateScimConnectionBody is the body of CreateScimConnection.
+type CreateScimConnectionBody = ScimConnectionInput
+
 // CreateScimConnection: create a connection.
 //
 // The tree `object_code` is made with it unless it exists; without one the connection has no groups. A `client_id`
@@ -55,7 +58,7 @@ func (c *Client) ListAllScimConnections(ctx context.Context, params ListScimConn
 // all that `scopes` lists.
 //
 // (POST /v1/provisioning/connections; scope provisioning:write and users:write)
-func (c *Client) CreateScimConnection(ctx context.Context, body ScimConnectionInput, options ...Option) (*ScimConnection, error) {
+func (c *Client) CreateScimConnection(ctx context.Context, body CreateScimConnectionBody, options ...Option) (*ScimConnection, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections",
 	}
@@ -75,6 +78,9 @@ func (c *Client) GetScimConnection(ctx context.Context, id string, options ...Op
 	return send[ScimConnection](ctx, c, request, options)
 }
 
+// UpdateScimConnectionBody is the body of UpdateScimConnection.
+type UpdateScimConnectionBody = ScimConnectionPatch
+
 // UpdateScimConnection: change a connection.
 //
 // JSON merge patch (RFC 7396). `object_code` cannot change. Users follow a change of `owns` in the background. The
@@ -82,7 +88,7 @@ func (c *Client) GetScimConnection(ctx context.Context, id string, options ...Op
 // `users:secrets` if it adopts users or accepts passwords, and all that `scopes` lists.
 //
 // (PATCH /v1/provisioning/connections/{id}; scope provisioning:write and users:write)
-func (c *Client) UpdateScimConnection(ctx context.Context, id string, body ScimConnectionPatch, options ...Option) (*ScimConnection, error) {
+func (c *Client) UpdateScimConnection(ctx context.Context, id string, body UpdateScimConnectionBody, options ...Option) (*ScimConnection, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/provisioning/connections/" + url.PathEscape(id),
 	}
@@ -178,6 +184,9 @@ func (c *Client) ListScimTokens(ctx context.Context, id string, options ...Optio
 	return value(send[[]ScimToken](ctx, c, request, options))
 }
 
+// CreateScimTokenBody is the body of CreateScimToken.
+type CreateScimTokenBody = CreateScimTokenRequest
+
 // CreateScimToken: make a token.
 //
 // It is shown once. A connection has at most five that are alive. The caller needs the scopes for what the connection
@@ -185,7 +194,7 @@ func (c *Client) ListScimTokens(ctx context.Context, id string, options ...Optio
 // passwords, and all that `scopes` lists.
 //
 // (POST /v1/provisioning/connections/{id}/tokens; scope provisioning:write and users:write)
-func (c *Client) CreateScimToken(ctx context.Context, id string, body CreateScimTokenRequest, options ...Option) (*NewScimToken, error) {
+func (c *Client) CreateScimToken(ctx context.Context, id string, body CreateScimTokenBody, options ...Option) (*NewScimToken, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/tokens",
 	}

@@ -19,6 +19,9 @@ func (c *Client) ScimSearchAll(ctx context.Context, options ...Option) error {
 	return c.do(ctx, request, options)
 }
 
+// ScimBulkRequestsBody is the body of ScimBulkRequests.
+type ScimBulkRequestsBody = json.RawMessage
+
 // ScimBulkRequestsParams are the query parameters of ScimBulkRequests. A zero value leaves a parameter out.
 type ScimBulkRequestsParams struct {
 	// Paths, joined by commas: only these, and what is always returned
@@ -32,7 +35,7 @@ type ScimBulkRequestsParams struct {
 // RFC 7644 §3.7: in order, each alone. References to a `bulkId` of a later operation let that one come first.
 //
 // (POST /scim/v2/Bulk; scope scim)
-func (c *Client) ScimBulkRequests(ctx context.Context, params ScimBulkRequestsParams, body json.RawMessage, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimBulkRequests(ctx context.Context, params ScimBulkRequestsParams, body ScimBulkRequestsBody, options ...Option) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/scim/v2/Bulk", Query: queryOf(params),
 	}

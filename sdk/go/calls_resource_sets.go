@@ -58,12 +58,15 @@ func (c *Client) ListAllResourceSets(ctx context.Context, params ListResourceSet
 	})
 }
 
+// CreateResourceSetBody is the body of CreateResourceSet.
+type CreateResourceSetBody = ResourceSetInput
+
 // CreateResourceSet: create a resource set.
 //
 // Needs the header X-Tenant-Id.
 //
 // (POST /v1/resource-sets; scope permissions:write)
-func (c *Client) CreateResourceSet(ctx context.Context, body ResourceSetInput, options ...Option) (*ResourceSet, error) {
+func (c *Client) CreateResourceSet(ctx context.Context, body CreateResourceSetBody, options ...Option) (*ResourceSet, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/resource-sets",
 	}
@@ -83,13 +86,16 @@ func (c *Client) GetResourceSet(ctx context.Context, id string, options ...Optio
 	return send[ResourceSet](ctx, c, request, options)
 }
 
+// ReplaceResourceSetBody is the body of ReplaceResourceSet.
+type ReplaceResourceSetBody = ResourceSetInput
+
 // ReplaceResourceSet: replace a resource set.
 //
 // Needs the header X-Tenant-Id. `application_id` cannot be changed, and `code` not while rules name the set: 409
 // `in_use`.
 //
 // (PUT /v1/resource-sets/{id}; scope permissions:write)
-func (c *Client) ReplaceResourceSet(ctx context.Context, id string, body ResourceSetInput, options ...Option) error {
+func (c *Client) ReplaceResourceSet(ctx context.Context, id string, body ReplaceResourceSetBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/resource-sets/" + url.PathEscape(id),
 	}
@@ -152,13 +158,16 @@ func (c *Client) ListAllResourceSetMembers(ctx context.Context, id string, param
 	})
 }
 
+// AddResourceSetMembersBody is the body of AddResourceSetMembers.
+type AddResourceSetMembersBody = NewResourceSetMembers
+
 // AddResourceSetMembers: add resources to a set.
 //
 // Adds one resource and answers with its member, or adds the 1…1000 resources of `members`, all or none, and answers
 // with `items`. A resource must belong to the set's application or be global.
 //
 // (POST /v1/resource-sets/{id}/members; scope permissions:write)
-func (c *Client) AddResourceSetMembers(ctx context.Context, id string, body NewResourceSetMembers, options ...Option) (*ResourceSetMember, error) {
+func (c *Client) AddResourceSetMembers(ctx context.Context, id string, body AddResourceSetMembersBody, options ...Option) (*ResourceSetMember, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/resource-sets/" + url.PathEscape(id) + "/members",
 	}
@@ -178,10 +187,13 @@ func (c *Client) GetResourceSetMember(ctx context.Context, sid string, mid strin
 	return send[ResourceSetMember](ctx, c, request, options)
 }
 
+// ReplaceResourceSetMemberBody is the body of ReplaceResourceSetMember.
+type ReplaceResourceSetMemberBody = ResourceSetMemberInput
+
 // ReplaceResourceSetMember: change the actions of a member of a resource set.
 //
 // (PUT /v1/resource-sets/{sid}/members/{mid}; scope permissions:write)
-func (c *Client) ReplaceResourceSetMember(ctx context.Context, sid string, mid string, body ResourceSetMemberInput, options ...Option) error {
+func (c *Client) ReplaceResourceSetMember(ctx context.Context, sid string, mid string, body ReplaceResourceSetMemberBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/resource-sets/" + url.PathEscape(sid) + "/members/" + url.PathEscape(mid),
 	}

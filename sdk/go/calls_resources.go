@@ -9,12 +9,15 @@ import (
 	"net/url"
 )
 
+// CreateResourcesBody is the body of CreateResources.
+type CreateResourcesBody = CreateResourcesRequest
+
 // CreateResources: create resources.
 //
 // All or nothing. Each item is handled as by `create-resource`.
 //
 // (POST /v1/batch/resources; scope permissions:write)
-func (c *Client) CreateResources(ctx context.Context, body CreateResourcesRequest, options ...Option) (*ResourceBatch, error) {
+func (c *Client) CreateResources(ctx context.Context, body CreateResourcesBody, options ...Option) (*ResourceBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/resources",
 	}
@@ -24,12 +27,15 @@ func (c *Client) CreateResources(ctx context.Context, body CreateResourcesReques
 	return send[ResourceBatch](ctx, c, request, options)
 }
 
+// DeleteResourcesBody is the body of DeleteResources.
+type DeleteResourcesBody = DeleteResourcesRequest
+
 // DeleteResources: delete resources.
 //
 // By `ids`, or by `application_id` and `codes`; all or none. Missing resources are not an error.
 //
 // (DELETE /v1/batch/resources; scope permissions:write)
-func (c *Client) DeleteResources(ctx context.Context, body DeleteResourcesRequest, options ...Option) error {
+func (c *Client) DeleteResources(ctx context.Context, body DeleteResourcesBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/batch/resources",
 	}
@@ -90,10 +96,13 @@ func (c *Client) ListAllResources(ctx context.Context, params ListResourcesParam
 	})
 }
 
+// CreateResourceBody is the body of CreateResource.
+type CreateResourceBody = ResourceInput
+
 // CreateResource: create a resource.
 //
 // (POST /v1/resources; scope permissions:write)
-func (c *Client) CreateResource(ctx context.Context, body ResourceInput, options ...Option) (*Resource, error) {
+func (c *Client) CreateResource(ctx context.Context, body CreateResourceBody, options ...Option) (*Resource, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/resources",
 	}
@@ -121,6 +130,9 @@ func (c *Client) GetResource(ctx context.Context, id string, params GetResourceP
 	return send[Resource](ctx, c, request, options)
 }
 
+// ReplaceResourceBody is the body of ReplaceResource.
+type ReplaceResourceBody = ResourceProfile
+
 // ReplaceResource: replace a resource.
 //
 // Use PATCH instead. `application_id`, `type`, `code` and `is_global` cannot be changed.
@@ -128,7 +140,7 @@ func (c *Client) GetResource(ctx context.Context, id string, params GetResourceP
 // (PUT /v1/resources/{id}; scope permissions:write)
 //
 // Deprecated: see the operation's description.
-func (c *Client) ReplaceResource(ctx context.Context, id string, body ResourceProfile, options ...Option) error {
+func (c *Client) ReplaceResource(ctx context.Context, id string, body ReplaceResourceBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/resources/" + url.PathEscape(id),
 	}
@@ -138,13 +150,16 @@ func (c *Client) ReplaceResource(ctx context.Context, id string, body ResourcePr
 	return c.do(ctx, request, options)
 }
 
+// UpdateResourceBody is the body of UpdateResource.
+type UpdateResourceBody = ResourceProfilePatch
+
 // UpdateResource: change a resource.
 //
 // JSON merge patch (RFC 7396) of `name`, `description`, `uri`, `actions` and the extension properties. An action that
 // rules or sets name cannot be removed.
 //
 // (PATCH /v1/resources/{id}; scope permissions:write)
-func (c *Client) UpdateResource(ctx context.Context, id string, body ResourceProfilePatch, options ...Option) error {
+func (c *Client) UpdateResource(ctx context.Context, id string, body UpdateResourceBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/resources/" + url.PathEscape(id),
 	}

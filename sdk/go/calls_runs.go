@@ -91,6 +91,9 @@ func (c *Client) ListAllSubJobs(ctx context.Context, id string, params ListSubJo
 	})
 }
 
+// CreateSubJobBody is the body of CreateSubJob.
+type CreateSubJobBody = SubJobInput
+
 // CreateSubJob: split a part off a run.
 //
 // The platform does not run a part. Its worker reports progress and result, with a credential or with the
@@ -98,7 +101,7 @@ func (c *Client) ListAllSubJobs(ctx context.Context, id string, params ListSubJo
 // most 100 parts.
 //
 // (POST /v1/jobs/{id}/sub-jobs; scope jobs:write)
-func (c *Client) CreateSubJob(ctx context.Context, id string, body SubJobInput, options ...Option) (*NewSubJob, error) {
+func (c *Client) CreateSubJob(ctx context.Context, id string, body CreateSubJobBody, options ...Option) (*NewSubJob, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs",
 	}
@@ -118,12 +121,15 @@ func (c *Client) GetSubJob(ctx context.Context, id string, sid string, options .
 	return send[SubJob](ctx, c, request, options)
 }
 
+// UpdateSubJobBody is the body of UpdateSubJob.
+type UpdateSubJobBody = SubJobChangePatch
+
 // UpdateSubJob: report a sub-job's progress.
 //
 // Only while it is unfinished. A worker may send the callback token as `X-Callback-Token` instead of a credential.
 //
 // (PATCH /v1/jobs/{id}/sub-jobs/{sid}; scope jobs:write)
-func (c *Client) UpdateSubJob(ctx context.Context, id string, sid string, body SubJobChangePatch, options ...Option) (*SubJob, error) {
+func (c *Client) UpdateSubJob(ctx context.Context, id string, sid string, body UpdateSubJobBody, options ...Option) (*SubJob, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs/" + url.PathEscape(sid),
 	}
@@ -183,13 +189,16 @@ func (c *Client) ListAllSubJobLogs(ctx context.Context, id string, sid string, p
 	})
 }
 
+// AddSubJobLogsBody is the body of AddSubJobLogs.
+type AddSubJobLogsBody = JobLinesInput
+
 // AddSubJobLogs: add lines to a sub-job's log.
 //
 // Only while it is unfinished. A run and its parts have at most 1000 lines. A worker may send the callback token as
 // `X-Callback-Token` instead of a credential.
 //
 // (POST /v1/jobs/{id}/sub-jobs/{sid}/logs; scope jobs:write)
-func (c *Client) AddSubJobLogs(ctx context.Context, id string, sid string, body JobLinesInput, options ...Option) (*JobLineBatch, error) {
+func (c *Client) AddSubJobLogs(ctx context.Context, id string, sid string, body AddSubJobLogsBody, options ...Option) (*JobLineBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs/" + url.PathEscape(sid) + "/logs",
 	}
@@ -199,13 +208,16 @@ func (c *Client) AddSubJobLogs(ctx context.Context, id string, sid string, body 
 	return send[JobLineBatch](ctx, c, request, options)
 }
 
+// FinishSubJobBody is the body of FinishSubJob.
+type FinishSubJobBody = SubJobResult
+
 // FinishSubJob: report a sub-job's result.
 //
 // Only the first result of the current attempt counts; another one is 409. A failed run is tried again if its job
 // allows another attempt. A worker may send the callback token as `X-Callback-Token` instead of a credential.
 //
 // (POST /v1/jobs/{id}/sub-jobs/{sid}/result; scope jobs:write)
-func (c *Client) FinishSubJob(ctx context.Context, id string, sid string, body SubJobResult, options ...Option) (*SubJob, error) {
+func (c *Client) FinishSubJob(ctx context.Context, id string, sid string, body FinishSubJobBody, options ...Option) (*SubJob, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs/" + url.PathEscape(sid) + "/result",
 	}

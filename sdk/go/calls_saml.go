@@ -30,12 +30,15 @@ func (c *Client) ResumeSamlSignOut(ctx context.Context, tenant string, options .
 	}, options)
 }
 
+// ConfirmSamlSignOutBody is the body of ConfirmSamlSignOut.
+type ConfirmSamlSignOutBody = SAMLLogoutForm
+
 // ConfirmSamlSignOut: confirm to sign out by SAML.
 //
 // The form of the page that asks.
 //
 // (POST /sign-in/{tenant}/saml/sign-out)
-func (c *Client) ConfirmSamlSignOut(ctx context.Context, tenant string, body SAMLLogoutForm, options ...Option) (*Download, error) {
+func (c *Client) ConfirmSamlSignOut(ctx context.Context, tenant string, body ConfirmSamlSignOutBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/sign-out", Open: true,
 	}, options)
@@ -64,12 +67,15 @@ func (c *Client) SignOutBySaml(ctx context.Context, tenant string, options ...Op
 	}, options)
 }
 
+// SignOutBySamlByFormBody is the body of SignOutBySamlByForm.
+type SignOutBySamlByFormBody = SAMLForm
+
 // SignOutBySamlByForm: sign out by SAML, by a form.
 //
 // SAML 2.0, HTTP-POST.
 //
 // (POST /sign-in/{tenant}/saml/slo)
-func (c *Client) SignOutBySamlByForm(ctx context.Context, tenant string, body SAMLForm, options ...Option) (*Download, error) {
+func (c *Client) SignOutBySamlByForm(ctx context.Context, tenant string, body SignOutBySamlByFormBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/slo", Open: true,
 	}, options)
@@ -86,12 +92,15 @@ func (c *Client) SignInBySaml(ctx context.Context, tenant string, options ...Opt
 	}, options)
 }
 
+// SignInBySamlByFormBody is the body of SignInBySamlByForm.
+type SignInBySamlByFormBody = SAMLForm
+
 // SignInBySamlByForm: ask for a person by SAML, by a form.
 //
 // SAML 2.0, HTTP-POST.
 //
 // (POST /sign-in/{tenant}/saml/sso)
-func (c *Client) SignInBySamlByForm(ctx context.Context, tenant string, body SAMLForm, options ...Option) (*Download, error) {
+func (c *Client) SignInBySamlByForm(ctx context.Context, tenant string, body SignInBySamlByFormBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/sso", Open: true,
 	}, options)

@@ -51,13 +51,16 @@ func (c *Client) ListAllSessions(ctx context.Context, params ListSessionsParams,
 	})
 }
 
+// EndSessionsBody is the body of EndSessions.
+type EndSessionsBody = SessionSelection
+
 // EndSessions: end many sessions.
 //
 // All sessions of users, or all that have entered an application. They end one after the other; if the request fails,
 // some have ended. Access that goes on after a session ends with `grants` alone.
 //
 // (POST /v1/sessions/end; scope sign-in:write)
-func (c *Client) EndSessions(ctx context.Context, body SessionSelection, options ...Option) (*EndedSessions, error) {
+func (c *Client) EndSessions(ctx context.Context, body EndSessionsBody, options ...Option) (*EndedSessions, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/sessions/end",
 	}

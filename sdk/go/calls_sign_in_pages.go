@@ -20,23 +20,29 @@ func (c *Client) ShowOwnPage(ctx context.Context, tenant string, options ...Opti
 	}, options)
 }
 
+// WithdrawOwnConsentBody is the body of WithdrawOwnConsent.
+type WithdrawOwnConsentBody = ConsentForm
+
 // WithdrawOwnConsent: withdraw one of one's own consents.
 //
 // A form of the person's own page. The answer is a 303 to the page.
 //
 // (POST /sign-in/{tenant}/consents)
-func (c *Client) WithdrawOwnConsent(ctx context.Context, tenant string, body ConsentForm, options ...Option) (*Download, error) {
+func (c *Client) WithdrawOwnConsent(ctx context.Context, tenant string, body WithdrawOwnConsentBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/consents", Open: true,
 	}, options)
 }
+
+// BeginSignInBody is the body of BeginSignIn.
+type BeginSignInBody = FlowForm
 
 // BeginSignIn: send the first form of a sign-in.
 //
 // Stores the sign-in. The answer is a 303 to its page.
 //
 // (POST /sign-in/{tenant}/flow)
-func (c *Client) BeginSignIn(ctx context.Context, tenant string, body FlowForm, options ...Option) (*Download, error) {
+func (c *Client) BeginSignIn(ctx context.Context, tenant string, body BeginSignInBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/flow", Open: true,
 	}, options)
@@ -53,23 +59,29 @@ func (c *Client) ShowSignIn(ctx context.Context, tenant string, flow string, opt
 	}, options)
 }
 
+// ContinueSignInBody is the body of ContinueSignIn.
+type ContinueSignInBody = FlowForm
+
 // ContinueSignIn: send a form of a sign-in.
 //
 // The answer is a 303 to the page of the sign-in. One that has expired or ended begins again.
 //
 // (POST /sign-in/{tenant}/flow/{flow})
-func (c *Client) ContinueSignIn(ctx context.Context, tenant string, flow string, body FlowForm, options ...Option) (*Download, error) {
+func (c *Client) ContinueSignIn(ctx context.Context, tenant string, flow string, body ContinueSignInBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/flow/" + url.PathEscape(flow), Open: true,
 	}, options)
 }
+
+// EndOwnGrantBody is the body of EndOwnGrant.
+type EndOwnGrantBody = GrantEndForm
 
 // EndOwnGrant: end one of one's own grants.
 //
 // A form of the person's own page. The answer is a 303 to the page.
 //
 // (POST /sign-in/{tenant}/grants)
-func (c *Client) EndOwnGrant(ctx context.Context, tenant string, body GrantEndForm, options ...Option) (*Download, error) {
+func (c *Client) EndOwnGrant(ctx context.Context, tenant string, body EndOwnGrantBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/grants", Open: true,
 	}, options)
@@ -84,12 +96,15 @@ func (c *Client) GetSignInLogo(ctx context.Context, tenant string, options ...Op
 	}, options)
 }
 
+// ChangeOwnPasswordBody is the body of ChangeOwnPassword.
+type ChangeOwnPasswordBody = PasswordForm
+
 // ChangeOwnPassword: change one's own password.
 //
 // A form of the person's own page. The answer is a 303 to the page.
 //
 // (POST /sign-in/{tenant}/password)
-func (c *Client) ChangeOwnPassword(ctx context.Context, tenant string, body PasswordForm, options ...Option) (*Download, error) {
+func (c *Client) ChangeOwnPassword(ctx context.Context, tenant string, body ChangeOwnPasswordBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/password", Open: true,
 	}, options)
@@ -104,12 +119,15 @@ func (c *Client) GetSignInScript(ctx context.Context, tenant string, options ...
 	}, options)
 }
 
+// EndOwnSessionBody is the body of EndOwnSession.
+type EndOwnSessionBody = SessionForm
+
 // EndOwnSession: end one of one's own sessions.
 //
 // A form of the person's own page. The answer is a 303 to the page.
 //
 // (POST /sign-in/{tenant}/sessions)
-func (c *Client) EndOwnSession(ctx context.Context, tenant string, body SessionForm, options ...Option) (*Download, error) {
+func (c *Client) EndOwnSession(ctx context.Context, tenant string, body EndOwnSessionBody, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/sessions", Open: true,
 	}, options)

@@ -17,12 +17,15 @@ func (c *Client) GetSignInSettings(ctx context.Context, options ...Option) (*Sig
 	return send[SignInSettings](ctx, c, request, options)
 }
 
+// ReplaceSignInSettingsBody is the body of ReplaceSignInSettings.
+type ReplaceSignInSettingsBody = SignInSettingsInput
+
 // ReplaceSignInSettings: replace the settings of sign-in.
 //
 // Members that are left out get their defaults.
 //
 // (PUT /v1/sign-in/settings; scope sign-in:write)
-func (c *Client) ReplaceSignInSettings(ctx context.Context, body SignInSettingsInput, options ...Option) (*SignInSettings, error) {
+func (c *Client) ReplaceSignInSettings(ctx context.Context, body ReplaceSignInSettingsBody, options ...Option) (*SignInSettings, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/sign-in/settings",
 	}
@@ -32,10 +35,13 @@ func (c *Client) ReplaceSignInSettings(ctx context.Context, body SignInSettingsI
 	return send[SignInSettings](ctx, c, request, options)
 }
 
+// UpdateSignInSettingsBody is the body of UpdateSignInSettings.
+type UpdateSignInSettingsBody = SignInSettingsPatch
+
 // UpdateSignInSettings: change the settings of sign-in.
 //
 // (PATCH /v1/sign-in/settings; scope sign-in:write)
-func (c *Client) UpdateSignInSettings(ctx context.Context, body SignInSettingsPatch, options ...Option) (*SignInSettings, error) {
+func (c *Client) UpdateSignInSettings(ctx context.Context, body UpdateSignInSettingsBody, options ...Option) (*SignInSettings, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/sign-in/settings",
 	}

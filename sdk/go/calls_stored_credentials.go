@@ -60,13 +60,16 @@ func (c *Client) ListAllCredentials(ctx context.Context, params ListCredentialsP
 	})
 }
 
+// CreateCredentialBody is the body of CreateCredential.
+type CreateCredentialBody = CredentialInput
+
 // CreateCredential: bind a social identity to a user.
 //
 // Unique: provider_code, idp_config_id and id1 together. The caller needs the scopes of this API that rules give the
 // user, because who has the identity can sign in as the user.
 //
 // (POST /v1/user-stored-credentials; scope users:write)
-func (c *Client) CreateCredential(ctx context.Context, body CredentialInput, options ...Option) (*Credential, error) {
+func (c *Client) CreateCredential(ctx context.Context, body CreateCredentialBody, options ...Option) (*Credential, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/user-stored-credentials",
 	}
@@ -86,12 +89,15 @@ func (c *Client) GetCredential(ctx context.Context, id string, options ...Option
 	return send[Credential](ctx, c, request, options)
 }
 
+// UpdateCredentialBody is the body of UpdateCredential.
+type UpdateCredentialBody = CredentialPatch
+
 // UpdateCredential: change a stored credential.
 //
 // JSON merge patch (RFC 7396). The user can't be changed.
 //
 // (PATCH /v1/user-stored-credentials/{id}; scope users:write)
-func (c *Client) UpdateCredential(ctx context.Context, id string, body CredentialPatch, options ...Option) (*Credential, error) {
+func (c *Client) UpdateCredential(ctx context.Context, id string, body UpdateCredentialBody, options ...Option) (*Credential, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/user-stored-credentials/" + url.PathEscape(id),
 	}

@@ -7,13 +7,16 @@ import (
 	"net/http"
 )
 
+// IntrospectTokenBody is the body of IntrospectToken.
+type IntrospectTokenBody = AboutForm
+
 // IntrospectToken: introspect an access token.
 //
 // RFC 7662. The caller authenticates as a client, or with a bearer token. A token of another tenant is not active,
 // except for an administrator of the platform.
 //
 // (POST /v1/oauth2/introspect)
-func (c *Client) IntrospectToken(ctx context.Context, body AboutForm, options ...Option) (*Introspection, error) {
+func (c *Client) IntrospectToken(ctx context.Context, body IntrospectTokenBody, options ...Option) (*Introspection, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/oauth2/introspect", Momentary: true, Open: true,
 	}
@@ -23,6 +26,9 @@ func (c *Client) IntrospectToken(ctx context.Context, body AboutForm, options ..
 	return send[Introspection](ctx, c, request, options)
 }
 
+// RevokeTokenBody is the body of RevokeToken.
+type RevokeTokenBody = AboutForm
+
 // RevokeToken: revoke an access token.
 //
 // RFC 7009. The caller is the client that the token was issued to, or an administrator of the platform. It
@@ -30,7 +36,7 @@ func (c *Client) IntrospectToken(ctx context.Context, body AboutForm, options ..
 // seconds.
 //
 // (POST /v1/oauth2/revoke)
-func (c *Client) RevokeToken(ctx context.Context, body AboutForm, options ...Option) error {
+func (c *Client) RevokeToken(ctx context.Context, body RevokeTokenBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/oauth2/revoke", Momentary: true, Open: true,
 	}
@@ -40,13 +46,16 @@ func (c *Client) RevokeToken(ctx context.Context, body AboutForm, options ...Opt
 	return c.do(ctx, request, options)
 }
 
+// CreateTokenBody is the body of CreateToken.
+type CreateTokenBody = TokenForm
+
 // CreateToken: get an access token.
 //
 // Client credentials (RFC 6749 §4.4) for an application of category 4, which authenticates by `client_secret_basic`,
 // `client_secret_post` or `private_key_jwt`. In a dry run the token is `******`.
 //
 // (POST /v1/oauth2/token)
-func (c *Client) CreateToken(ctx context.Context, body TokenForm, options ...Option) (*TokenRequest, error) {
+func (c *Client) CreateToken(ctx context.Context, body CreateTokenBody, options ...Option) (*TokenRequest, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/oauth2/token", Momentary: true, Open: true,
 	}

@@ -53,13 +53,16 @@ func (c *Client) ListAllTreeAssociations(ctx context.Context, params ListTreeAss
 	})
 }
 
+// CreateTreeAssociationBody is the body of CreateTreeAssociation.
+type CreateTreeAssociationBody = NewTreeAssociation
+
 // CreateTreeAssociation: link nodes of two trees.
 //
 // Such as a project to a department. There is at most one link of a type from one node to another; it ends when
 // either node is deleted.
 //
 // (POST /v1/tree-associations; scope organization:write)
-func (c *Client) CreateTreeAssociation(ctx context.Context, body NewTreeAssociation, options ...Option) (*TreeAssociation, error) {
+func (c *Client) CreateTreeAssociation(ctx context.Context, body CreateTreeAssociationBody, options ...Option) (*TreeAssociation, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/tree-associations",
 	}
@@ -68,6 +71,9 @@ func (c *Client) CreateTreeAssociation(ctx context.Context, body NewTreeAssociat
 	}
 	return send[TreeAssociation](ctx, c, request, options)
 }
+
+// DeleteTreeAssociationsBody is the body of DeleteTreeAssociations.
+type DeleteTreeAssociationsBody = DeleteTreeAssociationsRequest
 
 // DeleteTreeAssociationsParams are the query parameters of DeleteTreeAssociations. A zero value leaves a parameter out.
 type DeleteTreeAssociationsParams struct {
@@ -80,7 +86,7 @@ type DeleteTreeAssociationsParams struct {
 // Those with the query's `id` or the body's `ids`, all or nothing. Ids that do not exist are ignored.
 //
 // (DELETE /v1/tree-associations; scope organization:write)
-func (c *Client) DeleteTreeAssociations(ctx context.Context, params DeleteTreeAssociationsParams, body DeleteTreeAssociationsRequest, options ...Option) (*Removed, error) {
+func (c *Client) DeleteTreeAssociations(ctx context.Context, params DeleteTreeAssociationsParams, body DeleteTreeAssociationsBody, options ...Option) (*Removed, error) {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/tree-associations", Query: queryOf(params),
 	}

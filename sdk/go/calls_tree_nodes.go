@@ -9,12 +9,15 @@ import (
 	"net/url"
 )
 
+// CreateTreeNodesBody is the body of CreateTreeNodes.
+type CreateTreeNodesBody = NewTreeNodes
+
 // CreateTreeNodes: add tree nodes.
 //
 // All or nothing, 1…1000. A node's parent may be another node of the batch: then `parent_ref` is the parent's `ref`.
 //
 // (POST /v1/batch/tree-nodes; scope organization:write)
-func (c *Client) CreateTreeNodes(ctx context.Context, body NewTreeNodes, options ...Option) (*AddedTreeNodeBatch, error) {
+func (c *Client) CreateTreeNodes(ctx context.Context, body CreateTreeNodesBody, options ...Option) (*AddedTreeNodeBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/tree-nodes",
 	}
@@ -24,12 +27,15 @@ func (c *Client) CreateTreeNodes(ctx context.Context, body NewTreeNodes, options
 	return send[AddedTreeNodeBatch](ctx, c, request, options)
 }
 
+// CheckTreeNodesBody is the body of CheckTreeNodes.
+type CheckTreeNodesBody = CheckTreeNodesRequest
+
 // CheckTreeNodes: find tree nodes by id, code or arn.
 //
 // The answer has a member for each given name: the node, or null. A code is `object_code/code`.
 //
 // (POST /v1/batch/tree-nodes-check; scope organization:read)
-func (c *Client) CheckTreeNodes(ctx context.Context, body CheckTreeNodesRequest, options ...Option) (map[string]TreeNode, error) {
+func (c *Client) CheckTreeNodes(ctx context.Context, body CheckTreeNodesBody, options ...Option) (map[string]TreeNode, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/tree-nodes-check",
 	}
@@ -96,6 +102,9 @@ func (c *Client) ListAllTreeNodes(ctx context.Context, params ListTreeNodesParam
 	})
 }
 
+// CreateTreeNodeBody is the body of CreateTreeNode.
+type CreateTreeNodeBody = NewTreeNode
+
 // CreateTreeNode: add a tree node.
 //
 // An empty `parent_id` is the root. A node's depth is at most 32. `code` is generated if it is missing. With
@@ -104,7 +113,7 @@ func (c *Client) ListAllTreeNodes(ctx context.Context, params ListTreeNodesParam
 // this API that rules give the members of nodes there.
 //
 // (POST /v1/tree-nodes; scope organization:write)
-func (c *Client) CreateTreeNode(ctx context.Context, body NewTreeNode, options ...Option) (*TreeNode, error) {
+func (c *Client) CreateTreeNode(ctx context.Context, body CreateTreeNodeBody, options ...Option) (*TreeNode, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/tree-nodes",
 	}
@@ -124,6 +133,9 @@ func (c *Client) GetTreeNode(ctx context.Context, id string, options ...Option) 
 	return send[TreeNode](ctx, c, request, options)
 }
 
+// UpdateTreeNodeBody is the body of UpdateTreeNode.
+type UpdateTreeNodeBody = TreeNodePatch
+
 // UpdateTreeNode: change or move a tree node.
 //
 // JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all nodes below it, at most
@@ -131,7 +143,7 @@ func (c *Client) GetTreeNode(ctx context.Context, id string, options ...Option) 
 // the members there. A node with members becomes neither a pointer nor dynamic.
 //
 // (PATCH /v1/tree-nodes/{id}; scope organization:write)
-func (c *Client) UpdateTreeNode(ctx context.Context, id string, body TreeNodePatch, options ...Option) (*TreeNode, error) {
+func (c *Client) UpdateTreeNode(ctx context.Context, id string, body UpdateTreeNodeBody, options ...Option) (*TreeNode, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/tree-nodes/" + url.PathEscape(id),
 	}

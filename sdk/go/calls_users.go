@@ -9,12 +9,15 @@ import (
 	"net/url"
 )
 
+// DeleteUsersBody is the body of DeleteUsers.
+type DeleteUsersBody = DeleteUsersRequest
+
 // DeleteUsers: delete users.
 //
 // All or nothing. Ids of users that do not exist are ignored.
 //
 // (DELETE /v1/batch/users; scope users:write)
-func (c *Client) DeleteUsers(ctx context.Context, body DeleteUsersRequest, options ...Option) error {
+func (c *Client) DeleteUsers(ctx context.Context, body DeleteUsersBody, options ...Option) error {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/batch/users",
 	}
@@ -24,12 +27,15 @@ func (c *Client) DeleteUsers(ctx context.Context, body DeleteUsersRequest, optio
 	return c.do(ctx, request, options)
 }
 
+// ChangeOrganizationOfUsersBody is the body of ChangeOrganizationOfUsers.
+type ChangeOrganizationOfUsersBody = ChangeOrganizationOfUsersRequest
+
 // ChangeOrganizationOfUsers: move users to another tree node.
 //
 // All or nothing; otherwise as `change-organization`. Each user has an event `user.organization_changed`.
 //
 // (POST /v1/batch/users-change-organization; scope users:write and organization:write)
-func (c *Client) ChangeOrganizationOfUsers(ctx context.Context, body ChangeOrganizationOfUsersRequest, options ...Option) (*Batch, error) {
+func (c *Client) ChangeOrganizationOfUsers(ctx context.Context, body ChangeOrganizationOfUsersBody, options ...Option) (*Batch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/users-change-organization",
 	}
@@ -39,12 +45,15 @@ func (c *Client) ChangeOrganizationOfUsers(ctx context.Context, body ChangeOrgan
 	return send[Batch](ctx, c, request, options)
 }
 
+// LockUsersBody is the body of LockUsers.
+type LockUsersBody = LockUsersRequest
+
 // LockUsers: lock users.
 //
 // All or nothing.
 //
 // (POST /v1/batch/users-lock; scope users:write)
-func (c *Client) LockUsers(ctx context.Context, body LockUsersRequest, options ...Option) (*Batch, error) {
+func (c *Client) LockUsers(ctx context.Context, body LockUsersBody, options ...Option) (*Batch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/users-lock",
 	}
@@ -54,12 +63,15 @@ func (c *Client) LockUsers(ctx context.Context, body LockUsersRequest, options .
 	return send[Batch](ctx, c, request, options)
 }
 
+// UnlockUsersBody is the body of UnlockUsers.
+type UnlockUsersBody = UnlockUsersRequest
+
 // UnlockUsers: unlock users.
 //
 // All or nothing.
 //
 // (POST /v1/batch/users-unlock; scope users:write)
-func (c *Client) UnlockUsers(ctx context.Context, body UnlockUsersRequest, options ...Option) (*Batch, error) {
+func (c *Client) UnlockUsers(ctx context.Context, body UnlockUsersBody, options ...Option) (*Batch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/users-unlock",
 	}
@@ -126,12 +138,15 @@ func (c *Client) ListAllUsers(ctx context.Context, params ListUsersParams, optio
 	})
 }
 
+// CreateUserBody is the body of CreateUser.
+type CreateUserBody = NewUser
+
 // CreateUser: create a user.
 //
 // With `password` the scope `users:secrets` is needed, too.
 //
 // (POST /v1/users; scope users:write)
-func (c *Client) CreateUser(ctx context.Context, body NewUser, options ...Option) (*User, error) {
+func (c *Client) CreateUser(ctx context.Context, body CreateUserBody, options ...Option) (*User, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users",
 	}
@@ -151,12 +166,15 @@ func (c *Client) GetUser(ctx context.Context, id string, options ...Option) (*Us
 	return send[User](ctx, c, request, options)
 }
 
+// UpdateUserBody is the body of UpdateUser.
+type UpdateUserBody = UserPatch
+
 // UpdateUser: change a user.
 //
 // JSON merge patch (RFC 7396). Password, lock and real-name members have operations of their own.
 //
 // (PATCH /v1/users/{id}; scope users:write)
-func (c *Client) UpdateUser(ctx context.Context, id string, body UserPatch, options ...Option) (*User, error) {
+func (c *Client) UpdateUser(ctx context.Context, id string, body UpdateUserBody, options ...Option) (*User, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/users/" + url.PathEscape(id),
 	}
@@ -179,6 +197,9 @@ func (c *Client) DeleteUser(ctx context.Context, id string, options ...Option) (
 	return send[Deleted](ctx, c, request, options)
 }
 
+// ChangeOrganizationBody is the body of ChangeOrganization.
+type ChangeOrganizationBody = ChangeOrganizationRequest
+
 // ChangeOrganization: move a user to another tree node.
 //
 // The organization service does it, all or nothing. Without `from_node_id` the user is added. The caller needs the
@@ -186,7 +207,7 @@ func (c *Client) DeleteUser(ctx context.Context, id string, options ...Option) (
 // been made; if so, the event `user.organization_changed` follows as soon as that service answers.
 //
 // (POST /v1/users/{id}/change-organization; scope users:write and organization:write)
-func (c *Client) ChangeOrganization(ctx context.Context, id string, body ChangeOrganizationRequest, options ...Option) (*Memberships, error) {
+func (c *Client) ChangeOrganization(ctx context.Context, id string, body ChangeOrganizationBody, options ...Option) (*Memberships, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users/" + url.PathEscape(id) + "/change-organization",
 	}
@@ -196,12 +217,15 @@ func (c *Client) ChangeOrganization(ctx context.Context, id string, body ChangeO
 	return send[Memberships](ctx, c, request, options)
 }
 
+// LockUserBody is the body of LockUser.
+type LockUserBody = LockUserRequest
+
 // LockUser: lock a user.
 //
 // A lock with `until` ends by itself. Locking a locked user updates both members.
 //
 // (POST /v1/users/{id}/lock; scope users:write)
-func (c *Client) LockUser(ctx context.Context, id string, body LockUserRequest, options ...Option) (*User, error) {
+func (c *Client) LockUser(ctx context.Context, id string, body LockUserBody, options ...Option) (*User, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users/" + url.PathEscape(id) + "/lock",
 	}
@@ -211,13 +235,16 @@ func (c *Client) LockUser(ctx context.Context, id string, body LockUserRequest, 
 	return send[User](ctx, c, request, options)
 }
 
+// VerifyRealNameBody is the body of VerifyRealName.
+type VerifyRealNameBody = VerifyRealNameRequest
+
 // VerifyRealName: verify a real name.
 //
 // A `cn_resident_id` number is checked by GB 11643; other types become `pending`. If a verifier is configured, it
 // decides. Only a keyed hash and a mask of the number are kept. No two users of a tenant can have the same number.
 //
 // (POST /v1/users/{id}/real-name-verification; scope users:write)
-func (c *Client) VerifyRealName(ctx context.Context, id string, body VerifyRealNameRequest, options ...Option) (*User, error) {
+func (c *Client) VerifyRealName(ctx context.Context, id string, body VerifyRealNameBody, options ...Option) (*User, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users/" + url.PathEscape(id) + "/real-name-verification",
 	}
@@ -239,13 +266,16 @@ func (c *Client) ReinstateUser(ctx context.Context, id string, options ...Option
 	return send[User](ctx, c, request, options)
 }
 
+// ResignUserBody is the body of ResignUser.
+type ResignUserBody = ResignUserRequest
+
 // ResignUser: resign a user.
 //
 // At once, or when `effective_time` comes: `time_resigned` then lies in the future. Sign-in is refused from then on;
 // other services end memberships, grants and sub-accounts when they receive the event `user.resigned`.
 //
 // (POST /v1/users/{id}/resign; scope users:write)
-func (c *Client) ResignUser(ctx context.Context, id string, body ResignUserRequest, options ...Option) (*User, error) {
+func (c *Client) ResignUser(ctx context.Context, id string, body ResignUserBody, options ...Option) (*User, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users/" + url.PathEscape(id) + "/resign",
 	}

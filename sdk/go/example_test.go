@@ -27,7 +27,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	user, err := client.CreateUser(ctx, idp.NewUser{Username: "li.wei", DisplayName: new("李伟")})
+	user, err := client.CreateUser(ctx, idp.CreateUserBody{Username: "li.wei", DisplayName: new("李伟")})
 	if err != nil {
 		log.Fatal(err)
 	}
