@@ -223,3 +223,13 @@ func TestNew(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "https://idp.example/base", client.base.String())
 }
+
+// TestEnumerations: the values of a record are texts, which bodies of requests take as they are.
+func TestEnumerations(t *testing.T) {
+	t.Parallel()
+	job := SubJob{State: SubJobStateTimedOut}
+	assert.Equal(t, "timed_out", job.State)
+	body, err := json.Marshal(ReplaceAuthUnitRuleBody{Type: AuthRuleTypeResSet, ResourceMatchAllActions: new(On)})
+	require.NoError(t, err)
+	assert.Contains(t, string(body), `"resource_match_all_actions":"1","type":"res_set"`)
+}

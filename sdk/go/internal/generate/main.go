@@ -1,6 +1,6 @@
-// Generate writes the generated part of the Go SDK: models.go by oapi-codegen, and calls_*.go from calls.tmpl. It reads
-// the platform's OpenAPI document in version 3.0. From the catalogue of events it writes the types of events of both
-// SDKs.
+// Generate writes the generated part of the Go SDK: models.go by oapi-codegen, enums.go, and calls_*.go from
+// calls.tmpl. It reads the platform's OpenAPI document in version 3.0. From the catalogue of events it writes the
+// types of events of both SDKs.
 package main
 
 import (
@@ -44,6 +44,9 @@ func run(document, catalogue, out string) error {
 		return err
 	}
 	files["models.go"] = source
+	if files["enums.go"], err = enums(d); err != nil {
+		return err
+	}
 	if err := events(catalogue, files); err != nil {
 		return err
 	}
