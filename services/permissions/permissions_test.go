@@ -108,8 +108,8 @@ func answer(t testing.TB, s *testkit.Service, now func() company) {
 			if fail := now().fail; fail != nil {
 				return questions.MembershipPage{}, fail()
 			}
-			memberships := recordsAfter(now().memberships, q.AfterID, func(m questions.Membership) string { return m.ID })
-			page, after := pageOf(now().page, memberships, q.RecordsPage)
+			rest := recordsAfter(now().memberships, q.AfterID, func(m questions.Membership) string { return m.ID })
+			page, after := pageOf(now().page, rest, q.RecordsPage)
 			return questions.MembershipPage{Memberships: page, Next: after}, nil
 		}))
 }
