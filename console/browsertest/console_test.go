@@ -189,7 +189,8 @@ func TestAxe(t *testing.T) {
 			eval[bool](b, fmt.Sprintf(`(localStorage.setItem('idp.theme', %q), true)`, variant.theme))
 			for _, look := range looks {
 				b.lookAt(look, axe, fmt.Sprintf("%s-%s-%s-%d", look.name, variant.theme, variant.lang, variant.width))
-				assert.True(t, strings.HasPrefix(eval[string](b, "document.documentElement.lang"), variant.lang), look.name)
+				spoken := eval[string](b, "document.documentElement.lang")
+				assert.True(t, strings.HasPrefix(spoken, variant.lang), "%s is in %s", look.name, spoken)
 				assert.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), variant.width, look.name)
 				if variant.width < 400 { // a window of 1280 at 400 percent, WCAG 1.4.10
 					b.size(320, variant.height)

@@ -43,7 +43,8 @@ func newSignInWorld(b *testing.B) *signInWorld {
 	c := startPlatform(b, b.TempDir())
 	w := &signInWorld{b: b, c: c, admin: c.token("--tenant", "acme")}
 	for i := range workers {
-		send(b, c, w.admin, "/v1/users", map[string]any{"username": fmt.Sprint("person", i), "password": password}, &struct{}{})
+		person := map[string]any{"username": fmt.Sprint("person", i), "password": password}
+		send(b, c, w.admin, "/v1/users", person, &struct{}{})
 		w.browsers = append(w.browsers, w.browser())
 	}
 	return w
@@ -84,7 +85,8 @@ func (w *signInWorld) oidc(name, category, algorithm string) relyingParty {
 func (p relyingParty) authorize() string {
 	challenge := sha256.Sum256([]byte(verifier))
 	return "/sign-in/acme/authorize?" + url.Values{
-		"client_id": {p.id}, "response_type": {"code"}, "scope": {"openid profile email"}, "state": {"s"}, "nonce": {"n"},
+		"client_id": {p.id}, "response_type": {"code"}, "scope": {"openid profile email"}, "state": {"s"},
+		"nonce":        {"n"},
 		"redirect_uri": {callback}, "code_challenge_method": {"S256"},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])},
 	}.Encode()
@@ -207,7 +209,8 @@ func (w *signInWorld) tokens(p relyingParty, code string) (t tokens) {
 	if p.secret == "" {
 		fields.Set("client_id", p.id)
 	}
-	r, err := http.NewRequest(http.MethodPost, "http://"+w.c.Addr+"/sign-in/acme/token", strings.NewReader(fields.Encode()))
+	target, body := "http://"+w.c.Addr+"/sign-in/acme/token", strings.NewReader(fields.Encode())
+	r, err := http.NewRequest(http.MethodPost, target, body)
 	require.NoError(w.b, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if p.secret != "" {
