@@ -61,14 +61,14 @@ func TestListUsersByKeyword(t *testing.T) {
 		find("search_type=generic&keyword="+url.QueryEscape(keyword), usernames...)
 	}
 	for _, keyword := range []string{"lee", "伟", "李伟", "WEI li", "17", "acme test", "ｌｅｅ 李", "8", "8613", "86138",
-		"86138000", "861380000", "8613800000000"} {
+		"86138000", "861380000", "8613800000000", "138", "13800000000"} {
 		full(keyword, "Li.Wei")
 	}
 	for _, keyword := range []string{"海市", "浦东", "plat", "core platform", "unicode", "ÜNÏ", "tea 王芳", "小芳", "like 新区"} {
 		full(keyword, "wang")
 	}
 	for _, keyword := range []string{"ee", "伟李", "tea lee", "platform xyz", "...", "城", "8614", "86139",
-		"86138001", "861380001", "86138000000000"} {
+		"86138001", "861380001", "86138000000000", "1390", "3800000000"} {
 		full(keyword)
 	}
 	full("", "Li.Wei", "wang", "zhao")

@@ -28,6 +28,11 @@ const (
 
 var e164 = regexp.MustCompile(`^\+[1-9][0-9]{1,14}$`)
 
+// countryCode is that of an E.164 number. All have three digits but those of zones 1 and 7 and the ones of two digits
+// (ITU-T E.164, list of assigned country codes).
+var countryCode = regexp.MustCompile(
+	`^\+([17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|[2-9][0-9]{2})`)
+
 // normalize sets absent members to their defaults.
 func (p *Profile) normalize() {
 	if p.Status == "" {

@@ -75,7 +75,7 @@ type Protected struct {
 
 // users is the collection of user records.
 var users = outbox.Define("user", "/users", docstore.Schema[User]{
-	Name: "users", Noun: "user", Revision: 5,
+	Name: "users", Noun: "user", Revision: 6,
 	Sortable: sortable,
 	Due:      (*User).due,
 	Settle:   func(u *User, now clock.Time) { u.settle(now) },
@@ -140,7 +140,8 @@ func loginKey(name string) string { return domain.EmailKey(textindex.Key(name)) 
 // words are what a search of all members finds.
 func (u *User) words() []string {
 	texts := make([]string, 0, 12)
-	texts = append(texts, u.Username, u.DisplayName, u.Email, u.Mobile, u.EmployeeNumber, u.RealName)
+	texts = append(texts, u.Username, u.DisplayName, u.Email, u.Mobile, u.EmployeeNumber, u.RealName,
+		countryCode.ReplaceAllString(u.Mobile, "")) // as people of that country know the number
 	for _, props := range []json.RawMessage{u.SysExtProps, u.FreeExtProps} {
 		if len(props) > len("{}") {
 			texts = append(texts, textindex.Strings(props, maxSearchedProps)...)
