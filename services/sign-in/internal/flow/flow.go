@@ -23,7 +23,6 @@ type Flow struct {
 	Protocol   string           `json:"protocol"`
 	Request    protocol.Request `json:"request"`
 	Browser    string           `json:"browser"` // SHA-256 of the browser's cookie
-	Step       int              `json:"step"`    // of the login template, from 1
 	Done       []Done           `json:"done"`
 	UserID     string           `json:"user_id"` // once it is proven
 	SessionID  string           `json:"session_id"`
@@ -103,7 +102,7 @@ func (f *Flow) signedIn() bool { return f.SessionID != "" }
 
 // Begin makes a flow that is not stored yet.
 func Begin(r protocol.Request) *Flow {
-	return &Flow{AppID: r.AppID, Protocol: r.Protocol, Request: r, Step: 1, Done: []Done{}}
+	return &Flow{AppID: r.AppID, Protocol: r.Protocol, Request: r, Done: []Done{}}
 }
 
 // again is a flow that begins anew with the same request, for one that has ended.
