@@ -138,7 +138,10 @@ export const t = texts({
   about_saml: ['Sign-in for products of companies, by signed assertions.', '通过签名断言登录企业级产品。'],
   about_cas: ['Sign-in by tickets, common at universities.', '通过票据登录，常见于高校。'],
   about_oauth2: ['Access to interfaces on behalf of a person.', '代表用户访问接口。'],
-  about_sxp: ['Proxied sign-in with the sub-account’s password.', '使用子账户密码代填登录。'],
+  about_sxp: [
+    'Settings for proxied sign-in. They are kept, but nothing speaks this protocol yet.',
+    '代填登录的设置。设置会保存，但目前没有任何组件支持此协议。',
+  ],
   lacks: ['Needed before it can be enabled', '启用前还需要'],
   protocolOffTitle: ['Disable {name}?', '停用 {name}？'],
   protocolOffText: [
