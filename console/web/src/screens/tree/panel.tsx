@@ -17,6 +17,7 @@ import {changed, changes, useLoad} from '../../lib/load';
 import {href, hrefQuery, setQuery} from '../../lib/router';
 import {Button, Id, problemTitle} from '../../ui/basics';
 import {confirm} from '../../ui/dialog';
+import {Impact} from '../../ui/impact';
 import {
   Facts,
   FormFields,
@@ -173,7 +174,7 @@ function Actions({node, again}: {node: TreeNode; again: () => void}) {
       const query = recursive ? {recursive: 'true' as const, dry_run} : undefined;
       return call(enable ? enableTreeNode({path, query}) : disableTreeNode({path, query}));
     };
-    if (recursive && !(await sureOfAll(() => set(!on, 'true')))) return;
+    if (!(await (recursive ? sureOfAll(() => set(!on, 'true')) : sure()))) return;
     await carryOut({
       send: () => set(!on),
       back: recursive ? undefined : () => set(on),
@@ -184,6 +185,20 @@ function Actions({node, again}: {node: TreeNode; again: () => void}) {
       },
     });
   };
+  // A disabled node gives nothing to the nodes below either; an enabled one does not enable them.
+  const impact = <Impact changes={{statuses: [{node_id: node.id, status: on ? '0' : '1'}]}} />;
+  /** sure shows who gains or loses access, and asks. */
+  const sure = () =>
+    confirm({
+      title: t(on ? 'disableTitle' : 'enableTitle', {name: node.name}),
+      text: (
+        <>
+          <p>{t(on ? 'disableText' : 'enableText')}</p>
+          {impact}
+        </>
+      ),
+      yes: t(on ? 'disable' : 'enable'),
+    });
   /** sureOfAll tries the change of all nodes below, and asks. */
   const sureOfAll = async (trial: () => Promise<unknown>): Promise<boolean> => {
     let below = {n: 0, more: ''};
@@ -199,7 +214,12 @@ function Actions({node, again}: {node: TreeNode; again: () => void}) {
       tried &&
       (await confirm({
         title: t(on ? 'disableAllTitle' : 'enableAllTitle', {name: node.name}),
-        text: t('allBelowText', below),
+        text: (
+          <>
+            <p>{t('allBelowText', below)}</p>
+            {on && impact}
+          </>
+        ),
         yes: t(on ? 'disableAll' : 'enableAll'),
       }))
     );

@@ -121,6 +121,16 @@ export const t = texts({
   enableAll: ['Enable with all below', '启用此节点及全部下级'],
   disableAll: ['Disable with all below', '停用此节点及全部下级'],
   enableAllTitle: ['Enable {name} and all below?', '启用 {name} 及全部下级？'],
+  disableTitle: ['Disable {name}?', '停用 {name}？'],
+  disableText: [
+    'While it is disabled, no rule reaches people through it or a node below, and it is no group in tokens. Members stay.',
+    '停用期间，任何规则都不会通过此节点或其下级作用于人员，令牌中也不再包含该组。成员保留不变。',
+  ],
+  enableTitle: ['Enable {name}?', '启用 {name}？'],
+  enableText: [
+    'Rules reach its members again. Nodes below that are disabled themselves stay so.',
+    '规则将重新作用于其成员。自身已停用的下级节点保持停用。',
+  ],
   disableAllTitle: ['Disable {name} and all below?', '停用 {name} 及全部下级？'],
   allBelowText: [
     {
