@@ -206,9 +206,9 @@ generate: ## Rewrite the checked-in OpenAPI documents, golden files, the Go SDK,
 	@if command -v npm >/dev/null 2>&1; then $(MAKE) --no-print-directory sdk-typescript; \
 	else echo "without the TypeScript SDK: it needs Node"; fi
 
-openapi: ## Write the OpenAPI document of all services to gateway/openapi.json, and as version 3.0 to bin/openapi-3.0.json
+openapi: ## Write the OpenAPI document of all services to bin/openapi.json, as version 3.0 to bin/openapi-3.0.json, and for the gateway
 	@mkdir -p bin
-	@go run ./tools/openapi -older bin/openapi-3.0.json services/*/api/openapi.yaml
+	@go run ./tools/openapi services/*/api/openapi.yaml
 
 # Node and npm are needed to make the SDK and to check types; nothing that is built or run needs them.
 NODE_MODULES := sdk/typescript/node_modules/.package-lock.json
@@ -226,7 +226,7 @@ types: console/web/node_modules/.package-lock.json ## Check the console's TypeSc
 	@cd console/web && node_modules/.bin/prettier --check --log-level warn 'src/**/*.{ts,tsx,css}' || { echo "run make fmt"; exit 1; }
 
 sdk-compare: sdk-go cli-operations sdk-typescript ## Fail if the gateway's document, the SDKs and the command line's table are not what the services' documents make; needs Node
-	@changed=$$(git status --short -- gateway/openapi.json sdk/typescript/src sdk/typescript/runtime/events.gen.ts sdk/testdata/events.json \
+	@changed=$$(git status --short -- gateway/openapi.json.gz sdk/typescript/src sdk/typescript/runtime/events.gen.ts sdk/testdata/events.json \
 		sdk/go/models.go sdk/go/events/types.go 'sdk/go/calls_*.go' cli/internal/operations/operations.json); \
 		[ -z "$$changed" ] || { echo "$$changed"; echo "run make generate, and commit what it changes"; exit 1; }
 
@@ -251,7 +251,7 @@ sdk-go: openapi ## Rewrite sdk/go from the OpenAPI document, and the types of ev
 		-events $(CURDIR)/services/events/internal/catalogue/types -out $(CURDIR)/sdk
 
 cli-operations: openapi ## Rewrite the command line's table of operations from the OpenAPI document
-	@go run ./cli/internal/operations/generate gateway/openapi.json cli/internal/operations/operations.json
+	@go run ./cli/internal/operations/generate bin/openapi.json cli/internal/operations/operations.json
 
 console-operations: ## Rewrite the console's list of operations that want a recent sign-in
 	@IDP_TEST_UPDATE=1 go test -count=1 -run '^TestFreshOperations$$' ./console/internal/proxy

@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"io"
 	"maps"
 	"net/http"
 	"sync"
@@ -21,10 +23,19 @@ const (
 	openAPIPath30   = "/openapi-3.0.json"
 )
 
-// builtDocument has the operations of all services as they were when the gateway was built. make generate writes it.
+// packed is builtDocument, compressed. make generate writes it.
 //
-//go:embed openapi.json
-var builtDocument []byte
+//go:embed openapi.json.gz
+var packed []byte
+
+// builtDocument has the operations of all services as they were when the gateway was built.
+func builtDocument() ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
 
 // newOpenAPI serves the operations of the deployed services as one OpenAPI document. It is made at the first request.
 func newOpenAPI(deployed map[string]service) http.Handler {
@@ -55,7 +66,11 @@ type openAPIForm struct {
 
 // openAPIForms returns the forms of the document by their paths.
 func openAPIForms(deployed map[string]service) (map[string]openAPIForm, error) {
-	document, err := openapi.Parse(builtDocument)
+	text, err := builtDocument()
+	if err != nil {
+		return nil, err
+	}
+	document, err := openapi.Parse(text)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 // `make generate` writes the document and runs this (adr/0051).
 export default {
-  input: '../../gateway/openapi.json',
+  input: '../../bin/openapi.json',
   // Node and `moduleResolution: nodenext` take only imports with the file's extension.
   output: {path: 'src', clean: true, postProcess: [], importFileExtension: '.js'},
   plugins: [

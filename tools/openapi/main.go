@@ -2,10 +2,13 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"slices"
@@ -17,16 +20,17 @@ import (
 )
 
 func main() {
-	out := flag.String("out", "gateway/openapi.json", "the file to write")
-	older := flag.String("older", "", "a file to write in version 3.0.3; empty: none")
+	out := flag.String("out", "bin/openapi.json", "the file to write")
+	older := flag.String("older", "bin/openapi-3.0.json", "the file to write in version 3.0.3")
+	packed := flag.String("packed", "gateway/openapi.json.gz", "the file to write for the gateway, which builds it in")
 	flag.Parse()
-	if err := run(flag.Args(), *out, *older); err != nil {
+	if err := run(flag.Args(), *out, *older, *packed); err != nil {
 		fmt.Fprintln(os.Stderr, "openapi:", err)
 		os.Exit(1)
 	}
 }
 
-func run(files []string, out, older string) error {
+func run(files []string, out, older, packed string) error {
 	document, err := merge(files)
 	if err != nil {
 		return err
@@ -47,12 +51,40 @@ func run(files []string, out, older string) error {
 	if faults = append(faults, openapi.Faults(parsed)...); len(faults) > 0 {
 		return errors.New(strings.Join(faults, "\n"))
 	}
-	if older != "" {
-		if err := os.WriteFile(older, forms.JSON30, 0o644); err != nil {
-			return err
-		}
+	text = append(text, '\n')
+	return errors.Join(os.WriteFile(out, text, 0o644), os.WriteFile(older, forms.JSON30, 0o644), pack(packed, text))
+}
+
+// pack writes a text compressed, unless the file has it already: each version of Go may compress differently.
+func pack(file string, text []byte) error {
+	if have, err := unpack(file); err == nil && bytes.Equal(have, text) {
+		return nil
 	}
-	return os.WriteFile(out, append(text, '\n'), 0o644)
+	var body bytes.Buffer
+	w, err := gzip.NewWriterLevel(&body, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(text); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(file, body.Bytes(), 0o644)
+}
+
+func unpack(file string) ([]byte, error) {
+	body, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	r, err := gzip.NewReader(body)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 // merge makes one document of those in files, of version 3.1. What services share, such as the schema of a problem, is

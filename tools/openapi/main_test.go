@@ -14,13 +14,16 @@ func TestGatewaysDocument(t *testing.T) {
 	files, err := filepath.Glob("../../services/*/api/openapi.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	made := filepath.Join(t.TempDir(), "openapi.json")
-	require.NoError(t, run(files, made, ""))
+	dir := t.TempDir()
+	made, packed := filepath.Join(dir, "openapi.json"), filepath.Join(dir, "openapi.json.gz")
+	require.NoError(t, run(files, made, filepath.Join(dir, "older.json"), packed))
 	want, err := os.ReadFile(made)
 	require.NoError(t, err)
-	have, err := os.ReadFile("../../gateway/openapi.json")
-	require.NoError(t, err)
-	require.True(t, string(want) == string(have), "run make openapi, and read what changes in gateway/openapi.json")
+	for _, file := range []string{packed, "../../gateway/openapi.json.gz"} {
+		have, err := unpack(file)
+		require.NoError(t, err)
+		require.True(t, string(want) == string(have), "%s: run make openapi", file)
+	}
 }
 
 func TestFaultsOfDocuments(t *testing.T) {
@@ -47,10 +50,12 @@ tags: [{name: A, description: One.}]
 			require.NoError(t, os.WriteFile(files[len(files)-1], []byte(text), 0o600))
 		}
 		out, older := filepath.Join(dir, "openapi.json"), filepath.Join(dir, "older.json")
-		err := run(files, out, older)
+		packed := out + ".gz"
+		err := run(files, out, older, packed)
 		if fault != "" {
 			require.ErrorContains(t, err, fault)
 			require.NoFileExists(t, out)
+			require.NoFileExists(t, packed)
 			continue
 		}
 		require.NoError(t, err)
