@@ -1,3 +1,4 @@
+import './screens'; // before what shows them
 import {render} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {useSignal} from '@preact/signals';

@@ -12,3 +12,6 @@ export interface Screen {
   load: () => Promise<{default: ComponentType}>; // the code of a screen is loaded when it is opened first
   scope?: string; // without it the screen is not offered
 }
+
+/** The screens, in the order of the navigation. screens.ts fills it, so that what looks here does not import them. */
+export const screens: Screen[] = [];

@@ -3,7 +3,7 @@
 import {lang} from '../lib/i18n';
 import {href} from '../lib/router';
 import {may} from '../lib/session';
-import {screens} from '../screens';
+import {screens} from '../lib/registry';
 import type {IconName} from '../ui/icon';
 
 export interface Command {

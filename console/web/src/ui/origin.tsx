@@ -2,7 +2,7 @@
 import {href, place} from '../lib/router';
 import {session} from '../lib/session';
 import {lang, locale, texts} from '../lib/i18n';
-import {screens} from '../screens';
+import {screens} from '../lib/registry';
 import {Copy} from './basics';
 
 const t = texts({

@@ -5,7 +5,7 @@ import {asProblem, call, type ApiError} from '../../lib/api';
 import {changed, useLoad} from '../../lib/load';
 import {go, href, place} from '../../lib/router';
 import {may, session} from '../../lib/session';
-import {screens} from '../../screens';
+import {screens} from '../../lib/registry';
 import {Button, Failed} from '../../ui/basics';
 import {confirm, toast} from '../../ui/dialog';
 import {Icon} from '../../ui/icon';

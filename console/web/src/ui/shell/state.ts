@@ -1,10 +1,9 @@
 // What the frame of the console shows.
 import {computed, signal} from '@preact/signals';
 import {lang} from '../../lib/i18n';
-import type {Screen} from '../../lib/registry';
 import {go} from '../../lib/router';
 import {may, signOut} from '../../lib/session';
-import {screens} from '../../screens';
+import {screens, type Screen} from '../../lib/registry';
 
 export const title = (s: Screen) => (lang.value === 'zh' ? s.title.zh : s.title.en);
 
