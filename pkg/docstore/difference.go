@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/idplatform/idplatform/pkg/members"
+	"github.com/idplatform/idplatform/pkg/jsonobject"
 )
 
 // difference returns the members of before that after has with other values or not at all, without version and
@@ -45,6 +45,6 @@ type member struct {
 // membersOf returns the members of a JSON object. Their values are parts of the text.
 func membersOf(object []byte) ([]member, error) {
 	list := make([]member, 0, usualMembers)
-	err := members.Each(object, func(name string, value []byte) { list = append(list, member{name, value}) })
+	err := jsonobject.Each(object, func(name string, value []byte) { list = append(list, member{name, value}) })
 	return list, err
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
-	"github.com/idplatform/idplatform/pkg/domain"
+	"github.com/idplatform/idplatform/pkg/dnsname"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
@@ -125,7 +125,7 @@ func (w *world) answer() {
 		defer w.mu.Unlock()
 		for _, c := range w.clients {
 			ofOrigin := slices.ContainsFunc(c.RedirectURLs, func(uri string) bool {
-				origin, _ := domain.Origin(uri)
+				origin, _ := dnsname.Origin(uri)
 				return origin == q.Origin
 			})
 			if request.Tenant(ctx) == "acme" && (c.ClientID == q.ClientID || c.AppID == q.AppID || ofOrigin ||

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/dnsname"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/domain"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/protocol"
@@ -137,7 +137,7 @@ func (a *Application) hosts() []string {
 	if err != nil || u.Host == "" {
 		return nil
 	}
-	host := domain.Key(u.Hostname())
+	host := dnsname.Key(u.Hostname())
 	if u.Port() == "" {
 		return []string{host}
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/dnsname"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/domain"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/protocol"
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
@@ -75,7 +75,7 @@ func (s *Applications) ByDomain(ctx context.Context, host, domainSN string) (Doc
 	}
 	var all []docstore.Filter
 	if host != "" {
-		all = append(all, docstore.Eq(byHost, docstore.Text(domain.HostKey(host))))
+		all = append(all, docstore.Eq(byHost, docstore.Text(dnsname.HostKey(host))))
 	}
 	if domainSN != "" {
 		all = append(all, docstore.Eq(byDomainSN, docstore.Text(textindex.Key(domainSN))))

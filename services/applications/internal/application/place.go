@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/idplatform/idplatform/pkg/domain"
+	"github.com/idplatform/idplatform/pkg/dnsname"
 )
 
 // maxSegments bounds the segments of a service's path.
@@ -32,7 +32,7 @@ func place(text string) (normal string, ok bool) {
 			return "", false
 		}
 	}
-	host := domain.HostKey(u.Host)
+	host := dnsname.HostKey(u.Host)
 	host = strings.TrimSuffix(host, map[string]string{"https": ":443", "http": ":80"}[u.Scheme])
 	return u.Scheme + "://" + host + strings.TrimRight(path, "/"), len(segments) <= maxSegments
 }
@@ -50,7 +50,7 @@ func (a *Application) places() (list []string) {
 // origins are those of the URLs to return to.
 func (a *Application) origins() (list []string) {
 	for _, text := range a.redirects() {
-		if origin, ok := domain.Origin(text); ok && !slices.Contains(list, origin) {
+		if origin, ok := dnsname.Origin(text); ok && !slices.Contains(list, origin) {
 			list = append(list, origin)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/idplatform/idplatform/pkg/members"
+	"github.com/idplatform/idplatform/pkg/jsonobject"
 )
 
 // Change is a member's value before and after.
@@ -57,7 +57,7 @@ func changesOf(action string, data []byte) []Change {
 }
 
 // each calls f for the members of a record. It ends at the first syntax error.
-func each(record []byte, f func(name string, value []byte)) { _ = members.Each(record, f) }
+func each(record []byte, f func(name string, value []byte)) { _ = jsonobject.Each(record, f) }
 
 // isFirst reports whether a record has its first version.
 func isFirst(record []byte) (first bool) {
@@ -74,7 +74,7 @@ func follows(member string) bool {
 	return false
 }
 
-// isEmpty reports whether a value is that of a member that nobody has set.
+// isEmpty reports whether a JSON value is a zero value.
 func isEmpty(value []byte) bool {
 	switch string(value) {
 	case "", "null", `""`, "{}", "[]":

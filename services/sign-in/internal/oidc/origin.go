@@ -7,7 +7,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/domain"
+	"github.com/idplatform/idplatform/pkg/dnsname"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -15,7 +15,7 @@ import (
 // its redirect URIs has that origin. A request that names no application of the tenant, such as a preflight, is for any
 // of them. The error is apperr.Unavailable.
 func (p *Provider) MayRead(ctx context.Context, origin, clientID string) (bool, error) {
-	origin, ok := domain.Origin(origin)
+	origin, ok := dnsname.Origin(origin)
 	if !ok {
 		return false, nil
 	}
@@ -23,7 +23,7 @@ func (p *Provider) MayRead(ctx context.Context, origin, clientID string) (bool, 
 		client, err := p.Clients.Of(ctx, questions.ClientName{ClientID: clientID})
 		if !apperr.IsNotFound(err) {
 			return slices.ContainsFunc(client.RedirectURLs, func(uri string) bool {
-				own, ok := domain.Origin(uri)
+				own, ok := dnsname.Origin(uri)
 				return ok && own == origin
 			}), err
 		}

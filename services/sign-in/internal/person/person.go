@@ -8,8 +8,8 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/dnsname"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/domain"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -65,7 +65,7 @@ func (u *User) Name() string {
 
 // Answers reports whether the user signs in with a login name.
 func (u *User) Answers(loginName string) bool {
-	key := func(name string) string { return domain.EmailKey(textindex.Key(name)) }
+	key := func(name string) string { return dnsname.EmailKey(textindex.Key(name)) }
 	asked := key(loginName)
 	return asked != "" && (asked == key(u.Username) || asked == key(u.Email) || asked == key(u.Mobile))
 }

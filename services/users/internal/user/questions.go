@@ -12,7 +12,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/members"
+	"github.com/idplatform/idplatform/pkg/jsonobject"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -127,7 +127,7 @@ func fitting(docs []Doc, wanted []string, size int, first bool) ([]json.RawMessa
 // only returns a record with those of its members that are wanted.
 func only(wanted []string, record []byte) ([]byte, error) {
 	b := []byte{'{'}
-	err := members.Each(record, func(name string, value []byte) {
+	err := jsonobject.Each(record, func(name string, value []byte) {
 		if !slices.Contains(wanted, name) {
 			return
 		}

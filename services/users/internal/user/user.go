@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/dnsname"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/domain"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/textindex"
 )
@@ -135,7 +135,7 @@ func (u *User) logins() []string {
 
 // loginKey is the form in which login names are compared. Those of one mailbox are equal, however its domain is
 // written.
-func loginKey(name string) string { return domain.EmailKey(textindex.Key(name)) }
+func loginKey(name string) string { return dnsname.EmailKey(textindex.Key(name)) }
 
 // words are what a search of all members finds.
 func (u *User) words() []string {

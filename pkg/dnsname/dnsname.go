@@ -1,5 +1,5 @@
-// Package domain compares domain names.
-package domain
+// Package dnsname compares domain names.
+package dnsname
 
 import (
 	"net"

@@ -1,4 +1,4 @@
-package domain
+package dnsname
 
 import (
 	"testing"

@@ -1,5 +1,5 @@
-// Package members reads the members of a JSON object (RFC 8259, section 4) without decoding their values.
-package members
+// Package jsonobject reads the members of a JSON object (RFC 8259, section 4) without decoding their values.
+package jsonobject
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-var errNoObject = errors.New("members: not a JSON object")
+var errNoObject = errors.New("jsonobject: not a JSON object")
 
 // Each calls each for the members of an object, in their order. A value is a part of the object's bytes and must not be
 // changed. Names may occur twice, and strings may have bytes that are not UTF-8. If the object has a syntax error, Each
