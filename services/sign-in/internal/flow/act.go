@@ -59,7 +59,7 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 	case ActPassword:
 		return e.newPassword(ctx, f, form, v)
 	case ActContinue:
-		err = e.goOn(ctx, f, v)
+		err = e.continueSession(ctx, f, v)
 	case ActAnother:
 		f.SessionID, f.UserID, f.Another, f.MustChange, f.Done, f.LoginName = "", "", true, false, []Done{}, ""
 	case ActAccount:
@@ -237,8 +237,8 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 		session.NewPassword)
 }
 
-// goOn takes the browser's session for the request.
-func (e *Engine) goOn(ctx context.Context, f *Flow, v Visitor) error {
+// continueSession takes the browser's session for the request.
+func (e *Engine) continueSession(ctx context.Context, f *Flow, v Visitor) error {
 	s, err := e.Sessions.Of(ctx, v.Cookie)
 	if err != nil || s == nil {
 		return err

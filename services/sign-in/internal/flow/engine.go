@@ -115,7 +115,7 @@ func (e *Engine) Show(ctx context.Context, f *Flow, v Visitor) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	view, refusal, err := e.look(ctx, f, current)
+	view, refusal, err := e.nextStep(ctx, f, current)
 	if apperr.KindOf(err) == apperr.Unavailable && err != nil {
 		view.Kind, view.err = Away, err
 		if f.Request.Passive {
@@ -137,10 +137,10 @@ func (e *Engine) Show(ctx context.Context, f *Flow, v Visitor) (View, error) {
 	return view, nil
 }
 
-// look finds out what is due. A refusal is for the application.
-func (e *Engine) look(ctx context.Context, f *Flow, current *session.Session) (View, protocol.Refusal, error) {
+// nextStep finds out what is due. A refusal is for the application.
+func (e *Engine) nextStep(ctx context.Context, f *Flow, current *session.Session) (View, protocol.Refusal, error) {
 	view, r := View{Kind: SignIn, Flow: f, Session: current}, f.Request
-	if err := e.learnApp(ctx, &view); err != nil || view.Kind == Unknown {
+	if err := e.loadClient(ctx, &view); err != nil || view.Kind == Unknown {
 		return view, "", err
 	}
 	if f.Denied {
@@ -157,14 +157,14 @@ func (e *Engine) look(ctx context.Context, f *Flow, current *session.Session) (V
 		view.Kind = ChangePassword
 		return view, "", nil
 	}
-	if err := e.learnUser(ctx, &view); err != nil {
+	if err := e.loadUser(ctx, &view); err != nil {
 		return view, "", err
 	}
-	if !e.serves(&view) {
+	if !e.sessionSatisfies(&view) {
 		view.Kind = SignIn
 		return view, passive(r, protocol.LoginRequired), nil
 	}
-	return e.door(ctx, view)
+	return e.authorize(ctx, view)
 }
 
 func passive(r protocol.Request, why protocol.Refusal) protocol.Refusal {
@@ -174,8 +174,8 @@ func passive(r protocol.Request, why protocol.Refusal) protocol.Refusal {
 	return ""
 }
 
-// learnApp finds the application, and what it demands.
-func (e *Engine) learnApp(ctx context.Context, view *View) error {
+// loadClient finds the application, and what it demands.
+func (e *Engine) loadClient(ctx context.Context, view *View) error {
 	var err error
 	if id := view.Flow.AppID; id != "" {
 		view.App, err = e.Clients.Of(ctx, questions.ClientName{AppID: id})
@@ -200,8 +200,8 @@ func (e *Engine) learnApp(ctx context.Context, view *View) error {
 	return nil
 }
 
-// learnUser finds the person of the browser's session. A session whose person may not sign in serves nobody.
-func (e *Engine) learnUser(ctx context.Context, view *View) error {
+// loadUser finds the person of the browser's session. A session whose person may not sign in is as none.
+func (e *Engine) loadUser(ctx context.Context, view *View) error {
 	if view.Session == nil {
 		return nil
 	}
@@ -220,8 +220,8 @@ func (e *Engine) learnUser(ctx context.Context, view *View) error {
 	return err
 }
 
-// serves reports whether the browser's session is good for the request.
-func (e *Engine) serves(view *View) bool {
+// sessionSatisfies reports whether the browser's session is good for the request.
+func (e *Engine) sessionSatisfies(view *View) bool {
 	f, s := view.Flow, view.Session
 	if s == nil {
 		return false
@@ -240,8 +240,9 @@ func (e *Engine) serves(view *View) bool {
 	return !r.SelectAccount
 }
 
-// door is what lies between a person who is signed in and the application.
-func (e *Engine) door(ctx context.Context, view View) (View, protocol.Refusal, error) {
+// authorize checks what lies between a person who is signed in and the application: access, sub-account and consent, in
+// this order.
+func (e *Engine) authorize(ctx context.Context, view View) (View, protocol.Refusal, error) {
 	f, r := view.Flow, view.Flow.Request
 	if f.AppID == "" {
 		view.Kind = Leave

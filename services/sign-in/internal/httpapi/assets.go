@@ -20,7 +20,7 @@ func (a *api) registerAssets(s *rest.Server) {
 			ID: id, Method: http.MethodGet, Path: below + path, Summary: summary, Failed: a.failed,
 			ContentTypes: []string{contentType}, Response: "…",
 		}, func(ctx context.Context, input *assetInput) (rest.Asset, error) {
-			ctx, err := in(ctx, input.Tenant)
+			ctx, err := withTenant(ctx, input.Tenant)
 			if err != nil {
 				return rest.Asset{}, err
 			}

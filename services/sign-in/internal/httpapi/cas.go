@@ -31,7 +31,7 @@ func (a *api) registerCAS(s *rest.Server) {
 			if errors.Is(err, cas.ErrNoService) {
 				return a.redirect(v, v.base), nil
 			}
-			return a.asked(ctx, v, r, err)
+			return a.begin(ctx, v, r, err)
 		})
 	rest.Handle(s, get("sign-out-by-cas", "/logout", "Sign out by CAS", "CAS 3.0.3 §2.3. The person is not asked."),
 		a.casLogout)
@@ -44,7 +44,7 @@ func (a *api) registerCAS(s *rest.Server) {
 			ContentTypes: []string{"application/xml", "text/plain"}, Response: "<cas:serviceResponse>…",
 			Doc: "CAS 3.0.3 §2.4, §2.5, §2.8. The status is always 200. The ticket is used up.",
 		}, func(ctx context.Context, c *validateInput) (rest.Document, error) {
-			ctx, err := in(ctx, c.Tenant)
+			ctx, err := withTenant(ctx, c.Tenant)
 			if err != nil || c.Request.Method == http.MethodHead { // which must not use the ticket up
 				return rest.Document{ContentType: "text/plain"}, err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/rest"
@@ -178,4 +179,29 @@ func (a *api) redirect(v *visit, to string) rest.Page { return rest.Redirect(to,
 func (a *api) html(ctx context.Context, v *visit, status int, c page.Content) (rest.Page, error) {
 	html, err := page.Render(v.frame(ctx), c)
 	return rest.Page{Status: status, HTML: html, Cookies: v.cookies, Vary: "Accept-Language, Cookie"}, err
+}
+
+// begin answers a request of an application, in any protocol, that has been read. One that came by a form of another
+// site came without the browser's cookies, so a page of this service sends it on; nothing is stored before.
+func (a *api) begin(ctx context.Context, v *visit, r protocol.Request, err error) (rest.Page, error) {
+	if refused, ok := errors.AsType[*protocol.AnswerError](err); ok {
+		return a.answer(ctx, v, refused.Answer)
+	}
+	if err != nil {
+		return a.pageError(ctx, v, err)
+	}
+	if v.request.Method == http.MethodGet {
+		return a.arrive(ctx, v, r)
+	}
+	f := flow.Begin(r)
+	sealed, err := a.Engine.Seal(ctx, f)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	v.choose(a.language(v), "", r.Locales, "")
+	p, err := a.html(ctx, v, http.StatusOK, page.Post{
+		URL: v.base + "/flow", Fields: url.Values{"action": {flow.ActBegin}, "request": {sealed}},
+	})
+	p.Policy = rest.Policy{ScriptHash: page.PostHash}
+	return p, err
 }

@@ -127,7 +127,7 @@ func (a *api) authorize(ctx context.Context, in *Visitor, values url.Values) (re
 		return rest.Page{}, err
 	}
 	r, err := a.OIDC.Authorize(ctx, v.Issuer, values)
-	return a.asked(ctx, v, r, err)
+	return a.begin(ctx, v, r, err)
 }
 
 type pushInput struct {
@@ -225,7 +225,7 @@ func (a *api) registerTokens(s *rest.Server) {
 func call[T any](ctx context.Context, a *api, c *Call, form url.Values,
 	endpoint func(context.Context, string, oidc.TokenRequest) (T, error)) (T, error) {
 	var none T
-	ctx, err := in(ctx, c.Tenant)
+	ctx, err := withTenant(ctx, c.Tenant)
 	if err != nil {
 		return none, err
 	}
@@ -241,7 +241,7 @@ func call[T any](ctx context.Context, a *api, c *Call, form url.Values,
 
 // mayRead lets the pages of an application read the answers in a browser.
 func (a *api) mayRead(ctx context.Context, r rest.CrossOrigin) (bool, error) {
-	ctx, err := in(ctx, r.Param("tenant"))
+	ctx, err := withTenant(ctx, r.Param("tenant"))
 	if err != nil {
 		return false, nil // there is nothing at the path
 	}
@@ -257,7 +257,7 @@ func (a *api) mayRead(ctx context.Context, r rest.CrossOrigin) (bool, error) {
 }
 
 func (a *api) userinfo(ctx context.Context, c *Call, token string) (map[string]any, error) {
-	ctx, err := in(ctx, c.Tenant)
+	ctx, err := withTenant(ctx, c.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ func (a *api) registerDiscovery(s *rest.Server) {
 			Doc:      "OpenID Connect Discovery §4, RFC 8414. A tenant without applications has none: 404.",
 			Response: example, AnyOrigin: true,
 		}, func(ctx context.Context, input *assetInput) (rest.Public[OpenIDMetadata], error) {
-			ctx, err := in(ctx, input.Tenant)
+			ctx, err := withTenant(ctx, input.Tenant)
 			if err == nil {
 				err = a.OIDC.Exists(ctx)
 			}
@@ -301,7 +301,7 @@ func (a *api) registerDiscovery(s *rest.Server) {
 		AnyOrigin: true,
 		Response:  SigningKeySet{[]map[string]any{{"kty": "EC", "crv": "P-256", "use": "sig", "alg": keys.ES256}}},
 	}, func(ctx context.Context, input *assetInput) (rest.Public[SigningKeySet], error) {
-		ctx, err := in(ctx, input.Tenant)
+		ctx, err := withTenant(ctx, input.Tenant)
 		if err != nil {
 			return rest.Public[SigningKeySet]{}, err
 		}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/page"
-	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 	"github.com/idplatform/idplatform/services/sign-in/internal/signout"
@@ -60,7 +58,7 @@ func (a *api) registerSAML(s *rest.Server) {
 		Summary: "Get the metadata of a tenant's identity provider", ContentTypes: []string{saml.MetadataType},
 		Response: "<EntityDescriptor>…", Doc: "SAML 2.0. Its address is the entity id.",
 	}, func(ctx context.Context, input *assetInput) (rest.Document, error) {
-		ctx, err := in(ctx, input.Tenant)
+		ctx, err := withTenant(ctx, input.Tenant)
 		if err != nil {
 			return rest.Document{}, err
 		}
@@ -104,7 +102,7 @@ func (a *api) registerSAML(s *rest.Server) {
 			return rest.Page{}, err
 		}
 		r, err := a.SAML.Start(ctx, in.App, in.Request.URL.Query().Get("RelayState"))
-		return a.asked(ctx, v, r, err)
+		return a.begin(ctx, v, r, err)
 	})
 	rest.Handle(s, rest.Op{
 		ID: "resume-saml-sign-out", Method: http.MethodGet, Path: below + "/saml/sign-out", Failed: a.failed,
@@ -133,34 +131,9 @@ func (a *api) registerSAML(s *rest.Server) {
 	}, a.confirmSAML)
 }
 
-// asked goes on with a request of an application that has been read. One that came by a form of another site came
-// without the browser's cookies, so a page of this service sends it on; nothing is stored before.
-func (a *api) asked(ctx context.Context, v *visit, r protocol.Request, err error) (rest.Page, error) {
-	if refused, ok := errors.AsType[*protocol.AnswerError](err); ok {
-		return a.answer(ctx, v, refused.Answer)
-	}
-	if err != nil {
-		return a.pageError(ctx, v, err)
-	}
-	if v.request.Method == http.MethodGet {
-		return a.arrive(ctx, v, r)
-	}
-	f := flow.Begin(r)
-	sealed, err := a.Engine.Seal(ctx, f)
-	if err != nil {
-		return rest.Page{}, err
-	}
-	v.choose(a.language(v), "", r.Locales, "")
-	p, err := a.html(ctx, v, http.StatusOK, page.Post{
-		URL: v.base + "/flow", Fields: url.Values{"action": {flow.ActBegin}, "request": {sealed}},
-	})
-	p.Policy = rest.Policy{ScriptHash: page.PostHash}
-	return p, err
-}
-
 func (a *api) samlSSO(ctx context.Context, v *visit, in saml.Inbound) (rest.Page, error) {
 	r, err := a.SAML.SSO(ctx, v.Issuer, in)
-	return a.asked(ctx, v, r, err)
+	return a.begin(ctx, v, r, err)
 }
 
 // samlSLO answers a message about a logout: a request, or the answer to one of ours, which came by the browser.

@@ -33,8 +33,8 @@ type visit struct {
 	locale   string // "" until it is known
 }
 
-// in returns the context of a tenant. The error is apperr.NotFound.
-func in(ctx context.Context, tenant string) (context.Context, error) {
+// withTenant returns the context of a tenant. The error is apperr.NotFound.
+func withTenant(ctx context.Context, tenant string) (context.Context, error) {
 	if !auth.ValidTenant(tenant) {
 		return ctx, apperr.New(apperr.NotFound, "no such path")
 	}
@@ -44,30 +44,30 @@ func in(ctx context.Context, tenant string) (context.Context, error) {
 }
 
 // enter begins the answer to a browser's request.
-func (a *api) enter(ctx context.Context, in_ *Visitor) (context.Context, *visit, error) {
-	ctx, err := in(ctx, in_.Tenant)
+func (a *api) enter(ctx context.Context, in *Visitor) (context.Context, *visit, error) {
+	ctx, err := withTenant(ctx, in.Tenant)
 	if err != nil {
 		return ctx, nil, err
 	}
-	v := &visit{request: in_.Request, tenant: in_.Tenant, base: prefix + in_.Tenant}
+	v := &visit{request: in.Request, tenant: in.Tenant, base: prefix + in.Tenant}
 	if v.settings, err = a.Settings.Of(ctx); err != nil {
 		return ctx, nil, err
 	}
-	hash, made := a.cookies.browser(in_.Request)
+	hash, made := a.cookies.browser(in.Request)
 	// A form of another site comes without cookies: a new one would replace the browser's.
-	if made != nil && in_.Request.Method == http.MethodGet {
+	if made != nil && in.Request.Method == http.MethodGet {
 		v.cookies = append(v.cookies, made)
 	}
-	if lang := in_.Request.URL.Query().Get("lang"); slices.Contains(settings.Locales, lang) {
+	if lang := in.Request.URL.Query().Get("lang"); slices.Contains(settings.Locales, lang) {
 		v.lang = lang
 		v.cookies = append(v.cookies, a.cookies.make(languageCookie, lang, rememberedFor))
 	}
 	v.Visitor = flow.Visitor{
-		Issuer: a.issuer(in_.Tenant), Browser: hash, Cookie: a.cookies.get(in_.Request, sessionCookie+in_.Tenant),
-		Agent: in_.Request.UserAgent(),
+		Issuer: a.issuer(in.Tenant), Browser: hash, Cookie: a.cookies.get(in.Request, sessionCookie+in.Tenant),
+		Agent: in.Request.UserAgent(),
 	}
-	if in_.Address.IsValid() {
-		v.Address = in_.Address.String()
+	if in.Address.IsValid() {
+		v.Address = in.Address.String()
 	}
 	return ctx, v, nil
 }
