@@ -75,7 +75,7 @@ func limitsOf(rule output.Object) string {
 	return strings.Join(limits, ", ")
 }
 
-// joinRules adds whom rules are granted to, and what their applications are called.
+// joinRules adds the names of each rule's identity and application.
 func joinRules(ctx context.Context, s *session.Session, items []output.Object) error {
 	if err := joinApplications(ctx, s, items, "application_id"); err != nil {
 		return err

@@ -53,7 +53,7 @@ type killer struct {
 	seen  map[string]int // how often a write was sent, by its key or its path
 }
 
-// before puts a killer before the platform of a play.
+// killedBy puts a killer before the platform of a play.
 func (p *play) killedBy(strike func(*killer, http.ResponseWriter, *http.Request)) *killer {
 	p.t.Helper()
 	address, err := url.Parse(p.env["IDPCLI_URL"])

@@ -96,7 +96,7 @@ func grants(steps []*Step) []batch {
 	return identities
 }
 
-// groups puts steps together of which a value is the same, in the order in which the values come first.
+// groups collects the steps that share a value, in the order of its first appearance.
 func groups(steps []*Step, of func(*Step) any) []batch {
 	at, sizes, out := map[string]int{}, []int{}, []batch{}
 	for _, s := range steps {

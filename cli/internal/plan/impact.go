@@ -32,7 +32,7 @@ type proposedRule struct {
 	Rule     any `json:"rule"`
 }
 
-// AssessImpact asks who would gain and who would lose access by the steps. That nobody knows is no error.
+// AssessImpact asks the platform who gains and who loses access. An unknown answer is not an error.
 func (p *Plan) AssessImpact(ctx context.Context) error {
 	changes, impact := accessChanges{IdentityTypes: []string{"user", "application"}}, &Impact{}
 	for _, s := range p.Steps {

@@ -55,7 +55,7 @@ func Operation(id string) *operations.Operation {
 	return o
 }
 
-// URL returns the path and the query.
+// path returns the path and the query.
 func (c *Call) path() string {
 	path := c.Operation.Path
 	for i, p := range c.Operation.In("path") {

@@ -98,7 +98,7 @@ func counts(t *testing.T, s *suite) {
 	f.check(t)
 }
 
-// Recount writes at the same version whatever has changed, without looking.
+// recount writes at the same version whatever has changed, without looking.
 func recount(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a", words("w")))

@@ -135,7 +135,7 @@ func (w *world) form(path, body string, headers ...string) *testkit.Answer {
 	return c.Post(path, body)
 }
 
-// basic is the Authorization header of client_secret_basic (RFC 6749 §2.3.1).
+// basicAuth is the Authorization header of client_secret_basic (RFC 6749 §2.3.1).
 func basicAuth(id, secret string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(id)+":"+url.QueryEscape(secret)))
 }

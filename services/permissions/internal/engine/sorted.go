@@ -91,7 +91,7 @@ func (t *spot) drop(by *edit, id string) *spot {
 	return t
 }
 
-// joined is a tree of two of which all ids of the first are smaller.
+// joined merges two trees. Every id in a must be less than every id in b.
 func joined(by *edit, a, b *spot) *spot {
 	switch {
 	case a == nil:

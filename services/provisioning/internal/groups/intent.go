@@ -117,7 +117,7 @@ func (s *Groups) changeNode(ctx context.Context, j job) (*directory.Group, error
 			return nil, err
 		}
 		if err != nil {
-			return nil, errors.Join(told(err), s.drop(ctx, j.change.ID))
+			return nil, errors.Join(toSCIMError(err), s.drop(ctx, j.change.ID))
 		}
 	}
 	g, err := s.fulfil(ctx, j.change.ID, j.change.NodeID, state, j.link)
@@ -150,7 +150,7 @@ func (s *Groups) intend(ctx context.Context, j job) error {
 		ExternalID: j.link.ExternalID, Gone: j.link.Gone, Event: j.link.Event, Add: j.add, Remove: j.remove,
 		RequestID: asked.ID, Actor: asked.Actor, PayloadOrigin: asked.PayloadOrigin,
 	}
-	return told(docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
+	return toSCIMError(docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
 		one := i
 		one.TimeDue = tx.Now.Add(changeTakes)
 		if id := j.link.ExternalID; id != nil && *id != "" {
@@ -308,7 +308,7 @@ func (s *Groups) changeMembers(
 		}
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, toSCIMError(err)
 	}
 	if len(done.Unknown) > 0 {
 		return nil, unknownMembers(done.Unknown)
@@ -325,7 +325,7 @@ func (s *Groups) tryOut(ctx context.Context, j job) (*directory.Group, error) {
 	if j.change.DryRun = true; j.change.Action != "" {
 		var err error
 		if state, err = questions.ChangeNode.Ask(ctx, s.Bus, j.change); err != nil {
-			return nil, told(err)
+			return nil, toSCIMError(err)
 		}
 	}
 	nodeID, err := idOf(j.change.NodeID, state)
@@ -352,8 +352,8 @@ func unclear(err error) bool {
 	return false
 }
 
-// told makes of a refusal of the organization service one that names attributes.
-func told(err error) error {
+// toSCIMError turns a refusal of the organization service into a SCIM error that names the attribute.
+func toSCIMError(err error) error {
 	if _, typed := errors.AsType[*scim.Error](err); typed {
 		return err
 	}

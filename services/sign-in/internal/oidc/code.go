@@ -130,7 +130,7 @@ func (a *Authorization) granted(r protocol.Request, person protocol.Person) Gran
 // why: whoever has found one learns nothing.
 var errGrant = apperr.OAuth(apperr.InvalidParameters, "invalid_grant", "the grant is not valid, or not any more")
 
-// checkCode checks that a code was given to a client, for the request that the verifier belongs to. A code that was
+// check checks that a code was given to a client, for the request that the verifier belongs to. A code that was
 // asked for without PKCE is refused with a verifier: otherwise a code that somebody injects would pass (RFC 9700
 // §4.8.2).
 func (c *code) check(client questions.Client, form url.Values) error {

@@ -363,7 +363,7 @@ func EndConsent(ctx context.Context, s *docstore.Store, userID, appID string) er
 	return endOfUser(ctx, s, userID, grantConsent, func(f *family) bool { return f.AppID == appID })
 }
 
-// EndBefore ends the token families of a user from sign-ins with an older password than that of a time.
+// EndBefore ends the user's token families whose sign-in used a password that was set before changed.
 func EndBefore(ctx context.Context, s *docstore.Store, userID string, changed clock.Time) error {
 	return endOfUser(ctx, s, userID, grantPassword, func(f *family) bool { return f.password().Before(changed) })
 }

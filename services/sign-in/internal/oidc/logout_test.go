@@ -109,7 +109,7 @@ func (l *listener) hears(t *testing.T) string {
 	}
 }
 
-// backchannels are a sender with its work.
+// sender makes a backchannel.Sender, with its due work.
 func (w *world) sender(client *http.Client) (*backchannel.Sender, service.DueWork) {
 	s := backchannel.New(backchannel.Deps{Store: w.store, Keys: keys.New(w.store), Clients: w, HTTP: client,
 		Log: slog.New(slog.DiscardHandler), Algorithm: oidc.Algorithm})

@@ -101,7 +101,7 @@ func (f Frame) ScriptURL() string { return f.Base + "/script.js?v=" + version(Sc
 // SignedIn is set on pages that tell other tabs that the person has signed in.
 func (f Frame) SignedIn() bool { return f.signedIn }
 
-// Own is a text of the tenant in the page's language; empty if it has none.
+// own is a text of the tenant in the page's language; empty if it has none.
 func (f Frame) own(of map[string]string) string {
 	if text := of[f.Locale]; text != "" {
 		return text

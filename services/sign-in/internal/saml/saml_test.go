@@ -181,7 +181,7 @@ func (w *world) person() protocol.Person {
 	}
 }
 
-// tenantCert is the certificate of the tenant's metadata.
+// metadata is the tenant's metadata, as a service provider reads it.
 func (w *world) metadata() *crewjam.EntityDescriptor {
 	w.t.Helper()
 	body, err := w.provider.Metadata(w.ctx, issuer)

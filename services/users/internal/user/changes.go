@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// change notes a questions.UserChange that was made, or that must not be made any more. Its id is the change's.
+// changeNote notes a questions.UserChange that was made, or that must not be made any more. Its id is the change's.
 type changeNote struct {
 	docstore.Meta
 	UserID  string `json:"user_id"`

@@ -101,11 +101,11 @@ func (l *list) append(items []any) error {
 		}
 		touched[i] = true
 	}
-	return l.settle(touched)
+	return l.finish(touched)
 }
 
-// settle checks the list after values were written, and drops those of which nothing remains.
-func (l *list) settle(touched map[int]bool) error {
+// finish checks the changed list and removes empty items.
+func (l *list) finish(touched map[int]bool) error {
 	if err := resource.CheckLength(l.path.Attribute, l.at(), len(l.items)); err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (l *list) set(v any) error {
 		touched[len(l.items)] = true
 		l.items = append(l.items, o)
 	}
-	return l.settle(touched)
+	return l.finish(touched)
 }
 
 // make makes a value that the filter selects.
