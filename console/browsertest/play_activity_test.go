@@ -186,9 +186,9 @@ func TestAuditWords(t *testing.T) {
 	for _, filter := range []string{"种类", "操作"} {
 		b.waitFor(fmt.Sprintf("labelled(%q)", filter))
 		b.click(filter)
-		b.waitFor("document.querySelectorAll('[popover]:popover-open datalist option').length > 30")
-		words := eval[[]string](b, `[...document.querySelectorAll('[popover]:popover-open datalist option')]
-			.map((o) => o.value)`)
+		b.waitFor("document.querySelectorAll('[popover]:popover-open [role=menuitemradio]').length > 30")
+		words := eval[[]string](b, `[...document.querySelectorAll('[popover]:popover-open [role=menuitemradio]')]
+			.map((o) => o.textContent)`)
 		require.Len(t, slices.Compact(slices.Sorted(slices.Values(words))), len(words), "two are alike: %v", words)
 		for _, word := range words {
 			require.Regexp(t, `\p{Han}`, word)
@@ -205,6 +205,64 @@ func TestAuditWords(t *testing.T) {
 	b.press("用户\r")
 	b.waitFor("new URLSearchParams(location.search).get('entity') === 'user'")
 	b.clean()
+}
+
+// TestFilterByRecord: whom or what entries and events are about, and who made a change, is found by name. The address
+// has the id, so that it shows the same later; an id that is pasted is understood.
+func TestFilterByRecord(t *testing.T) {
+	play(t, "by-record", func(b *browser) {
+		made := b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "olga", "display_name": "Olga"})
+		id := made["id"].(string)
+		b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "pavel"})
+		b.call(b.t, b.tenant, "POST", "/v1/applications", map[string]any{"name": "Books", "category": "1"})
+		b.recorded(id, 1)
+		chip := func(says string) {
+			b.t.Helper()
+			b.waitFor(fmt.Sprintf("[...document.querySelectorAll('.chip')].some((c) => c.textContent === %q)", says))
+		}
+		rows := func(n int) {
+			b.t.Helper()
+			b.waitFor(fmt.Sprintf("document.querySelectorAll('.list .item-row').length === %d", n))
+		}
+		find := func(filter, words, option string) {
+			b.t.Helper()
+			b.click(filter)
+			b.hand.reach(b, fmt.Sprintf("input(%q)", "Search: "+filter))
+			b.press(words)
+			b.clickIn("[popover]", option)
+		}
+		b.open("audit")
+		b.see("Application created")
+		find("Record", "olg", "Olga")
+		chip("Record: Olga")
+		rows(1)
+		require.Equal(b.t, []string{"user", id}, []string{b.query("entity"), b.query("record")})
+
+		b.open("audit?entity=user&record=" + id) // as a bookmark
+		chip("Record: Olga")
+		rows(1)
+
+		b.open("audit")
+		b.click("Record")
+		b.hand.reach(b, `input("Search: Record")`)
+		b.press(id)
+		b.waitFor(`labelled("Olga", "[popover]")`)
+		b.press(kb.Enter)
+		chip("Record: Olga")
+
+		b.open("audit")
+		find("By", "olg", "Olga")
+		chip("By: Olga")
+		require.Regexp(b.t, "^https?://.+/sign-in/"+b.tenant+"#"+id+"$", b.query("actor"))
+		b.see("No entry fits the filters")
+
+		b.open("events")
+		b.see("Application created")
+		find("Record", "boo", "Books")
+		chip("Record: Books")
+		chip("Type: Application: all")
+		rows(1)
+	})
 }
 
 // TestUnknownWords: words of a newer platform are shown as it says them.

@@ -66,3 +66,15 @@ export function useLate(condition: boolean, after = 150): boolean {
   }, [condition]);
   return condition && late.value;
 }
+
+/** useSettled is a text that has not changed for a while: what is typed is not asked about letter by letter. */
+export function useSettled(text: string | null, after: number): string | null {
+  const settled = useSignal(text);
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      settled.value = text;
+    }, after);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return text === null ? null : settled.value;
+}

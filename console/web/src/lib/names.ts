@@ -1,5 +1,15 @@
 // The names of records by their ids.
 import {
+  getAuthMethod,
+  getAuthTemplate,
+  getComponent,
+  getConnection,
+  getEventSubscription,
+  getFunction,
+  getJob,
+  getScimConnection,
+  getTreeNode,
+  getTreeUser,
   listApplications,
   listAuthUnits,
   listCoreObjects,
@@ -11,6 +21,7 @@ import {signal, type Signal} from '@preact/signals';
 import {call} from './api';
 import {changes} from './load';
 import {place} from './router';
+import {connectionName} from '../ui/providers';
 import {may} from './session';
 
 /**
@@ -87,6 +98,47 @@ const finders: Record<string, Find> = {
   ),
 };
 
+/** one finds the name of a record by a call of its own. */
+const one =
+  <T>(scope: string, get: (id: string) => Promise<T>, name: (found: T) => string | Promise<string>): Find =>
+  async (id) =>
+    may(scope) ? name(await get(id)) : '';
+
+const ofName = (found: {name: string}) => found.name;
+
+/** singles are by kind, for those whose lists take no ids. */
+const singles: Record<string, Find> = {
+  auth_method: one('identity-sources:read', (id) => call(getAuthMethod({path: {id}})), ofName),
+  auth_template: one('identity-sources:read', (id) => call(getAuthTemplate({path: {id}})), ofName),
+  client: one(
+    'applications:read',
+    async (id) => {
+      const {items} = await call(listApplications({query: {keyword: id, page_size: 2, count: 'false'}}));
+      return items?.find((a) => a.client_id === id);
+    },
+    (a) => a?.name ?? '',
+  ),
+  component: one('functions:read', (id) => call(getComponent({path: {id}})), ofName),
+  connection: one('identity-sources:read', (id) => call(getConnection({path: {id}})), connectionName),
+  event_subscription: one('events:read', (id) => call(getEventSubscription({path: {id}})), ofName),
+  function: one('functions:read', (id) => call(getFunction({path: {id}})), ofName),
+  job: one('jobs:read', (id) => call(getJob({path: {id}})), ofName),
+  membership: one(
+    'organization:read',
+    (id) => call(getTreeUser({path: {id}})),
+    (m) => finders.user!(m.user_id),
+  ),
+  node: one('organization:read', (id) => call(getTreeNode({path: {id}})), ofName),
+  scim_connection: one('provisioning:read', (id) => call(getScimConnection({path: {id}})), ofName),
+};
+
+/** isBatched: the names of many records of a kind cost one call. */
+export const isBatched = (kind: string) => kind in finders;
+
+/** findName asks for the name of a record; '' if there is none that may be read. */
+export const findName: (kind: string, id: string) => Promise<string> = (kind, id) =>
+  (finders[kind] ?? singles[kind])?.(id).catch(() => '') ?? Promise.resolve('');
+
 interface Known {
   name: Signal<string>;
   age: number;
@@ -102,7 +154,7 @@ changes.subscribe(() => age++);
  * nameOf is the name of a record, which is asked for once; '' until it is there, and if there is none. Whoever shows
  * many names asks for all of them at one moment.
  */
-export function nameOf(kind: string, id: string, find: Find | undefined = finders[kind]): string {
+export function nameOf(kind: string, id: string, find: Find | undefined = finders[kind] ?? singles[kind]): string {
   if (!id || !find) return '';
   const key = keyOf(kind, id);
   const known = names.get(key) ?? {name: signal(''), age: -1};

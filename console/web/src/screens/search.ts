@@ -3,6 +3,7 @@ import {
   listApplications,
   listAuthMethods,
   listAuthTemplates,
+  listAuthUnits,
   listComponents,
   listConnections,
   listCoreObjects,
@@ -16,13 +17,17 @@ import {
   type AuthTemplate,
 } from '@idplatform/sdk';
 import {call} from '../lib/api';
+import {screens} from '../lib/registry';
 import {href} from '../lib/router';
+import {may} from '../lib/session';
 import {connectionName} from '../ui/providers';
 
 export interface Hit {
   title: string;
   about?: string;
   href: string;
+  entity: string; // the kind of record, and its id
+  id: string;
 }
 
 type Search = (words: string, signal: AbortSignal) => Promise<Hit[]>;
@@ -40,6 +45,8 @@ const users: Search = async (words, signal) => {
     title: u.display_name || u.username,
     about: u.username,
     href: href('users', [], {q: words, open: u.id}),
+    entity: 'user',
+    id: u.id,
   }));
 };
 
@@ -48,13 +55,19 @@ const tree: Search = async (words, signal) => {
   const trees = objects
     .filter((o) => fits(words, o.name, o.code))
     .slice(0, 3)
-    .map((o) => ({title: o.name, about: o.code, href: href('tree', [o.code])}));
+    .map((o) => ({title: o.name, about: o.code, href: href('tree', [o.code]), entity: 'core_object', id: o.id}));
   const nodes = objects.slice(0, 5).map(async (o) => {
     const query = {object_code: o.code, name: words, page_size: 3, count} as const;
     const page = await call(listTreeNodes({query, signal}));
     return (page.items ?? [])
       .filter((n) => n.parent_id)
-      .map((n) => ({title: n.name, about: o.name, href: href('tree', [o.code], {open: n.id})}));
+      .map((n) => ({
+        title: n.name,
+        about: o.name,
+        href: href('tree', [o.code], {open: n.id}),
+        entity: 'node',
+        id: n.id,
+      }));
   });
   return [...trees, ...(await Promise.all(nodes)).flat()];
 };
@@ -65,6 +78,8 @@ const apps: Search = async (words, signal) => {
     title: a.name,
     about: a.protocol_type,
     href: href('apps', [], {q: words, open: a.id}),
+    entity: 'application',
+    id: a.id,
   }));
 };
 
@@ -74,6 +89,8 @@ const jobs: Search = async (words, signal) => {
     title: j.name,
     about: j.code,
     href: href('jobs', [], {q: words, open: j.id}),
+    entity: 'job',
+    id: j.id,
   }));
 };
 
@@ -84,13 +101,21 @@ const functions: Search = async (words, signal) => {
     title: f.name,
     about: f.code,
     href: href('functions', [], {q: words, open: f.id}),
+    entity: 'function',
+    id: f.id,
   }));
 };
 
 const kv: Search = async (words, signal) => {
   const query = {keyword: words, page_size: most, page_sort: 'name[asc]', count} as const;
   const page = await call(listKvBuckets({query, signal}));
-  return (page.items ?? []).map((b) => ({title: b.name, about: b.description, href: href('kv', [b.name])}));
+  return (page.items ?? []).map((b) => ({
+    title: b.name,
+    about: b.description,
+    href: href('kv', [b.name]),
+    entity: 'kv_bucket',
+    id: b.id,
+  }));
 };
 
 const components: Search = async (words, signal) => {
@@ -101,6 +126,8 @@ const components: Search = async (words, signal) => {
     title: c.name,
     about: c.type,
     href: href('components', [], {q: words, open: c.id}),
+    entity: 'component',
+    id: c.id,
   }));
 };
 
@@ -111,11 +138,13 @@ const connections: Search = async (words, signal) => {
     call(listAuthMethods({query, signal})),
     call(listAuthTemplates({query, signal})),
   ]);
-  const part = (name: string, items: (AuthMethod | AuthTemplate)[] | null) =>
+  const part = (name: string, entity: string, items: (AuthMethod | AuthTemplate)[] | null) =>
     (items ?? []).map((x) => ({
       title: x.name,
       about: x.code,
       href: href('connections', [name], {q: words, open: x.id}),
+      entity,
+      id: x.id,
     }));
   return [
     ...found
@@ -124,9 +153,11 @@ const connections: Search = async (words, signal) => {
         title: connectionName(c),
         about: c.provider_code,
         href: href('connections', [], {q: words, open: c.id}),
+        entity: 'connection',
+        id: c.id,
       })),
-    ...part('methods', methods.items),
-    ...part('templates', templates.items),
+    ...part('methods', 'auth_method', methods.items),
+    ...part('templates', 'auth_template', templates.items),
   ];
 };
 
@@ -136,6 +167,20 @@ const subscriptions: Search = async (words, signal) => {
     title: s.name,
     about: s.delivery.type,
     href: href('subscriptions', [], {q: words, open: s.id}),
+    entity: 'event_subscription',
+    id: s.id,
+  }));
+};
+
+const groups: Search = async (words, signal) => {
+  const query = {identity_type: 'group', keyword: words, page_size: most, count} as const;
+  const page = await call(listAuthUnits({query, signal}));
+  return page.items.map((u) => ({
+    title: u.identity_name || u.identity_id,
+    about: u.description,
+    href: href('grants', ['units'], {q: words, open: u.id}),
+    entity: 'auth_unit',
+    id: u.id,
   }));
 };
 
@@ -143,6 +188,7 @@ const searches: Record<string, Search> = {
   users,
   tree,
   apps,
+  grants: groups,
   subscriptions,
   jobs,
   functions,
@@ -154,4 +200,10 @@ const searches: Record<string, Search> = {
 /** search finds the first records of a screen. */
 export async function search(screen: string, words: string, signal: AbortSignal): Promise<Hit[]> {
   return (await searches[screen]?.(words, signal))?.slice(0, most) ?? [];
+}
+
+/** searchAll finds the first records of all screens that the session may see. */
+export async function searchAll(words: string, signal: AbortSignal): Promise<Hit[]> {
+  const mine = screens.filter(({scope}) => !scope || may(scope));
+  return (await Promise.all(mine.map(({name}) => search(name, words, signal).catch(() => [])))).flat();
 }

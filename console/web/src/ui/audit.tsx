@@ -5,12 +5,11 @@ import {call} from '../lib/api';
 import {ago, dateTime} from '../lib/format';
 import {texts} from '../lib/i18n';
 import {useLoad} from '../lib/load';
-import {nameOf} from '../lib/names';
 import {isObject} from '../lib/patch';
 import {Blank, Failed, Late} from './basics';
 import {actionWord} from './kinds';
-import {Member, valueText} from './members';
-import {Actor, originWords, userOf} from './origin';
+import {Member, Value} from './members';
+import {Actor, originWords} from './origin';
 
 const t = texts({
   none: ['Nothing recorded yet', '还没有记录'],
@@ -67,7 +66,7 @@ export function AuditItem({entry: e}: {entry: AuditEntry}) {
           </span>
         </div>
         <div class="row wrap faint">
-          <Actor actor={e.actor} name={nameOf('user', userOf(e.actor))} />
+          <Actor actor={e.actor} />
           {e.origin && <span>{originWords(e.origin)}</span>}
           {e.count > 1 && <span>{t('times', {n: e.count})}</span>}
         </div>
@@ -104,12 +103,12 @@ export function Changes({entity, changes}: {entity: string; changes: AuditEntry[
             <Member entity={entity} member={c.member} />
             {was && (
               <td>
-                <Value entity={entity} member={c.member} v={c.before} del />
+                <Cell entity={entity} member={c.member} v={c.before} del />
               </td>
             )}
             {is && (
               <td>
-                <Value entity={entity} member={c.member} v={c.after} />
+                <Cell entity={entity} member={c.member} v={c.after} />
               </td>
             )}
           </tr>
@@ -119,7 +118,7 @@ export function Changes({entity, changes}: {entity: string; changes: AuditEntry[
   );
 }
 
-function Value({entity, member, v, del}: {entity: string; member: string; v: unknown; del?: boolean}) {
+function Cell({entity, member, v, del}: {entity: string; member: string; v: unknown; del?: boolean}) {
   if (v === null || v === undefined || v === '') return <span class="faint">{t('empty')}</span>;
   if (isObject(v) || (Array.isArray(v) && v.some((x) => typeof x === 'object')))
     return (
@@ -128,8 +127,9 @@ function Value({entity, member, v, del}: {entity: string; member: string; v: unk
         <pre class="mono">{JSON.stringify(v, null, 2)}</pre>
       </details>
     );
-  const text = Array.isArray(v)
-    ? v.map((x) => valueText(entity, member, x)).join(', ') || t('empty')
-    : valueText(entity, member, v);
+  const all = Array.isArray(v) ? v : [v];
+  const text = all.length
+    ? all.map((x, i) => [i > 0 && ', ', <Value key={i} entity={entity} member={member} v={x} />])
+    : t('empty');
   return del ? <del>{text}</del> : <ins>{text}</ins>;
 }

@@ -1,12 +1,10 @@
 // Who gains and who loses access by changes that are not made yet.
-import {useEffect} from 'preact/hooks';
-import {useSignal} from '@preact/signals';
 import {assessAuthImpact, type AccessChangesWritable, type AccessImpact, type ChangedDecision} from '@idplatform/sdk';
 import {call} from '../lib/api';
 import {number} from '../lib/format';
 import {texts} from '../lib/i18n';
 import {parse} from '../lib/json';
-import {useLoad} from '../lib/load';
+import {useLoad, useSettled} from '../lib/load';
 import {may} from '../lib/session';
 import {href} from '../lib/router';
 import {Tag} from './basics';
@@ -41,7 +39,7 @@ const shown = 6; // decisions
  * or the service refuses or is away, it shows nothing: the change itself does not need it.
  */
 export function Impact({changes}: {changes: AccessChangesWritable | null}) {
-  const key = useSettled(changes && may('permissions:read') ? JSON.stringify(changes) : null);
+  const key = useSettled(changes && may('permissions:read') ? JSON.stringify(changes) : null, 400);
   const {value, busy, error} = useLoad(key, (signal) =>
     call(
       assessAuthImpact({
@@ -104,16 +102,4 @@ function Decision({decision: d}: {decision: ChangedDecision}) {
       {d.conditional && <span class="faint">{t('conditional')}</span>}
     </li>
   );
-}
-
-/** useSettled is a text that has not changed for a moment: what is typed is not asked about letter by letter. */
-function useSettled(text: string | null): string | null {
-  const settled = useSignal(text);
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      settled.value = text;
-    }, 400);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return text === null ? null : settled.value;
 }

@@ -96,7 +96,13 @@ const actions = texts({
   withdrawn: ['withdrawn', '已撤回'],
 });
 
-const t = texts({what: ['{kind} {action}', '{kind}{action}'], denied: ['Attempt: {operation}', '尝试：{operation}']});
+const t = texts({
+  what: ['{kind} {action}', '{kind}{action}'],
+  denied: ['Attempt: {operation}', '尝试：{operation}'],
+  everything: ['Everything', '全部'],
+  allOf: ['{kind}: all', '{kind}：全部'],
+  ofAny: ['Anything {action}', '任何记录{action}'],
+});
 
 export const kindWord = (entity: string) => kinds.word('', entity);
 export const actionWord = (action: string) => actions.word('', action);
@@ -107,6 +113,15 @@ export function whatWords({entity, action}: {entity: string; action: string}): s
   const kind = kindWord(entity),
     said = actionWord(action);
   return kind === entity || said === action ? `${kind} ${said}` : t('what', {kind, action: said});
+}
+
+/** typeWords says which events a pattern of types is about: user.created, user.*, *.deleted. */
+export function typeWords(pattern: string): string {
+  const [entity = '', action = ''] = pattern.replace(/^idp\./, '').split('.');
+  if (pattern === '*') return t('everything');
+  if (!action) return pattern;
+  if (action === '*') return t('allOf', {kind: kindWord(entity)});
+  return entity === '*' ? t('ofAny', {action: actionWord(action)}) : whatWords({entity, action});
 }
 
 /** reasonOf is why an attempt was denied, in the words of the service; '' where the action says no less. */

@@ -1,4 +1,4 @@
-// Parts of screens that follow a stream: what its connection is doing, and filters that are typed.
+// Parts of screens that follow a stream: what its connection is doing, and which time it is about.
 import {useSignal} from '@preact/signals';
 import {useEffect, useId} from 'preact/hooks';
 import {texts} from '../lib/i18n';
@@ -79,44 +79,6 @@ export interface Choice {
   label: string;
 }
 
-/** TextChip is a filter that is typed; its value is a parameter of the URL. What a choice reads stands for its value. */
-export function TextChip({
-  name,
-  label,
-  hint,
-  options,
-}: {
-  name: string;
-  label: string;
-  hint?: string;
-  options?: (string | Choice)[];
-}) {
-  const value = param(name);
-  const choices = options?.map((o) => (typeof o === 'string' ? {value: o, label: o} : o));
-  return (
-    <span class={value ? 'chip on' : 'chip'}>
-      <Popup
-        role="dialog"
-        title={label}
-        trigger={(toggle, open) => (
-          <button type="button" class="chip-text" aria-haspopup="dialog" aria-expanded={open} onClick={toggle}>
-            {label}
-            {value && (
-              <>
-                : <strong class="clip">{labelOf(value, choices)}</strong>
-              </>
-            )}
-            {!value && <Icon name="down" size={12} />}
-          </button>
-        )}
-      >
-        {(close) => <TextForm name={name} label={label} hint={hint} choices={choices} close={close} />}
-      </Popup>
-      {value && <Remove label={label} clear={() => void setQuery({[name]: null}, {replace: true})} />}
-    </span>
-  );
-}
-
 /** labelOf is what people read for a value, and valueOf the way back; what is no choice stays as it is. */
 export const labelOf = (value: string, choices?: Choice[]) => choices?.find((c) => c.value === value)?.label ?? value;
 
@@ -129,113 +91,6 @@ function Remove({label, clear}: {label: string; clear: () => void}) {
     <button type="button" class="chip-x" aria-label={`${t('remove')}: ${label}`} onClick={clear}>
       <Icon name="x" size={12} />
     </button>
-  );
-}
-
-function TextForm({
-  name,
-  label,
-  hint,
-  choices,
-  close,
-}: {
-  name: string;
-  label: string;
-  hint?: string;
-  choices?: Choice[];
-  close: () => void;
-}) {
-  const text = useSignal(labelOf(param(name), choices));
-  const id = useId();
-  return (
-    <form
-      class="chip-form"
-      onSubmit={(e) => {
-        e.preventDefault();
-        close();
-        void setQuery({[name]: valueOf(text.value.trim(), choices)}, {replace: true});
-      }}
-    >
-      <input
-        class="input"
-        aria-label={label}
-        placeholder={hint}
-        list={choices && id}
-        value={text.value}
-        autocomplete="off"
-        spellcheck={false}
-        onInput={(e) => {
-          text.value = e.currentTarget.value;
-        }}
-      />
-      {choices && (
-        <datalist id={id}>
-          {choices.map((c) => (
-            <option key={c.value} value={c.label} />
-          ))}
-        </datalist>
-      )}
-      <Button type="submit" kind="primary">
-        {t('apply')}
-      </Button>
-    </form>
-  );
-}
-
-/** ChoiceChip is a filter with known values. */
-export function ChoiceChip({
-  name,
-  label,
-  any,
-  options,
-}: {
-  name: string;
-  label: string;
-  any: string;
-  options: {value: string; label: string}[];
-}) {
-  const value = param(name),
-    chosen = options.find((o) => o.value === value);
-  return (
-    <Popup
-      title={label}
-      trigger={(toggle, open) => (
-        <button
-          type="button"
-          class={value ? 'chip on' : 'chip'}
-          aria-haspopup="menu"
-          aria-expanded={open}
-          onClick={toggle}
-        >
-          {label}
-          {value && (
-            <>
-              : <strong>{chosen?.label ?? value}</strong>
-            </>
-          )}
-          <Icon name="down" size={12} />
-        </button>
-      )}
-    >
-      {(close) =>
-        [{value: '', label: any}, ...options].map((o) => (
-          <button
-            key={o.value}
-            type="button"
-            role="menuitemradio"
-            tabIndex={-1}
-            aria-checked={o.value === value}
-            onClick={() => {
-              close();
-              void setQuery({[name]: o.value}, {replace: true});
-            }}
-          >
-            <span class="tick">{o.value === value && <Icon name="check" size={14} />}</span>
-            {o.label}
-          </button>
-        ))
-      }
-    </Popup>
   );
 }
 

@@ -1,4 +1,5 @@
 // What entries and events tell: who did something, when, to which record, and where that is shown.
+import {nameOf as recordName} from '../lib/names';
 import {href, place} from '../lib/router';
 import {session} from '../lib/session';
 import {lang, locale, texts} from '../lib/i18n';
@@ -10,9 +11,9 @@ const t = texts({
   system: ['the platform', '平台'],
   nobody: ['not signed in', '未登录'],
   client: ['application {id}', '应用 {id}'],
-  scim: ['SCIM connection {id}', 'SCIM 连接 {id}'],
+  scim_connection: ['SCIM connection {id}', 'SCIM 连接 {id}'],
   elsewhere: ['{id} of {host}', '{id}（{host}）'],
-  someone: ['user {id}', '用户 {id}'],
+  user: ['user {id}', '用户 {id}'],
   console: ['Console: {screen}', '控制台：{screen}'],
 });
 
@@ -23,41 +24,63 @@ export function userOf(actor: string): string {
   return /^user:(.+)$/.exec(actor)?.[1] ?? '';
 }
 
-/** actorWords says who an actor is, without the address of an issuer. */
-function actorWords(actor: string): string {
+/** actorOf is the kind and id of the record that an actor is; '' of one that is none here. */
+export function actorOf(actor: string): [kind: string, id: string] {
   const user = userOf(actor);
-  if (user) return t('someone', {id: user});
+  if (user) return ['user', user];
   const [, kind, id] = /^(client|scim):(.+)$/.exec(actor) ?? [];
-  if (id) return t(kind as 'client' | 'scim', {id});
+  return id ? [kind === 'scim' ? 'scim_connection' : 'client', id] : ['', ''];
+}
+
+/** actorWords says who an actor without a name is, and leaves out the address of an issuer. */
+export function actorWords(actor: string): string {
+  if (actor === 'system' || actor === '') return t(actor ? 'system' : 'nobody');
+  const [kind, id] = actorOf(actor);
+  if (kind) return t(kind as 'user' | 'client' | 'scim_connection', {id});
   const [issuer = '', subject] = actor.split('#');
   const host = URL.canParse(issuer) && new URL(issuer).host;
   return subject && host ? t('elsewhere', {id: subject, host}) : actor;
 }
 
-/** Actor is who made a change: a user by the name, if it is given, an application, an issuer's subject, the platform. */
-export function Actor({actor, name, copy}: {actor: string; name?: string; copy?: boolean}) {
+/** Actor is who made a change, by name: a user, an application, an issuer's subject, the platform. */
+export function Actor({actor, copy}: {actor: string; copy?: boolean}) {
   const mine = !!session.value.actor && actor === session.value.actor;
-  if (actor === 'system' || actor === '') return <span class="faint">{t(actor ? 'system' : 'nobody')}</span>;
+  if (actor === 'system' || actor === '') return <span class="faint">{actorWords(actor)}</span>;
   if (mine && !copy)
     return (
       <span class="tag" title={actor}>
         {t('you')}
       </span>
     );
-  const user = userOf(actor);
-  const link = user && recordHref('user', user);
+  const [kind, id] = actorOf(actor);
+  const name = recordName(kind, id) || actorWords(actor);
+  const link = kind === 'client' ? href('apps', [], {q: id}) : recordHref(kind, id);
   return (
     <span class="row" title={actor}>
       {link ? (
         <a class="clip" href={link}>
-          {name || actorWords(actor)}
+          {name}
         </a>
       ) : (
-        <span class="clip">{actorWords(actor)}</span>
+        <span class="clip">{name}</span>
       )}
       {mine && <span class="tag">{t('you')}</span>}
       {copy && <Copy text={actor} />}
     </span>
+  );
+}
+
+/** RecordName is a record by its name, which leads to where it is shown; by its id if nobody knows a name. */
+export function RecordName({kind, id, name}: {kind: string; id: string; name?: string}) {
+  const known = recordName(kind, id) || name;
+  const link = recordHref(kind, id);
+  const shown = known ? <span class="clip">{known}</span> : <span class="mono num clip">{id}</span>;
+  return link ? (
+    <a class="clip" href={link}>
+      {shown}
+    </a>
+  ) : (
+    shown
   );
 }
 

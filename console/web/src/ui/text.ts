@@ -35,6 +35,7 @@ export const t = texts({
   clearSearch: ['Clear the search', '清除搜索'],
   clearFilters: ['Clear search and filters', '清除搜索和筛选'],
   any: ['Any', '不限'],
+  asTyped: ['as typed', '按输入'],
   columns: ['Columns', '列'],
   nothingMatches: ['Nothing matches', '没有匹配项'],
   nothingMatchesHint: ['No record fits the search and filters.', '没有符合搜索和筛选条件的记录。'],
@@ -57,6 +58,7 @@ export const t = texts({
   clearSelection: ['Clear the selection', '取消选择'],
   sortBy: ['Sort by {name}', '按{name}排序'],
   overview: ['Overview', '概览'],
+  details: ['Details', '详细信息'],
   noChanges: ['No changes', '没有更改'],
   changesCount: [
     {one: '{n} change', other: '{n} changes'},

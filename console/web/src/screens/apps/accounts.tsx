@@ -10,20 +10,20 @@ import {
   getAccount,
   listAccounts,
   listAccountsOfUser,
-  listUsers,
   replaceAccount,
   type Account,
   type Application,
-  type User,
 } from '@idplatform/sdk';
 import {call} from '../../lib/api';
 import {number} from '../../lib/format';
 import {useLoad} from '../../lib/load';
-import {href, param, setQuery} from '../../lib/router';
+import {nameOf} from '../../lib/names';
+import {param, setQuery} from '../../lib/router';
 import {may} from '../../lib/session';
 import {Blank, Button, Failed, Late, Status, Tag} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
 import {Icon} from '../../ui/icon';
+import {RecordName} from '../../ui/origin';
 import {Field, FormDialog, RecordMenu, faultOf, type Removal, TextField} from '../../ui/record';
 import {t as ui} from '../../ui/text';
 import {carryOut, undone} from '../../ui/undo';
@@ -33,34 +33,17 @@ import {t} from './text';
 const scope = 'applications:write',
   pageSize = 50;
 
-interface Loaded {
-  items: Account[];
-  total: number;
-  names: Map<string, string>;
-}
-
-// load asks for one page, and for the names of its users; without users:read their ids are shown.
-async function load(app: Application, q: string, page: number, signal: AbortSignal): Promise<Loaded> {
-  const list = await call(
-    listAccounts({path: {id: app.id}, query: {keyword: q || undefined, page_size: pageSize, page_num: page}, signal}),
-  );
-  const items = list.items ?? [];
-  const ids = [...new Set(items.map((a) => a.user_id))];
-  const users = ids.length
-    ? await call(listUsers({query: {ids: ids.join(','), page_size: pageSize, count: 'false'}, signal})).catch(
-        () => undefined,
-      )
-    : undefined;
-  const names = new Map((users?.items ?? []).map((u: User) => [u.id, u.display_name || u.username]));
-  return {items, total: list.total ?? items.length, names};
-}
-
 export function AccountsTab({app, reload}: {app: Application; reload: () => void}) {
   const q = param('aq'),
     page = Number(param('ap')) || 1;
-  const {state, again} = useLoad(`accounts ${app.id} ${q} ${page}`, (signal) => load(app, q, page, signal));
+  const {state, again} = useLoad(`accounts ${app.id} ${q} ${page}`, (signal) =>
+    call(
+      listAccounts({path: {id: app.id}, query: {keyword: q || undefined, page_size: pageSize, page_num: page}, signal}),
+    ),
+  );
   const edited = useSignal<Account | 'new' | undefined>(undefined);
   const {value, error, busy} = state.value;
+  const items = value?.items ?? [];
   const add = (
     <Button
       icon="plus"
@@ -112,7 +95,7 @@ export function AccountsTab({app, reload}: {app: Application; reload: () => void
       ) : (
         <Late busy={busy && !value} lines={6}>
           {value &&
-            value.items.length === 0 &&
+            !items.length &&
             (q ? (
               <Blank
                 icon="search"
@@ -128,7 +111,7 @@ export function AccountsTab({app, reload}: {app: Application; reload: () => void
                 {t('noAccountsText')}
               </Blank>
             ))}
-          {value && value.items.length > 0 && (
+          {value && items.length > 0 && (
             <table class={`plain ${busy ? 'apps-dim' : ''}`}>
               <thead>
                 <tr>
@@ -141,11 +124,10 @@ export function AccountsTab({app, reload}: {app: Application; reload: () => void
                 </tr>
               </thead>
               <tbody>
-                {value.items.map((a) => (
+                {items.map((a) => (
                   <Row
                     key={a.id}
                     a={a}
-                    user={value.names.get(a.user_id)}
                     again={again}
                     edit={() => {
                       edited.value = a;
@@ -155,7 +137,7 @@ export function AccountsTab({app, reload}: {app: Application; reload: () => void
               </tbody>
             </table>
           )}
-          {value && value.total > 0 && (
+          {value && !!value.total && (
             <div class="row spread muted">
               <span class="num">{ui('showing', {n: value.total})}</span>
               {pages > 1 && (
@@ -189,7 +171,6 @@ export function AccountsTab({app, reload}: {app: Application; reload: () => void
         <Edit
           app={app}
           account={edited.value === 'new' ? undefined : edited.value}
-          user={value?.names}
           again={again}
           close={() => {
             edited.value = undefined;
@@ -201,7 +182,7 @@ export function AccountsTab({app, reload}: {app: Application; reload: () => void
   );
 }
 
-function Row({a, user, again, edit}: {a: Account; user?: string; again: () => void; edit: () => void}) {
+function Row({a, again, edit}: {a: Account; again: () => void; edit: () => void}) {
   const path = {app_id: a.app_id, id: a.id},
     on = a.status === '1';
   const flip = (to: boolean) => (to ? call(enableAccount({path, query: {id: a.id}})) : call(disableAccount({path})));
@@ -231,9 +212,7 @@ function Row({a, user, again, edit}: {a: Account; user?: string; again: () => vo
         {a.display_name && <div class="faint mono clip">{a.account}</div>}
       </td>
       <td>
-        <a class="clip" href={href('users', [], {open: a.user_id})}>
-          {user ?? <span class="mono">{a.user_id}</span>}
-        </a>
+        <RecordName kind="user" id={a.user_id} />
       </td>
       <td>
         <Status tone={on ? 'good' : 'off'}>{t(on ? 'enabled' : 'disabled')}</Status>
@@ -266,13 +245,11 @@ interface Form {
 function Edit({
   app,
   account,
-  user,
   again,
   close,
 }: {
   app: Application;
   account?: Account;
-  user?: Map<string, string>;
   again: () => void;
   close: () => void;
 }) {
@@ -316,7 +293,7 @@ function Edit({
             <Field label={`${t('user')} *`} error={faultOf(error, 'user_id')}>
               {(p) =>
                 account ? (
-                  <input class="input" {...p} readOnly value={user?.get(account.user_id) ?? account.user_id} />
+                  <input class="input" {...p} readOnly value={nameOf('user', account.user_id) || account.user_id} />
                 ) : (
                   <UserPicker
                     props={p}

@@ -10,14 +10,15 @@ import {href, param, setQuery} from '../../lib/router';
 import {Blank, Button, Failed, Status, problemTitle} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
 import {actionWord, kindWord, reasonOf, whatWords} from '../../ui/kinds';
-import type {Column} from '../../ui/list';
+import {Chips, type Column, type FilterOption} from '../../ui/list';
 import {memberWord} from '../../ui/members';
-import {ChoiceChip, Connection, TextChip, TimeChip, type Choice} from '../../ui/live';
+import {Connection, TimeChip} from '../../ui/live';
 import {LiveTable} from '../../ui/live-table';
-import {Actor, clock, originWords, recordHref} from '../../ui/origin';
+import {Actor, clock, originWords} from '../../ui/origin';
 import {PanelLoad} from '../../ui/record';
+import {Named, askNames, tellsAll, toldBy, type Told} from '../about';
+import {actorFilter, recordFilter} from '../finding';
 import {Log, type Filters} from './log';
-import {aboutOf, askNames, personOf, tellsAll, toldBy, type Told} from './names';
 import {EntryPanel} from './panel';
 import {t} from './text';
 
@@ -36,7 +37,7 @@ function filters(): Filters {
 }
 
 /** choices are the words of the API, by what people read. */
-function choices(values: string[], word: (value: string) => string): Choice[] {
+function choices(values: string[], word: (value: string) => string): FilterOption[] {
   const all = [...new Set(values)].map((value) => ({value, label: word(value)}));
   return all.sort((a, b) => compare(a.label, b.label));
 }
@@ -57,28 +58,9 @@ export function Outcome({entry: e}: {entry: AuditEntry}) {
   );
 }
 
-/** Named is the name of an entry's record, and leads to it unless it is gone; its id if nobody knows a name. */
-export function Named({entry: e, told}: {entry: AuditEntry; told: Told}) {
-  const {entity, id, name, more, gone} = aboutOf(e, told);
-  if (!name) return <span class="mono num clip">{id}</span>;
-  const link = !gone && recordHref(entity, id);
-  return (
-    <span class="row">
-      {link ? (
-        <a class="clip" href={link}>
-          {name}
-        </a>
-      ) : (
-        <span class="clip">{name}</span>
-      )}
-      {more && <span class="faint clip">{more}</span>}
-    </span>
-  );
-}
-
 function columns(told: Told): Column<AuditEntry>[] {
   return [
-    {key: 'what', header: t('what'), cell: (e) => <span class="clip">{whatWords(e)}</span>},
+    {key: 'what', header: t('what'), width: '22%', cell: (e) => <span class="clip">{whatWords(e)}</span>},
     {key: 'record', header: t('record'), cell: (e) => <Named entry={e} told={told} />},
     {
       key: 'changed',
@@ -86,13 +68,7 @@ function columns(told: Told): Column<AuditEntry>[] {
       priority: 3,
       cell: (e) => <span class="muted">{e.outcome === 'denied' ? reasonOf(e) : members(e).join(', ')}</span>,
     },
-    {
-      key: 'actor',
-      header: t('actor'),
-      priority: 2,
-      width: '132px',
-      cell: (e) => <Actor actor={e.actor} name={personOf(e)} />,
-    },
+    {key: 'actor', header: t('actor'), priority: 2, width: '132px', cell: (e) => <Actor actor={e.actor} />},
     {key: 'from', header: t('origin'), priority: 3, width: '140px', cell: (e) => <From entry={e} />},
     {key: 'outcome', header: t('outcome'), priority: 2, width: '92px', cell: (e) => <Outcome entry={e} />},
     {
@@ -161,22 +137,27 @@ export default function Audit() {
           </div>
         </header>
         <div class="tools">
-          <div class="chips">
-            <ChoiceChip
-              name="outcome"
-              label={t('outcome')}
-              any={t('any')}
-              options={[
-                {value: 'done', label: t('done')},
-                {value: 'denied', label: t('denied')},
-              ]}
-            />
-            <TextChip name="entity" label={t('entity')} options={entities} />
-            <TextChip name="action" label={t('action')} options={actions} />
-            <TextChip name="record" label={t('recordId')} />
-            <TextChip name="actor" label={t('actor')} hint={t('actorHint')} />
+          <Chips
+            filters={[
+              {
+                param: 'outcome',
+                label: t('outcome'),
+                options: [
+                  {value: 'done', label: t('done')},
+                  {value: 'denied', label: t('denied')},
+                ],
+              },
+              {param: 'entity', label: t('entity'), options: entities, shown: kindWord},
+              {param: 'action', label: t('action'), options: actions, shown: actionWord},
+              recordFilter(
+                {entity: param('entity'), id: param('record')},
+                (entity, record) => void setQuery({record, ...(entity && {entity})}, {replace: true}),
+              ),
+              actorFilter(),
+            ]}
+          >
             <TimeChip label={t('time')} />
-          </div>
+          </Chips>
           {filtered && (
             <Button kind="ghost" small onClick={clear}>
               {t('clearFilters')}

@@ -9,12 +9,12 @@ import {AuditTab, Changes} from '../../ui/audit';
 import {Button, Failed, Id, JsonView, Late, Status, type Tone} from '../../ui/basics';
 import {Dialog, toast} from '../../ui/dialog';
 import {reasonOf, whatWords} from '../../ui/kinds';
-import {Member, valueText} from '../../ui/members';
-import {Actor, recordHref} from '../../ui/origin';
-import {Facts, Panel} from '../../ui/record';
+import {Member, Value} from '../../ui/members';
+import {Actor, originWords, recordHref} from '../../ui/origin';
+import {Details, Facts, Panel} from '../../ui/record';
 import {t as ui} from '../../ui/text';
-import {Named, Outcome} from './index';
-import {aboutOf, personOf, type Told} from './names';
+import {Named, aboutOf, type Told} from '../about';
+import {Outcome} from './index';
 import {t} from './text';
 import {carryOut, plan, undoable, type Fate, type Line, type Plan} from './undo';
 
@@ -123,21 +123,23 @@ function Change({entry: e, told}: {entry: AuditEntry; told: Told}) {
           facts={[
             [t('time'), <span class="num">{dateTime(e.time)}</span>],
             [t('record'), aboutOf(e, told).name && <Named entry={e} told={told} />],
-            [t('recordId'), e.record ? <Id>{e.record}</Id> : ''],
-            [t('actor'), <Actor actor={e.actor} name={personOf(e)} copy />],
-            [t('requestOrigin'), e.origin ? <span class="mono">{e.origin}</span> : ''],
-            [t('request'), e.request_id ? <Id>{e.request_id}</Id> : ''],
+            [t('actor'), <Actor actor={e.actor} copy />],
+            [t('requestOrigin'), originWords(e.origin)],
             [t('address'), e.address ? <span class="mono">{e.address}</span> : ''],
             [t('reason'), denied ? '' : e.reason],
             [t('count'), e.count > 1 ? <span class="num">{e.count}</span> : ''],
+          ]}
+        />
+        <Details
+          facts={[
+            [t('recordId'), e.record && <Id>{e.record}</Id>],
+            [t('request'), e.request_id && <Id>{e.request_id}</Id>],
             [
               t('event'),
-              e.event_id ? (
+              e.event_id && (
                 <a class="mono" href={href('events', [], {open: e.event_id})}>
                   {e.event_id}
                 </a>
-              ) : (
-                ''
               ),
             ],
             [t('id'), <Id>{e.id}</Id>],
@@ -213,7 +215,11 @@ function Comparison({entity, plan: p}: {entity: string; plan: Plan}) {
     masked: t('masked'),
   };
   const text = ({member}: Line, v: unknown) =>
-    v === undefined || v === null || v === '' ? <span class="faint">{t('empty')}</span> : valueText(entity, member, v);
+    v === undefined || v === null || v === '' ? (
+      <span class="faint">{t('empty')}</span>
+    ) : (
+      <Value entity={entity} member={member} v={v} />
+    );
   return (
     <table class="diff">
       <thead>

@@ -87,13 +87,7 @@ function Connections() {
                 </span>
               ),
             },
-            {
-              key: 'provider',
-              header: t('provider'),
-              cell: (c) => <span class="mono">{c.provider_code}</span>,
-              priority: 2,
-              width: '180px',
-            },
+            {key: 'provider', header: t('provider'), cell: (c) => providerName(c), priority: 2, width: '180px'},
             {key: 'type', header: t('type'), cell: (c) => kind(c.type), priority: 3, width: '140px'},
             {key: 'status', header: t('status'), cell: (c) => <State status={c.status} />, width: '112px'},
             modifiedColumn({priority: 2}),

@@ -10,12 +10,14 @@ import {useLate, useLoad} from '../../lib/load';
 import {href, param, setQuery} from '../../lib/router';
 import {Blank, Button, Failed} from '../../ui/basics';
 import {Icon} from '../../ui/icon';
-import {whatWords} from '../../ui/kinds';
-import type {Column} from '../../ui/list';
+import {typeWords, whatWords} from '../../ui/kinds';
+import {Chips, type Column} from '../../ui/list';
 import {memberWord} from '../../ui/members';
-import {Connection, TextChip} from '../../ui/live';
+import {Connection} from '../../ui/live';
 import {LiveTable} from '../../ui/live-table';
-import {Actor, clock, nameOf} from '../../ui/origin';
+import {Actor, clock} from '../../ui/origin';
+import {Named, type Entry, type Told} from '../about';
+import {recordFilter} from '../finding';
 import {EventPanel} from './panel';
 import {Tail, isGap, most, type Row} from './tail';
 import {t} from './text';
@@ -28,6 +30,15 @@ export const wordsOf = (e: Event) => {
   const [entity = '', action = ''] = typeOf(e).split('.');
   return whatWords({entity, action});
 };
+
+/** entryOf is an event as an entry of the audit log tells it: the record is in it as a whole. */
+export function entryOf(e: Event): Entry {
+  const [entity = '', action = ''] = typeOf(e).split('.');
+  const changes = Object.entries(e.data?.record ?? {}).map(([member, after]) => ({member, before: null, after}));
+  return {entity, record: e.subject, action: action === 'deleted' ? action : 'created', changes};
+}
+
+export const none: Told = new Map();
 
 const changedWords = (e: Event) =>
   changedMembers(e)
@@ -45,20 +56,8 @@ function columns(): Column<Row>[] {
     (r: Row) =>
       isGap(r) ? null : f(r);
   return [
-    {key: 'type', header: t('what'), cell: of((e) => <span class="clip">{wordsOf(e)}</span>)},
-    {
-      key: 'record',
-      header: t('record'),
-      cell: of((e) => {
-        const name = nameOf(e.data?.record);
-        return (
-          <span class="row">
-            {name && <span class="clip">{name}</span>}
-            <span class={name ? 'mono faint num clip only-wide' : 'mono num clip'}>{e.subject}</span>
-          </span>
-        );
-      }),
-    },
+    {key: 'type', header: t('what'), width: '26%', cell: of((e) => <span class="clip">{wordsOf(e)}</span>)},
+    {key: 'record', header: t('record'), cell: of((e) => <Named entry={entryOf(e)} told={none} />)},
     {key: 'changed', header: t('changed'), priority: 3, cell: of((e) => <span class="muted">{changedWords(e)}</span>)},
     {key: 'actor', header: t('actor'), priority: 2, cell: of((e) => <Actor actor={e.actor ?? ''} />)},
     {
@@ -116,10 +115,21 @@ export default function Events() {
           </div>
         </header>
         <div class="tools">
-          <div class="chips">
-            <TextChip name="types" label={t('type')} hint={t('typeHint')} options={patterns} />
-            <TextChip name="subject" label={t('subject')} hint={t('subjectHint')} />
-          </div>
+          <Chips
+            filters={[
+              {
+                param: 'types',
+                label: t('type'),
+                options: patterns.map((value) => ({value, label: typeWords(value)})),
+                typed: (words) => /^[\w*]+\.[\w*]+/.test(words),
+                shown: (value) => value.split(',').map(typeWords).join(', '),
+              },
+              recordFilter({entity: types.split('.')[0]!, id: subject}, (entity, id) => {
+                const fits = !entity || types.startsWith(`${entity}.`);
+                void setQuery({subject: id, ...(fits ? {} : {types: `${entity}.*`})}, {replace: true});
+              }),
+            ]}
+          />
           {filtered && (
             <Button kind="ghost" small onClick={clear}>
               {t('clearFilters')}

@@ -4,10 +4,11 @@ import {ago, dateTime} from '../../lib/format';
 import {href, hrefQuery} from '../../lib/router';
 import {Changes} from '../../ui/audit';
 import {Blank, Id, JsonView, Late} from '../../ui/basics';
-import {Actor, nameOf, recordHref} from '../../ui/origin';
-import {memberWord, valueText} from '../../ui/members';
-import {Facts, Panel} from '../../ui/record';
-import {changedMembers, typeOf, wordsOf} from './index';
+import {Actor, nameOf, originWords, recordHref} from '../../ui/origin';
+import {Value, memberWord} from '../../ui/members';
+import {Details, Facts, Panel} from '../../ui/record';
+import {Named} from '../about';
+import {changedMembers, entryOf, none, typeOf, wordsOf} from './index';
 import {t} from './text';
 
 export function EventPanel({event: e, loading}: {event: Event | undefined; loading: boolean}) {
@@ -74,7 +75,7 @@ function Change({event: e}: {event: Event}) {
         <a class="btn small" href={href('audit', [], {entity, record: e.subject})}>
           {t('audit')}
         </a>
-        <a class="btn small" href={hrefQuery({subject: e.subject})}>
+        <a class="btn small" href={hrefQuery({subject: e.subject, types: `${entity}.*`})}>
           {t('onlyRecord')}
         </a>
         <a class="btn small" href={hrefQuery({types: typeOf(e)})}>
@@ -94,7 +95,9 @@ function Change({event: e}: {event: Event}) {
               .filter(([, v]) => !empty(v))
               .map(([k, v]) => [
                 memberWord(entity, k),
-                <span class={typeof v === 'object' ? 'mono' : undefined}>{valueText(entity, k, v)}</span>,
+                <span class={typeof v === 'object' ? 'mono' : undefined}>
+                  <Value entity={entity} member={k} v={v} />
+                </span>,
               ])}
           />
         )}
@@ -104,10 +107,15 @@ function Change({event: e}: {event: Event}) {
         <Facts
           facts={[
             [t('time'), <span class="num">{dateTime(e.time)}</span>],
+            [t('record'), <Named entry={entryOf(e)} told={none} />],
+            [t('actor'), <Actor actor={e.actor ?? ''} copy />],
+            [t('origin'), originWords(e.payloadorigin ?? '')],
+          ]}
+        />
+        <Details
+          facts={[
             [t('type'), <span class="mono">{typeOf(e)}</span>],
             [t('subject'), <Id>{e.subject}</Id>],
-            [t('actor'), <Actor actor={e.actor ?? ''} copy />],
-            [t('origin'), e.payloadorigin ? <span class="mono">{e.payloadorigin}</span> : ''],
             [t('request'), e.requestid ? <Id>{e.requestid}</Id> : ''],
             [t('source'), <span class="mono">{e.source}</span>],
             [t('sequence'), <span class="num">{e.sequence}</span>],

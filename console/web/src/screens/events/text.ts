@@ -21,8 +21,6 @@ export const t = texts({
     {one: '{n} event', other: '{n} events'},
     {one: '{n} 个事件', other: '{n} 个事件'},
   ],
-  typeHint: ['user.*, node.moved', 'user.*, node.moved'],
-  subjectHint: ['Id of a record', '某条记录的编号'],
   emptyTitle: ['Listening for events', '正在监听事件'],
   emptyText: [
     'Every change in this tenant appears here within a second. What happened before is in the audit log.',

@@ -4,6 +4,7 @@ import type {Function as Fn} from '@idplatform/sdk';
 
 import {param, setQuery} from '../../lib/router';
 import {Button, Status, Tag} from '../../ui/basics';
+import {typeWords} from '../../ui/kinds';
 import {List, type Column, modifiedColumn, createdColumn, statusFilter} from '../../ui/list';
 import {Create} from './create';
 import {load} from './load';
@@ -14,7 +15,11 @@ export function FunctionStatus({f}: {f: Fn}) {
   return <Status tone={f.status === '1' ? 'good' : 'off'}>{t(f.status === '1' ? 'enabled' : 'disabled')}</Status>;
 }
 
-const eventTypes = (f: Fn) => f.triggers.flatMap((x) => x.event_types).join(', ');
+const eventTypes = (f: Fn) =>
+  f.triggers
+    .flatMap((x) => x.event_types)
+    .map(typeWords)
+    .join(', ');
 
 function columns(): Column<Fn>[] {
   return [
@@ -22,7 +27,7 @@ function columns(): Column<Fn>[] {
     {key: 'status', header: t('status'), width: '112px', cell: (f) => <FunctionStatus f={f} />},
     {key: 'code', header: t('code'), sort: 'code', priority: 2, cell: (f) => <span class="mono muted">{f.code}</span>},
     {key: 'runtime', header: t('runtime'), priority: 2, width: '124px', cell: (f) => <Tag>{t(f.runtime)}</Tag>},
-    {key: 'triggers', header: t('triggers'), priority: 3, cell: (f) => <span class="mono muted">{eventTypes(f)}</span>},
+    {key: 'triggers', header: t('triggers'), priority: 3, cell: (f) => <span class="muted">{eventTypes(f)}</span>},
     {
       key: 'revision',
       header: t('revision'),

@@ -4,6 +4,7 @@ import {useEffect, useId, useRef} from 'preact/hooks';
 import {aborted} from '../../lib/api';
 import {Icon, type IconName} from '../../ui/icon';
 import type {InputProps} from '../../ui/record';
+import {t as ui} from '../../ui/text';
 import {t} from './text';
 
 export interface Choice {
@@ -46,7 +47,7 @@ export function Pick(p: PickProps) {
         if (controller.signal.aborted) return;
         items.value =
           p.free && words && !found.some((c) => c.value === words)
-            ? [...found, {value: words, label: words, about: t('asTyped')}]
+            ? [...found, {value: words, label: words, about: ui('asTyped')}]
             : found;
         at.value = 0;
         if (hasty.current) take(items.value[0]);

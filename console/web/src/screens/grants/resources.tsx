@@ -15,6 +15,7 @@ import {href, param, setQuery} from '../../lib/router';
 import {Button, Id, Tag} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
 import {List, type Column, modifiedColumn} from '../../ui/list';
+import {RecordName} from '../../ui/origin';
 import {
   Facts,
   Field,
@@ -190,7 +191,7 @@ function ResourcePanel({answer, again}: {answer: Answer<Resource>; again: () => 
           <section class="section">
             <Facts
               facts={[
-                [t('application'), nameOf('application', application_id)],
+                [t('application'), <RecordName kind="application" id={application_id} />],
                 [t('global'), r.is_global === '1' ? ui('yes') : ui('no')],
                 [t('created'), dateTime(r.time_created)],
                 [t('id'), <Id>{id}</Id>],

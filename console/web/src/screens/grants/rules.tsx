@@ -16,6 +16,7 @@ import {href, param, setQuery} from '../../lib/router';
 import {Button, Id, Status} from '../../ui/basics';
 import {confirm, toast} from '../../ui/dialog';
 import {List, type Column, type Query, modifiedColumn} from '../../ui/list';
+import {RecordName} from '../../ui/origin';
 import {Facts, FormFields, PanelLoad, RecordPanel, useDraft, type Draft, type FieldSpec} from '../../ui/record';
 import {undone} from '../../ui/undo';
 import {CelField} from './cel';
@@ -54,7 +55,7 @@ const columns = (): Column<AuthRule>[] => [
     header: t('application'),
     width: '170px',
     priority: 3,
-    cell: (r) => nameOf('application', r.application_id),
+    cell: (r) => <RecordName kind="application" id={r.application_id} />,
   },
   modifiedColumn({sort: 'time_modified', priority: 3}),
 ];
@@ -188,7 +189,7 @@ function Loaded({answer, again}: {answer: Answer<AuthRule>; again: () => void}) 
                     </a>
                   ),
                 ],
-                [t('application'), nameOf('application', rule.application_id)],
+                [t('application'), <RecordName kind="application" id={rule.application_id} />],
                 [t('validFrom'), dateTime(rule.valid_from)],
                 [t('validTo'), dateTime(rule.valid_to)],
                 [t('created'), dateTime(rule.time_created)],

@@ -19,6 +19,7 @@ import {param, place, setQuery} from '../../lib/router';
 import {Button, Failed, Id, Late, Tag} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
 import {List, type Column, modifiedColumn} from '../../ui/list';
+import {RecordName} from '../../ui/origin';
 import {Facts, FormDialog, PanelLoad, RecordMenu, RecordPanel, faultOf, TextField} from '../../ui/record';
 import {t as ui} from '../../ui/text';
 import {carryOut} from '../../ui/undo';
@@ -126,7 +127,7 @@ function SetPanel({set, again}: {set: ResourceSet; again: () => void}) {
           <section class="section">
             <Facts
               facts={[
-                [t('application'), nameOf('application', set.application_id)],
+                [t('application'), <RecordName kind="application" id={set.application_id} />],
                 [t('description'), set.description],
                 [t('created'), dateTime(set.time_created)],
                 [t('id'), <Id>{set.id}</Id>],

@@ -1,6 +1,5 @@
 // What fields find: people, nodes, groups, applications, resources and their actions; and the names of what is chosen.
 import {
-  getTreeNode,
   listApplications,
   listAuthUnits,
   listCoreObjects,
@@ -13,7 +12,7 @@ import {
 } from '@idplatform/sdk';
 import {signal, type Signal} from '@preact/signals';
 import {call} from '../../lib/api';
-import {isKnown, nameOf as recordName, tellName, together, type Find} from '../../lib/names';
+import {isBatched, isKnown, nameOf as recordName, tellName, together, type Find} from '../../lib/names';
 import {place} from '../../lib/router';
 import {may} from '../../lib/session';
 import type {IconName} from '../../ui/icon';
@@ -46,14 +45,10 @@ export function whoText(w: {identity_type: string; identity_id: string}): string
   return `${w.identity_type}:${w.identity_id}`;
 }
 
-/** single finds the names of kinds whose lists take no ids, so that each is a call. */
-const single: Record<string, Find> = {
-  node: (id) => call(getTreeNode({path: {id}})).then((n) => n.name),
-  group: (id) =>
-    call(listAuthUnits({query: {identity_type: 'group', identity_id: id}})).then(
-      (page) => page.items[0]?.identity_name ?? '',
-    ),
-};
+const findGroup: Find = (id) =>
+  call(listAuthUnits({query: {identity_type: 'group', identity_id: id}})).then(
+    (page) => page.items[0]?.identity_name ?? '',
+  );
 
 /**
  * nameOf is the name of an identity, or of another record; until it is there, or if it cannot be read, the one that is
@@ -61,8 +56,8 @@ const single: Record<string, Find> = {
  */
 export function nameOf(kind: string, id: string, given = ''): string {
   if (kind === 'everyone') return t('everyone');
-  if (given && single[kind] && !isKnown(kind, id)) return given;
-  return recordName(kind, id, single[kind]) || given || id;
+  if (given && !isBatched(kind) && !isKnown(kind, id)) return given;
+  return recordName(kind, id, kind === 'group' ? findGroup : undefined) || given || id;
 }
 
 const findUnit = together('permissions:read', (ids) =>

@@ -10,7 +10,6 @@ export const t = texts({
   sets: ['Resource sets', '资源集'],
   grant: ['Grant', '授权'],
   toExplorer: ['Who may do what?', '谁可以做什么？'],
-  asTyped: ['as typed', '按输入'],
   noneFound: ['Nothing found', '未找到'],
   searching: ['Searching…', '正在搜索…'],
   choose: ['Search…', '搜索…'],

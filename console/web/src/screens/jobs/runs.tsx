@@ -183,7 +183,11 @@ export function AllLogs({job}: {job: Job}) {
           }),
         )
       }
-      showRun={(l) => <a href={hrefQuery({tab: 'runs', run: runParam(job, l.sub_job_id)})}>{l.sub_job_id}</a>}
+      showRun={(l) => (
+        <a title={l.sub_job_id} href={hrefQuery({tab: 'runs', run: runParam(job, l.sub_job_id)})}>
+          {t('run')}
+        </a>
+      )}
     />
   );
 }

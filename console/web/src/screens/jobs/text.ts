@@ -116,6 +116,7 @@ export const t = texts({
   lastRun: ['Last run', '最近一次运行'],
   runs: ['Runs', '运行'],
   logs: ['Log', '日志'],
+  run: ['Run', '运行'],
   runNumber: ['Run {n}', '运行 {n}'],
   allRuns: ['All runs', '所有运行'],
   allStates: ['All', '全部'],

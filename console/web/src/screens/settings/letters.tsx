@@ -6,6 +6,7 @@ import {changed} from '../../lib/load';
 import {param, setQuery} from '../../lib/router';
 import {Button, Id, JsonView} from '../../ui/basics';
 import {confirm} from '../../ui/dialog';
+import {typeWords} from '../../ui/kinds';
 import {List, type Query} from '../../ui/list';
 import {Facts, Panel, PanelLoad, RecordMenu} from '../../ui/record';
 import {carryOut} from '../../ui/undo';
@@ -46,7 +47,7 @@ export function Letters() {
         search={t('searchConsumer')}
         empty={{icon: 'check', title: t('noLetters'), text: t('noLettersText')}}
         columns={[
-          {key: 'event', header: t('event'), cell: (l) => <span class="mono">{eventType(l)}</span>},
+          {key: 'event', header: t('event'), cell: (l) => <span title={eventType(l)}>{typeWords(eventType(l))}</span>},
           {key: 'consumer', header: t('consumer'), cell: (l) => <span class="mono">{l.consumer}</span>, priority: 2},
           {key: 'error', header: t('error'), cell: (l) => <span lang="en">{l.error}</span>, priority: 3},
           {
@@ -87,7 +88,7 @@ function Loaded({letter: l}: {letter: DeadLetter}) {
   };
   return (
     <Panel
-      title={eventType(l)}
+      title={typeWords(eventType(l))}
       subtitle={<span class="mono clip">{l.consumer}</span>}
       actions={
         <>

@@ -10,6 +10,7 @@ import {
 import {ApiError, call} from '../../lib/api';
 import {changed, useLoad} from '../../lib/load';
 import {toast} from '../../ui/dialog';
+import {typeWords} from '../../ui/kinds';
 import {Field, FormDialog, faultOf} from '../../ui/record';
 import {SecretDialog} from '../../ui/secret';
 import {t} from './text';
@@ -159,11 +160,12 @@ export function Create({close}: {close: (made?: Fresh) => void}) {
                 <button
                   key={x}
                   type="button"
-                  class={chosen.includes(x) ? 'chip on mono' : 'chip mono'}
+                  class={chosen.includes(x) ? 'chip on' : 'chip'}
+                  title={x}
                   aria-pressed={chosen.includes(x)}
                   onClick={() => toggle(x)}
                 >
-                  {x}
+                  {typeWords(x)}
                 </button>
               ))}
             </div>

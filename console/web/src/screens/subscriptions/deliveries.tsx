@@ -7,6 +7,7 @@ import {usePoll} from '../../lib/poll';
 import {useLoad} from '../../lib/load';
 import {href, param, setQuery} from '../../lib/router';
 import {Blank, Button, Copy, Failed, Late, Status, type Tone} from '../../ui/basics';
+import {typeWords} from '../../ui/kinds';
 import {toast} from '../../ui/dialog';
 import {t} from './text';
 
@@ -137,8 +138,8 @@ function Delivery({s, d, again}: {s: EventSubscription; d: EventDelivery; again:
     <li>
       <div class="row">
         <Status tone={look.tone}>{t(look.text)}</Status>
-        <a class="mono clip" href={href('events', [], {open: d.event_id})}>
-          {d.event_type.replace(/^idp\./, '')}
+        <a class="clip" title={d.event_type} href={href('events', [], {open: d.event_id})}>
+          {typeWords(d.event_type)}
         </a>
         <Copy text={d.event_id} label={t('eventId')} />
       </div>

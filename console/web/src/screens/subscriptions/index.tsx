@@ -6,6 +6,7 @@ import {call} from '../../lib/api';
 import {number} from '../../lib/format';
 import {param, setQuery} from '../../lib/router';
 import {Button, Status, Tag, type Tone} from '../../ui/basics';
+import {typeWords} from '../../ui/kinds';
 import {List, type Column, type Query, modifiedColumn, createdColumn} from '../../ui/list';
 import {Create, FreshSecret, type Fresh} from './create';
 import {SubscriptionPanel} from './panel';
@@ -57,7 +58,7 @@ function columns(): Column<EventSubscription>[] {
       key: 'types',
       header: t('types'),
       priority: 3,
-      cell: (s) => <span class="mono muted">{s.event_types.join(', ')}</span>,
+      cell: (s) => <span class="muted">{s.event_types.map(typeWords).join(', ')}</span>,
     },
     {key: 'delivered', header: t('delivered'), priority: 3, width: '100px', cell: (s) => count(s.counters.delivered)},
     {key: 'failed', header: t('failed'), priority: 3, width: '130px', cell: (s) => count(s.counters.failed, true)},

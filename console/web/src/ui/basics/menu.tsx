@@ -116,7 +116,9 @@ export function Popup({
     // what it has is there now: it has a size, and something that can have the focus
     if (!open.value) return;
     place();
-    (items().find((i) => i.getAttribute('aria-checked') === 'true') ?? items()[0])?.focus();
+    const all = items();
+    // a search goes first: the list below it may be long
+    (all.find((i) => i.matches('[autofocus]')) ?? all.find((i) => i.ariaChecked === 'true') ?? all[0])?.focus();
   }, [open.value]);
   return (
     <span style={{display: 'contents'}}>

@@ -15,8 +15,8 @@ import {Chips, ColumnsMenu, Search, useColumns} from './tools';
 import type {ListProps, Rows} from './types';
 
 export {createdColumn, modifiedColumn, statusFilter} from './columns';
-export {Search} from './tools';
-export type {Column, Filter, ListProps, Matching, Page, Query} from './types';
+export {Chips, Search, fitting} from './tools';
+export type {Column, Filter, FilterOption, ListProps, Matching, Page, Query} from './types';
 
 export function List<T>(p: ListProps<T>) {
   const openParam = p.openParam ?? 'open';

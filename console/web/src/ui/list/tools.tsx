@@ -1,13 +1,14 @@
 // What stands above a list: search, filters, columns.
 import {effect, useSignal} from '@preact/signals';
+import type {ComponentChildren} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
-import {useLoad} from '../../lib/load';
+import {useLoad, useSettled} from '../../lib/load';
 import {param, place, setQuery} from '../../lib/router';
 import {store, stored} from '../../lib/storage';
 import {Menu, Popup} from '../basics';
 import {Icon} from '../icon';
 import {t} from '../text';
-import type {Column, Filter, ListProps} from './types';
+import type {Column, Filter, FilterOption, ListProps} from './types';
 
 /** Search types into q of the URL; box is where the key / puts the focus. */
 export function Search({placeholder, box}: {placeholder: string; box: {current: HTMLInputElement | null}}) {
@@ -52,20 +53,21 @@ export function Search({placeholder, box}: {placeholder: string; box: {current: 
   );
 }
 
-export function Chips({filters}: {filters: Filter[]}) {
+export function Chips({filters, children}: {filters: Filter[]; children?: ComponentChildren}) {
   return (
     <div class="chips">
       {filters.map((f) => (
         <FilterChip key={f.param} filter={f} />
       ))}
+      {children}
     </div>
   );
 }
 
 function FilterChip({filter: f}: {filter: Filter}) {
-  const value = param(f.param);
-  const label = f.options.find((o) => o.value === value)?.label ?? (value && f.shown?.(value));
-  const choose = (to: string) => void setQuery({[f.param]: to}, {replace: true});
+  const value = f.value ?? param(f.param);
+  const label = f.options.find((o) => o.value === value)?.label ?? (value && (f.shown?.(value) || value));
+  const choose = f.choose ?? ((to: string) => void setQuery({[f.param]: to}, {replace: true}));
   return (
     <Popup
       title={f.label}
@@ -101,25 +103,46 @@ function FilterChip({filter: f}: {filter: Filter}) {
   );
 }
 
-/** FilterOptions are the choices of a chip; where they are only the first ones, a field finds the others. */
+const few = 12; // options that need no search
+
+/** fitting are the options whose label has the words, or whose value they are. */
+export const fitting = (options: FilterOption[], words: string) =>
+  options.filter((o) => o.value === words || o.label.toLowerCase().includes(words.toLowerCase()));
+
+/**
+ * FilterOptions are the choices of a chip. Many are searched in a field; where they are only the first ones, it finds the
+ * others. What is pasted into it can be a value, too.
+ */
 function FilterOptions({filter: f, value, choose}: {filter: Filter; value: string; choose: (value: string) => void}) {
-  const words = useSignal('');
-  const found = useLoad(f.find && words.value ? words.value : null, (signal) => f.find!(words.value, signal)).state
-    .value;
-  const options = words.value ? (found.value ?? []) : [{value: '', label: t('any')}, ...f.options];
+  const text = useSignal('');
+  const words = text.value.trim();
+  const settled = useSettled(words, 140);
+  const searched = f.find && words ? settled : null;
+  const found = useLoad(searched || null, (signal) => f.find!(searched!, signal)).state.value;
+  const fresh = !f.find || (searched === words && !found.busy); // what is found is about the words
+  const all = !words ? [{value: '', label: t('any')}, ...f.options] : f.find ? (found.value ?? []) : [];
+  const options = words && !f.find ? fitting(f.options, words) : all;
+  if (words && fresh && f.typed?.(words) && !options.some((o) => o.value === words))
+    options.push({value: words, label: words, about: t('asTyped')});
   return (
     <>
-      {f.find && (
+      {(f.find || f.typed || f.options.length > few) && (
         <div class="chip-form">
           <input
             class="input"
+            autofocus
             aria-label={`${t('searchLabel')}: ${f.label}`}
             placeholder={t('searchLabel')}
             autocomplete="off"
             spellcheck={false}
-            value={words.value}
+            value={text.value}
             onInput={(e) => {
-              words.value = e.currentTarget.value.trimStart();
+              text.value = e.currentTarget.value;
+            }}
+            onKeyDown={(e) => {
+              if (e.key !== 'Enter') return;
+              e.preventDefault();
+              if (words && fresh && options[0]) choose(options[0].value);
             }}
           />
         </div>
@@ -134,10 +157,11 @@ function FilterOptions({filter: f, value, choose}: {filter: Filter; value: strin
           onClick={() => choose(o.value)}
         >
           <span class="tick">{o.value === value && <Icon name="check" size={14} />}</span>
-          {o.label}
+          <span class="clip">{o.label}</span>
+          {o.about && <span class="faint clip about">{o.about}</span>}
         </button>
       ))}
-      {words.value && !found.busy && options.length === 0 && <p class="muted chip-none">{t('nothingMatches')}</p>}
+      {words && fresh && options.length === 0 && <p class="muted chip-none">{t('nothingMatches')}</p>}
     </>
   );
 }

@@ -17,12 +17,16 @@ export interface Filter {
   label: string;
   options: FilterOption[];
   find?: (words: string, signal: AbortSignal) => Promise<FilterOption[]>; // where options are only the first ones
+  typed?: (words: string) => boolean; // what is typed may be a value itself: an id that somebody has pasted
   shown?: (value: string) => string; // the label of a value that is not among the options
+  value?: string; // where it is more than its parameter
+  choose?: (value: string) => void;
 }
 
 export interface FilterOption {
   value: string;
   label: string;
+  about?: string;
 }
 
 export interface Query {

@@ -144,3 +144,13 @@ export function Facts({facts}: {facts: [string, ComponentChildren][]}) {
     </dl>
   );
 }
+
+/** Details are facts for those who look for the cause of something: ids, codes. They are folded. */
+export function Details({facts}: {facts: [string, ComponentChildren][]}) {
+  return (
+    <details class="fold-out">
+      <summary>{t('details')}</summary>
+      <Facts facts={facts} />
+    </details>
+  );
+}

@@ -1,16 +1,19 @@
-// What people call the records of entries.
+// What people call the records of entries and events.
 import type {AuditEntry} from '@idplatform/sdk';
-import {nameOf} from '../../lib/names';
-import {nameOf as nameIn, userOf} from '../../ui/origin';
+import {isBatched, nameOf} from '../lib/names';
+import {actorOf, nameOf as nameIn, recordHref} from '../ui/origin';
+
+/** Entry is what an entry or an event tells of its record. */
+export type Entry = Pick<AuditEntry, 'entity' | 'record' | 'action' | 'changes'>;
 
 /** values are the members that an entry tells, as they are after it, or were before a record went. */
-const values = (e: AuditEntry): Record<string, unknown> =>
+const values = (e: Entry): Record<string, unknown> =>
   Object.fromEntries((e.changes ?? []).map((c) => [c.member, c.after ?? c.before]));
 
 /** tellsAll: a record that comes or goes changes all of its members. */
-export const tellsAll = (e: AuditEntry) => ['created', 'deleted'].includes(e.action);
+export const tellsAll = (e: Entry) => ['created', 'deleted'].includes(e.action);
 
-const keyOf = (e: AuditEntry) => `${e.entity} ${e.record}`;
+const keyOf = (e: Entry) => `${e.entity} ${e.record}`;
 
 /** Told is what the entries of a page tell of records: how each is called, and whether it is gone. */
 export type Told = Map<string, {name: string; gone: boolean}>;
@@ -35,15 +38,15 @@ export interface About {
 }
 
 /** aboutOf names the record of an entry: as it was called then, as it is called now, or by whom it belongs to. */
-export function aboutOf(e: AuditEntry, told: Told): About {
+export function aboutOf(e: Entry, told: Told, find: (kind: string, id: string) => string = nameOf): About {
   const is = values(e),
     known = told.get(keyOf(e)),
     own = {entity: e.entity, id: e.record, gone: known?.gone};
   if (tellsAll(e) && nameIn(is)) return {...own, name: nameIn(is)};
-  const name = nameOf(e.entity, e.record) || known?.name || nameIn(is);
+  const name = find(e.entity, e.record) || known?.name || nameIn(is);
   if (name) return {...own, name};
   const [entity, id] = ownerOf(is);
-  const owner = nameOf(entity, id);
+  const owner = find(entity, id);
   return owner ? {entity, id, name: owner, more: text(is.node_name)} : {...own, name: ''};
 }
 
@@ -54,13 +57,33 @@ function ownerOf(is: Record<string, unknown>): [entity: string, id: string] {
   return user ? ['user', user] : ['application', text(is.app_id) || text(is.application_id)];
 }
 
-/** personOf is the name of the person who made a change. */
-export const personOf = (e: AuditEntry) => nameOf('user', userOf(e.actor));
-
-/** askNames asks for the names of all entries, so that rows that come into sight later make no calls. */
+/**
+ * askNames asks for the names of all entries, so that rows that come into sight later make no calls. Names that cost a
+ * call each are left to the rows that are seen.
+ */
 export function askNames(entries: AuditEntry[], told: Told): void {
+  const batched = (kind: string, id: string) => (isBatched(kind) ? nameOf(kind, id) : '');
   for (const e of entries) {
-    aboutOf(e, told);
-    personOf(e);
+    aboutOf(e, told, batched);
+    batched(...actorOf(e.actor));
   }
+}
+
+/** Named is the name of an entry's record, and leads to it unless it is gone; its id if nobody knows a name. */
+export function Named({entry: e, told}: {entry: Entry; told: Told}) {
+  const {entity, id, name, more, gone} = aboutOf(e, told);
+  if (!name) return <span class="mono num clip">{id}</span>;
+  const link = !gone && recordHref(entity, id);
+  return (
+    <span class="row">
+      {link ? (
+        <a class="clip" href={link}>
+          {name}
+        </a>
+      ) : (
+        <span class="clip">{name}</span>
+      )}
+      {more && <span class="faint clip">{more}</span>}
+    </span>
+  );
 }

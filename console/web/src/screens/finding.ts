@@ -1,0 +1,102 @@
+// Filters by a record and by who made a change: both are found by name, and an id that is pasted is understood.
+import {getAuthorizationServerMetadata, listApplications, listUsers} from '@idplatform/sdk';
+import {call} from '../lib/api';
+import {texts} from '../lib/i18n';
+import {findName, nameOf, tellName} from '../lib/names';
+import {place} from '../lib/router';
+import {may} from '../lib/session';
+import {issuerOf} from '../ui/issuing';
+import {kindWord} from '../ui/kinds';
+import {fitting, type Filter, type FilterOption} from '../ui/list';
+import {actorOf, actorWords} from '../ui/origin';
+import {searchAll} from './search';
+
+const t = texts({record: ['Record', '记录'], actor: ['By', '操作者'], platform: ['the platform', '平台']});
+
+const isID = (text: string) => /^\d{1,16}$/.test(text);
+
+/** An option's value is the kind of the record and its id; of an id that was pasted, the kind may be open. */
+const split = (value: string): [entity: string, id: string] => {
+  const at = value.indexOf(':');
+  return at < 0 ? ['', value] : [value.slice(0, at), value.slice(at + 1)];
+};
+
+function option(entity: string, id: string, name: string): FilterOption {
+  tellName(entity, id, name);
+  return {value: `${entity}:${id}`, label: name, about: kindWord(entity)};
+}
+
+/** Ids are unique in a service alone: an id that was pasted may name several records. */
+async function byId(id: string): Promise<FilterOption[]> {
+  const kinds = ['user', 'application', 'node', 'auth_unit', 'resource'];
+  const names = await Promise.all(kinds.map((kind) => findName(kind, id)));
+  return kinds.flatMap((kind, i) => (names[i] ? [option(kind, id, names[i]!)] : []));
+}
+
+async function findRecords(words: string, signal: AbortSignal): Promise<FilterOption[]> {
+  const [known, hits] = await Promise.all([isID(words) ? byId(words) : [], searchAll(words, signal)]);
+  return [...known, ...hits.map((h) => option(h.entity, h.id, h.title))];
+}
+
+/** recordFilter chooses a record of any kind. */
+export function recordFilter(is: {entity: string; id: string}, choose: (entity: string, id: string) => void): Filter {
+  return {
+    param: 'record',
+    label: t('record'),
+    options: [],
+    find: findRecords,
+    typed: isID,
+    value: is.id && (is.entity ? `${is.entity}:${is.id}` : is.id),
+    shown: (value) => nameOf(...split(value)) || is.id,
+    choose: (value) => choose(...split(value)),
+  };
+}
+
+let issuer: Promise<string> | undefined;
+
+/** Whoever signs in at the platform is told as a subject of the tenant's issuer. */
+function personActor(id: string): Promise<string> {
+  issuer ??= issuerOf(call(getAuthorizationServerMetadata({baseUrl: ''}))).catch(() => '');
+  return issuer.then((url) => (url ? `${url}/sign-in/${encodeURIComponent(place.value.tenant)}#${id}` : `user:${id}`));
+}
+
+async function findActors(words: string, signal: AbortSignal): Promise<FilterOption[]> {
+  const few = {page_size: 6, count: 'false'} as const;
+  const people = async () => {
+    const query = isID(words) ? {ids: words, ...few} : {keyword: words, search_type: 'generic' as const, ...few};
+    const {items} = await call(listUsers({query, signal}));
+    return Promise.all(
+      (items ?? []).map(async (u) => {
+        const name = u.display_name || u.username;
+        tellName('user', u.id, name);
+        return {value: await personActor(u.id), label: name, about: u.username};
+      }),
+    );
+  };
+  const programs = async () => {
+    const {items} = await call(listApplications({query: {keyword: words, ...few}, signal}));
+    return (items ?? []).map((a) => {
+      tellName('client', a.client_id, a.name);
+      return {value: `client:${a.client_id}`, label: a.name, about: kindWord('application')};
+    });
+  };
+  const found = await Promise.all([
+    may('users:read') ? people().catch(() => []) : [],
+    may('applications:read') ? programs().catch(() => []) : [],
+  ]);
+  return [...found.flat(), ...fitting(actors(), words)];
+}
+
+const actors = (): FilterOption[] => [{value: 'system', label: t('platform')}];
+
+/** actorFilter chooses who made a change: a person, an application, the platform. */
+export function actorFilter(): Filter {
+  return {
+    param: 'actor',
+    label: t('actor'),
+    options: actors(),
+    find: findActors,
+    typed: (words) => /^[\w-]+:|#/.test(words),
+    shown: (actor) => nameOf(...actorOf(actor)) || actorWords(actor),
+  };
+}
