@@ -159,7 +159,7 @@ func TestSaveFaults(t *testing.T) {
 	user := b.liWei()
 	save := "PATCH /v1/users/" + user["id"].(string)
 	b.open("users?open=" + user["id"].(string))
-	b.see("Identity")
+	b.see("General")
 	b.fill("Mobile", "+15550001111")
 	at := []map[string]any{{"location": "body.mobile", "message": "is not a number of this world"}}
 	for _, c := range []struct {
@@ -204,7 +204,7 @@ func TestSessionEnds(t *testing.T) {
 	play(t, "session", func(b *browser) {
 		user := b.liWei()
 		b.open("users?open=" + user["id"].(string))
-		b.see("Identity")
+		b.see("General")
 		b.fill("Mobile", "+15550002222")
 		b.proxy.fail(fault{call: "PATCH /v1/users/*", status: 401, times: 2})
 		b.click("Save")
@@ -226,7 +226,7 @@ func TestLinkInAnotherTab(t *testing.T) {
 	b := signedIn(t, "another-tab")
 	user := b.liWei()
 	b.open("users?open=" + user["id"].(string))
-	b.see("Identity")
+	b.see("General")
 	b.fill("Mobile", "+15550003333")
 	b.proxy.fail(fault{call: "PATCH /v1/users/*", status: 401, times: 2})
 	b.click("Save")
@@ -248,7 +248,7 @@ func TestLeaving(t *testing.T) {
 		user := b.liWei()
 		b.open("users")
 		b.click("Li Wei")
-		b.see("Identity")
+		b.see("General")
 		held := func(what, then string) {
 			b.t.Helper()
 			hold := make(chan struct{})
@@ -272,7 +272,7 @@ func TestLeaving(t *testing.T) {
 
 		b.open("users")
 		b.click("Li Wei")
-		b.see("Identity")
+		b.see("General")
 		b.fill("Mobile", "+15550002222")
 		b.back()
 		b.see("Leave without saving?")
@@ -281,7 +281,7 @@ func TestLeaving(t *testing.T) {
 		b.screen("Explorer")
 
 		b.open("users?open=" + user["id"].(string))
-		b.see("Identity")
+		b.see("General")
 		b.fill("Mobile", "+15550003333")
 		mend := b.proxy.fail(fault{call: "PATCH /v1/users/*", status: 400})
 		b.clickIn(".panel", "Save")

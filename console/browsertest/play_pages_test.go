@@ -76,7 +76,7 @@ func TestPaletteActions(t *testing.T) {
 		b.press(kb.Enter)
 	}
 	b.open("users?open=" + user["id"].(string))
-	b.see("Identity")
+	b.see("General")
 	for words, seen := range map[string]string{
 		"offboard": "Offboard Li Wei", "lock": "Lock Li Wei?",
 		"reset": "Reset the password of Li Wei", "disable": "Disable Li Wei?",

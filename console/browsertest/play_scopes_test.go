@@ -24,7 +24,7 @@ func TestScopes(t *testing.T) {
 	require.Equal(t, []string{"Import…: Needs the scope users:write", "New user: Needs the scope users:write"},
 		eval[[]string](b, lacking))
 	b.click("Li Wei")
-	b.see("Identity")
+	b.see("General")
 	b.waitFor("input('E-mail').readOnly && !labelled('Save')")
 	b.clickIn(".panel", "Close")
 	b.open("start")

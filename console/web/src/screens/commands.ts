@@ -29,8 +29,8 @@ const lines: Line[] = [
   {screen: 'users', text: ['Export users', '导出用户'], query: {export: 1}, icon: 'download'},
   {screen: 'tree', text: ['New tree', '新建组织树'], query: {new: 1}, scope: 'organization:write'},
   {screen: 'apps', text: ['New application', '新建应用'], query: {create: 'gallery'}, scope: 'applications:write'},
-  {screen: 'grants', text: ['Grant access', '授予权限'], query: {grant: 1}, scope: 'permissions:write'},
-  {screen: 'grants', text: ['Who has rules', '被授权者'], rest: ['units']},
+  {screen: 'grants', text: ['New rule', '新建规则'], query: {grant: 1}, scope: 'permissions:write'},
+  {screen: 'grants', text: ['Who has rules', '谁有规则'], rest: ['units']},
   {screen: 'grants', text: ['New group', '新建组'], rest: ['units'], query: {create: 1}, scope: 'permissions:write'},
   {screen: 'grants', text: ['Resources', '资源'], rest: ['resources']},
   {

@@ -14,6 +14,7 @@ const names = texts({
   app_id: ['Application', '应用'],
   application_id: ['Application', '应用'],
   attempts: ['Attempts', '尝试次数'],
+  auth_unit_id: ['Whose rules', '谁的规则'],
   browser: ['Browser', '浏览器'],
   bucket: ['Bucket', '存储桶'],
   category: ['Category', '类别'],
@@ -49,6 +50,7 @@ const names = texts({
   flow_id: ['Sign-in page', '登录页面'],
   free_ext_props: words.freeProps,
   fresh: ['With a new sign-in', '重新登录'],
+  function_id: ['Function', '函数'],
   gender: ['Gender', '性别'],
   history: ['History', '历史'],
   id: words.id,
@@ -58,6 +60,7 @@ const names = texts({
   is_dynamic: ['By a condition', '按条件'],
   is_pointer: ['Points to another node', '指向其他节点'],
   is_primary: ['Primary', '主要归属'],
+  job_id: ['Job', '任务'],
   jwks: ['Public keys (JWKS)', '公钥（JWKS）'],
   jwks_uri: ['Address of its keys', '公钥地址'],
   kept_versions: ['Former states', '历史版本'],
@@ -84,6 +87,7 @@ const names = texts({
   object_code: ['Tree', '组织树'],
   parent_id: ['Parent', '上级节点'],
   path: ['Path', '路径'],
+  pointer_id: ['Points to', '指向'],
   policy: ['Policy', '策略'],
   protocol: ['Protocol', '协议'],
   provider_code: ['Provider', '提供方'],
@@ -92,9 +96,12 @@ const names = texts({
   real_name_status: ['Check of the real name', '实名核验'],
   redirect_url: ['Redirect addresses', '回调地址'],
   resource_id: ['Resource', '资源'],
+  resource_match_all_actions: ['All actions', '全部操作'],
+  resource_match_all_resources: ['All resources', '全部资源'],
+  resource_set_id: ['Resource set', '资源集'],
   retry: ['Retries after a failure', '失败后重试次数'],
   revision: ['Revision', '修订'],
-  revisions: ['Revisions', '修订'],
+  revisions: ['Revisions', '历次修订'],
   role: ['Role', '角色'],
   rule_count: ['Rules', '规则数'],
   schedule: ['Schedule', '计划'],
@@ -104,6 +111,7 @@ const names = texts({
   session_id: ['Session', '会话'],
   size: ['Size', '大小'],
   source: ['Source', '源代码'],
+  source_node_id: ['From node', '起始节点'],
   sso_enabled: ['Single sign-on', '单点登录'],
   state: words.state,
   status: words.status,
@@ -111,8 +119,10 @@ const names = texts({
   steps: ['Steps', '步骤'],
   sub_account_policy: ['Sub-account in sign-on', '登录返回子账户'],
   subject: ['Subject', '主题'],
+  successor_id: ['Successor', '接任者'],
   tag: ['Tag', '标签'],
   target: ['Target', '目标'],
+  target_node_id: ['To node', '目标节点'],
   tenant_id: words.tenant,
   time_created: words.created,
   time_expires: ['Expires', '过期'],
@@ -139,13 +149,18 @@ const names = texts({
 });
 
 const values = texts({
+  'auth_rule.type.api': ['API', 'API'],
+  'auth_rule.type.app': ['Use of the application', '使用应用'],
+  'auth_rule.type.data': ['Data', '数据'],
+  'auth_rule.type.res': ['Several, by pattern', '多个（按模式）'],
+  'auth_rule.type.res_set': ['Resource set', '资源集'],
+  'auth_rule.type.ui': ['User interface', '界面'],
   'affect.affect': words.allows,
   'affect.deny': words.denies,
   'category.1': words.category1,
   'category.2': words.category2,
   'category.3': words.category3,
   'category.4': words.category4,
-  'core_object.status.1': ['Enabled', '启用'],
   'event_subscription.status.1': words.active,
   'event_subscription.status.0': words.paused,
   'factor.1': ['First', '第一'],
@@ -161,7 +176,7 @@ const values = texts({
   'status.1': words.enabled,
   'status.0': words.disabled,
   'user.status.1': words.active,
-  'user.status.0': ['Disabled', '停用'],
+  'user.status.0': words.disabled,
   'user.status.resigned': words.resigned,
 });
 
@@ -186,6 +201,7 @@ function valueWord(entity: string, member: string, v: unknown): string | undefin
 export function valueText(entity: string, member: string, v: unknown): string {
   return valueWord(entity, member, v) ?? (typeof v === 'string' ? v : (JSON.stringify(v) ?? ''));
 }
+
 /** refers are the members that hold the id of a record, by its kind. */
 const refers: Record<string, string> = {
   app_id: 'application',
@@ -211,7 +227,6 @@ export function Value({entity, member, v}: {entity: string; member: string; v: u
   if (kind && typeof v === 'string' && v) return <RecordName kind={kind} id={v} />;
   return <>{valueText(entity, member, v)}</>;
 }
-
 
 /** memberWord is what people call a member of a kind of record; of one without a word, its name in the API. */
 export function memberWord(entity: string, member: string): string {

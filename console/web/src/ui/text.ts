@@ -70,7 +70,7 @@ export const t = texts({
   stay: ['Stay', '留下'],
   conflictTitle: ['Somebody else changed this record', '其他人已更改此记录'],
   conflictText: [
-    'Choose, for each member that both of you have changed. Nothing is lost until you save.',
+    'Choose, for each field that both of you have changed. Nothing is lost until you save.',
     '请为双方都更改过的每个字段作出选择。保存之前不会丢失任何内容。',
   ],
   conflictNone: [

@@ -37,7 +37,7 @@ export const words = bilingual({
   loadingMore: ['Loading more…', '正在加载更多…'],
   change: ['Change', '更改'],
   json: ['JSON', 'JSON'],
-  member: ['Member', '字段'],
+  member: ['Field', '字段'],
   loading: ['Loading', '正在加载'],
   code: ['Code', '编码'],
   codeHelp: ['1 to 64 letters, digits or . _ -; unique', '1 到 64 个字母、数字或 . _ -；唯一'],

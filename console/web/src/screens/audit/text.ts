@@ -37,7 +37,7 @@ export const t = texts({
   noMatch: ['No entry fits the filters', '没有符合筛选条件的条目'],
   noMatchText: ['New entries that fit appear here as they are written.', '新的匹配条目写入后会显示在这里。'],
   history: ['History of the record', '记录的历史'],
-  noChanges: ['No member of the record was changed.', '记录的字段没有变化。'],
+  noChanges: ['No field of the record was changed.', '记录的字段没有变化。'],
   noChangesDenied: ['Nothing was changed: the attempt was refused.', '没有任何更改：该尝试被拒绝。'],
   openRecord: ['Open the record', '打开记录'],
   sameRecord: ['Only this record', '只看此记录'],
@@ -45,11 +45,11 @@ export const t = texts({
   undo: ['Undo…', '撤销…'],
   undoTitle: ['Undo this change?', '撤销此更改？'],
   undoText: [
-    'Members that still have the value of this change get the former one back. All others stay as they are.',
+    'Fields that still have the value of this change get the former one back. All others stay as they are.',
     '仍为此次更改后值的字段会恢复原值，其余保持不变。',
   ],
   undoDo: [
-    {one: 'Write back {n} member', other: 'Write back {n} members'},
+    {one: 'Write back {n} field', other: 'Write back {n} fields'},
     {one: '恢复 {n} 个字段', other: '恢复 {n} 个字段'},
   ],
   undoNone: ['Nothing of this change can be written back', '此更改没有可以恢复的内容'],

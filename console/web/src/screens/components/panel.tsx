@@ -118,7 +118,7 @@ function Overview({draft}: {draft: Draft<Component>}) {
         />
       </section>
       <section class="section">
-        <h3>{t('identity')}</h3>
+        <h3>{t('general')}</h3>
         <FormFields draft={draft} fields={identity()} />
         <JsonField
           label={t('schema')}

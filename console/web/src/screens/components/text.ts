@@ -20,7 +20,7 @@ export const t = texts({
     'Reusable pieces of login pages, consoles and flows appear here, each with a schema for its settings.',
     '登录页、控制台和流程中可重复使用的部分会显示在这里，每个都有其设置的结构。',
   ],
-  identity: ['Identity', '标识'],
+  general: ['General', '基本信息'],
   config: ['Settings', '设置'],
   schema: ['Schema', '结构'],
   schemaHelp: [

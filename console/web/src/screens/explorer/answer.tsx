@@ -107,7 +107,7 @@ export function Answer({q}: {q: Question}) {
         </section>
       )}
       {considered.length === 0 && !d.allowed && ['not_granted', 'denied'].includes(d.reason) && (
-        <p class="muted">{t('noneConsidered')}</p>
+        <p class="muted">{t('noneConsidered', {who: nameOf(q.who!.type, q.who!.id)})}</p>
       )}
     </div>
   );

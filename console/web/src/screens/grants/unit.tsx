@@ -37,7 +37,7 @@ export function UnitPanel({unit, again}: {unit: AuthUnit; again: () => void}) {
           </Button>
           <RecordMenu
             record={unit}
-            file={`unit-${unit.id}`}
+            file={`rules-${unit.id}`}
             scope={scope}
             items={[
               {label: t('whatCan'), icon: 'compass', href: href('explorer', [], {mode: 'what', who: whoText(unit)})},
@@ -82,7 +82,7 @@ async function removeUnit(unit: AuthUnit): Promise<void> {
     text: t('deleteUnitText', {n: rules?.length ?? unit.rule_count}),
     typed: name,
     record: {unit, rules},
-    file: `unit-${unit.id}`,
+    file: `rules-${unit.id}`,
     send: () => call(deleteAuthUnit({path: {id: unit.id}})),
     said: t('unitDeleted', {name}),
     kinds: ['units', 'rules'],

@@ -51,7 +51,7 @@ export const t = texts({
   kind: ['How are events delivered?', '如何投递事件？'],
   settings: ['What it gets', '接收内容'],
   where: ['Where it goes', '投递目标'],
-  cursor: ['Place in the feed', '事件流中的位置'],
+  cursor: ['Delivered up to', '已投递至'],
   subject: ['Subject', '主题'],
   user: ['NATS user', 'NATS 用户'],
   secretSet: ['Set, not shown', '已设置，不显示'],

@@ -90,7 +90,7 @@ function Loaded({answer, again}: {answer: Answer<User>; again: () => void}) {
       overview={() => (
         <>
           <section class="section">
-            <h3>{t('identity')}</h3>
+            <h3>{t('general')}</h3>
             <FormFields draft={draft} fields={identity()} />
           </section>
           <section class="section">
