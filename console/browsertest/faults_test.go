@@ -167,7 +167,7 @@ func TestSaveFaults(t *testing.T) {
 		see string
 	}{
 		{fault{status: 400, errors: at}, "is not a number of this world"},
-		{fault{status: 409, errors: at}, "A unique value is taken"},
+		{fault{status: 409, errors: at}, "is not a number of this world"},
 		{fault{status: 403}, "Not allowed"},
 		{fault{status: 404}, "There is no such record"},
 		{fault{status: 413}, "Too large"},
@@ -196,6 +196,34 @@ func TestSaveFaults(t *testing.T) {
 	b.proxy.fail(fault{call: save, cut: true, times: 1}) // made, but its answer is lost
 	b.click("Save")
 	b.see("Li Wei was saved")
+	b.clean()
+}
+
+// TestFaultsOnce: what is wrong with a field is said once, at the field, in plain words of the language.
+func TestFaultsOnce(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "faults-once")
+	b.liWei()
+	for _, c := range []struct{ lang, create, username, email, taken, invalid string }{
+		{"en", "Create", "Username", "E-mail", "Already taken", "Not an e-mail address"},
+		{"zh", "创建", "用户名", "邮箱", "已被占用", "不是有效的邮箱地址"},
+	} {
+		b.open("start")
+		b.speak(c.lang)
+		b.show("/console/"+b.tenant+"/users", "document.querySelectorAll('.screen-head .btn.primary')[0].click()")
+		b.fill(c.username, "li")
+		for _, step := range []struct{ email, says string }{{"nowhere", c.invalid}, {"li@example.com", c.taken}} {
+			b.fill(c.email, step.email)
+			b.clickIn("dialog", c.create)
+			b.see(step.says)
+			require.Equal(t, []string{step.says}, eval[[]string](b,
+				"[...document.querySelectorAll('dialog .error, dialog .note')].map((e) => e.textContent)"))
+		}
+		b.press(kb.Escape)
+		b.waitFor("document.querySelectorAll('dialog[open]').length === 2")
+		eval[bool](b, "([...document.querySelectorAll('dialog .danger')].at(-1).click(), true)")
+		b.waitFor("!document.querySelector('dialog[open]')")
+	}
 	b.clean()
 }
 

@@ -148,7 +148,7 @@ const sentences = bilingual({
   forbidden: ['Not allowed', '没有权限'],
   not_found: ['There is no such record', '没有此记录'],
   method_not_allowed: ['Not possible here', '此处不可用'],
-  already_exists: ['A unique value is taken', '唯一值已被占用'],
+  already_exists: ['This is taken already', '已被占用'],
   has_children: ['There are records below it', '其下还有记录'],
   in_use: ['Other records refer to it', '仍被其他记录引用'],
   invalid_state: ['Not possible in this state', '当前状态下不可用'],
@@ -172,3 +172,43 @@ const problems = texts(sentences);
 /** problemSentence is what a code means; an unknown one is a fault of the platform. */
 export const problemSentence = (code: string) =>
   problems(code in sentences ? (code as keyof typeof sentences) : 'internal');
+
+const plain = texts({
+  taken: ['Already taken', '已被占用'],
+  missing: ['This is needed', '必填'],
+  atLeastLong: ['At least {n} characters', '至少 {n} 个字符'],
+  atMostLong: ['At most {n} characters', '最多 {n} 个字符'],
+  atLeast: ['At least {n}', '不能小于 {n}'],
+  atMost: ['At most {n}', '不能大于 {n}'],
+  between: ['From {n} to {m}', '须在 {n} 到 {m} 之间'],
+  whole: ['A whole number', '须为整数'],
+  form: ['Has something that is not allowed here', '含有此处不允许的内容'],
+  email: ['Not an e-mail address', '不是有效的邮箱地址'],
+  url: ['Not a complete address, such as https://example.com', '不是完整的地址，例如 https://example.com'],
+  choice: ['Not one of the choices', '不在可选范围内'],
+});
+
+// What services say about a member most often, in the words of schemas.
+const messages: [RegExp, Parameters<typeof plain>[0]][] = [
+  [/^is taken$/, 'taken'],
+  [/^(must be there|must be given|is required|is missing|expected length >= 1)$/, 'missing'],
+  [/^expected length >= (\d+)$/, 'atLeastLong'],
+  [/^(?:expected length <=|must have at most) (\d+)(?: characters)?$/, 'atMostLong'],
+  [/^expected number >= (\S+)$/, 'atLeast'],
+  [/^(?:expected number <=|must be at most) (\S+)$/, 'atMost'],
+  [/^must lie in (\S+)…(\S+)$/, 'between'],
+  [/^(expected (integer|number)|must be a whole number)$/, 'whole'],
+  [/^expected string to match pattern/, 'form'],
+  [/^(expected string to be RFC 5322 email|must be an email address)/, 'email'],
+  [/^expected string to be RFC 3986 uri/, 'url'],
+  [/^expected value to be one of/, 'choice'],
+];
+
+/** plainFault is what a service says about a member, in plain words; what is not known here stays as it is. */
+export function plainFault(message: string): string {
+  for (const [what, key] of messages) {
+    const [found, n, m] = what.exec(message) ?? [];
+    if (found) return plain(key, {n: n ?? '', m: m ?? ''});
+  }
+  return message;
+}

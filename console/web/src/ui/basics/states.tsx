@@ -104,12 +104,15 @@ export function Failed({error, again}: {error: ApiError; again?: () => void}) {
   );
 }
 
-/** ProblemText is what the service said, in its own language, with the request's id. A brief one has the id alone. */
+/**
+ * ProblemText is what the service said, in its own language, with the request's id. A brief one has the id alone; so has
+ * that of a record that is not there: its title has said that.
+ */
 export function ProblemText({error, brief}: {error: ApiError; brief?: boolean}) {
   const {detail, request_id: id} = error.problem;
   return (
     <>
-      {detail && !brief && <div lang="en">{detail}</div>}
+      {detail && !brief && !/^no such /.test(detail) && <div lang="en">{detail}</div>}
       {id && (
         <div class="row faint">
           <span class="mono">

@@ -7,6 +7,7 @@ import {guard, underWay} from '../../lib/router';
 import {changed} from '../../lib/load';
 import {may} from '../../lib/session';
 import {toast} from '../dialog';
+import {plainFault} from '../text';
 import {undone} from '../undo';
 
 export interface Draft<T> {
@@ -167,8 +168,9 @@ function tell<T extends object>(source: RecordSource<T>, now: Answer<T>, before:
 
 /** faultOf finds what a problem says about a member: its location is body.email, or body.addresses[2].city. */
 export function faultOf(error: ApiError | undefined, field: string): string | undefined {
-  return error?.problem.errors?.find((e) => {
+  const fault = error?.problem.errors?.find((e) => {
     const at = e.location.replace(/^body\.?/, '');
     return at === field || at.startsWith(field + '.') || at.startsWith(field + '[');
-  })?.message;
+  });
+  return fault && plainFault(fault.message);
 }

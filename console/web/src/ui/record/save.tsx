@@ -1,12 +1,12 @@
 // What stands below and above a form: the bar that saves, and what was wrong.
 import {useSignal} from '@preact/signals';
-import {useEffect, useRef} from 'preact/hooks';
+import {useLayoutEffect, useRef} from 'preact/hooks';
 import type {ApiError} from '../../lib/api';
 import {useKey} from '../../lib/keys';
 import {Button, ProblemText, problemTitle, useCountdown} from '../basics';
 import {Icon} from '../icon';
 import {ShowAsButton} from '../show-as';
-import {t} from '../text';
+import {plainFault, t} from '../text';
 import type {Draft} from './draft';
 
 /** SaveBar is the foot of a panel with a form. */
@@ -40,7 +40,7 @@ export function Faults({error}: {error: ApiError | undefined}) {
   const box = useRef<HTMLDivElement>(null);
   const shown = useSignal<string[]>([]); // what inputs say
   const left = useCountdown(error);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!error) return;
     const form = box.current?.parentElement;
     const first = form?.querySelector<HTMLElement>('[aria-invalid="true"]');
@@ -48,30 +48,35 @@ export function Faults({error}: {error: ApiError | undefined}) {
     shown.value = [...(form?.querySelectorAll('.field > .error') ?? [])].map((e) => e.textContent ?? '');
   }, [error]);
   if (!error) return null;
-  const faults = error.problem.errors ?? [];
+  const faults = (error.problem.errors ?? []).map((e) => ({...e, message: plainFault(e.message)}));
   const others = faults.filter((e) => !shown.value.includes(e.message));
+  const said = faults.length > 0 && others.length === 0; // at the inputs
   return (
-    <div class="note bad" role="alert" ref={box} tabIndex={-1}>
-      <Icon name="alert" />
-      <div class="grow">
-        <div class="title">{problemTitle(error)}</div>
-        {others.length > 0 && (
-          <ul lang="en">
-            {others.map((e, i) => (
-              <li key={i}>
-                <span class="mono">{e.location.replace(/^body\./, '')}</span> {e.message}
-                {e.count ? ` (${e.count})` : ''}
-              </li>
-            ))}
-          </ul>
-        )}
-        {left > 0 && (
-          <p class="muted num" role="timer">
-            {t('retrySoon', {s: left})}
-          </p>
-        )}
-        <ProblemText error={error} brief={faults.length > 0} />
-      </div>
+    <div class="faults" role="alert" ref={box} tabIndex={-1}>
+      {!said && (
+        <div class="note bad">
+          <Icon name="alert" />
+          <div class="grow">
+            <div class="title">{problemTitle(error)}</div>
+            {others.length > 0 && (
+              <ul>
+                {others.map((e, i) => (
+                  <li key={i} lang={/\p{Script=Han}/u.test(e.message) ? undefined : 'en'}>
+                    <span class="mono">{e.location.replace(/^body\./, '')}</span> {e.message}
+                    {e.count ? ` (${e.count})` : ''}
+                  </li>
+                ))}
+              </ul>
+            )}
+            {left > 0 && (
+              <p class="muted num" role="timer">
+                {t('retrySoon', {s: left})}
+              </p>
+            )}
+            <ProblemText error={error} brief={faults.length > 0} />
+          </div>
+        </div>
+      )}
     </div>
   );
 }
