@@ -227,6 +227,24 @@ func TestFaultsOnce(t *testing.T) {
 	b.clean()
 }
 
+// TestToastsAside: what is told covers no button of the form that it is about.
+func TestToastsAside(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "toasts-aside")
+	user := b.liWei()
+	for i, width := range []int64{1280, 1120, 800, 390} {
+		b.size(width, 800)
+		b.open("users?open=" + user["id"].(string))
+		b.see("General")
+		b.fill("Mobile", fmt.Sprintf("+1555000111%d", i))
+		b.click("Save")
+		b.waitFor("document.querySelector('.toast')")
+		require.True(t, eval[bool](b, "[...document.querySelectorAll('.panel-foot .btn')].every((e) => "+
+			"e.contains(document.elementFromPoint(...middle(e))))"), "%d", width)
+	}
+	b.clean()
+}
+
 // TestSessionEnds: 401 signs in over the page, and goes on with what was typed. The first asks for a renewal alone.
 func TestSessionEnds(t *testing.T) {
 	play(t, "session", func(b *browser) {
