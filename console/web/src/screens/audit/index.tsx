@@ -158,7 +158,7 @@ export default function Audit() {
           >
             <TimeChip label={t('time')} />
           </Chips>
-          {filtered && (
+          {filtered && rows.length > 0 && (
             <Button kind="ghost" small onClick={clear}>
               {t('clearFilters')}
             </Button>

@@ -56,7 +56,7 @@ function columns(): Column<Row>[] {
     (r: Row) =>
       isGap(r) ? null : f(r);
   return [
-    {key: 'type', header: t('what'), width: '26%', cell: of((e) => <span class="clip">{wordsOf(e)}</span>)},
+    {key: 'type', header: t('what'), cell: of((e) => <span class="clip">{wordsOf(e)}</span>)},
     {key: 'record', header: t('record'), cell: of((e) => <Named entry={entryOf(e)} told={none} />)},
     {key: 'changed', header: t('changed'), priority: 3, cell: of((e) => <span class="muted">{changedWords(e)}</span>)},
     {key: 'actor', header: t('actor'), priority: 2, cell: of((e) => <Actor actor={e.actor ?? ''} />)},
@@ -130,7 +130,7 @@ export default function Events() {
               }),
             ]}
           />
-          {filtered && (
+          {filtered && rows.length > 0 && (
             <Button kind="ghost" small onClick={clear}>
               {t('clearFilters')}
             </Button>

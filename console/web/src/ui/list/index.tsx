@@ -103,7 +103,7 @@ export function List<T>(p: ListProps<T>) {
       <div class="tools">
         {p.search !== undefined && <Search placeholder={p.search} box={searchBox} />}
         <Chips filters={p.filters ?? []} />
-        {filtered && (
+        {filtered && items.length > 0 && (
           <Button kind="ghost" small onClick={() => void clear()}>
             {t('clearFilters')}
           </Button>
