@@ -20,7 +20,7 @@ import {call} from '../lib/api';
 import {screens} from '../lib/registry';
 import {href} from '../lib/router';
 import {may} from '../lib/session';
-import {connectionName} from '../ui/providers';
+import {connectionName, providerName} from '../ui/providers';
 
 export interface Hit {
   title: string;
@@ -76,7 +76,6 @@ const apps: Search = async (words, signal) => {
   const page = await call(listApplications({query: {keyword: words, page_size: most, count}, signal}));
   return (page.items ?? []).map((a) => ({
     title: a.name,
-    about: a.protocol_type,
     href: href('apps', [], {q: words, open: a.id}),
     entity: 'application',
     id: a.id,
@@ -151,7 +150,7 @@ const connections: Search = async (words, signal) => {
       .slice(0, few)
       .map((c) => ({
         title: connectionName(c),
-        about: c.provider_code,
+        about: providerName(c),
         href: href('connections', [], {q: words, open: c.id}),
         entity: 'connection',
         id: c.id,
@@ -165,7 +164,6 @@ const subscriptions: Search = async (words, signal) => {
   const page = await call(listEventSubscriptions({query: {keyword: words, page_size: most, count}, signal}));
   return (page.items ?? []).map((s) => ({
     title: s.name,
-    about: s.delivery.type,
     href: href('subscriptions', [], {q: words, open: s.id}),
     entity: 'event_subscription',
     id: s.id,

@@ -6,8 +6,8 @@ import {texts} from '../lib/i18n';
 import {parse} from '../lib/json';
 import {useLoad, useSettled} from '../lib/load';
 import {may} from '../lib/session';
-import {href} from '../lib/router';
 import {Tag} from './basics';
+import {RecordName} from './origin';
 
 const t = texts({
   title: ['Who gains and loses access', '谁将获得或失去访问权限'],
@@ -95,9 +95,7 @@ function Decision({decision: d}: {decision: ChangedDecision}) {
   return (
     <li>
       <Tag accent={d.change === 'gained'}>{t(d.change)}</Tag>
-      <a class="clip" href={href('users', [], {open: d.identity_id})}>
-        {d.identity_name || d.identity_id}
-      </a>
+      <RecordName kind="user" id={d.identity_id} name={d.identity_name} />
       <code class="clip">{[d.action, d.object_code].filter(Boolean).join(' ')}</code>
       {d.conditional && <span class="faint">{t('conditional')}</span>}
     </li>

@@ -3,6 +3,7 @@ import {useSignal} from '@preact/signals';
 import {listFunctions, type JobTarget} from '@idplatform/sdk';
 import {call} from '../../lib/api';
 import {useLoad} from '../../lib/load';
+import {nameOf} from '../../lib/names';
 import {href} from '../../lib/router';
 import {may, session} from '../../lib/session';
 import {Button} from '../../ui/basics';
@@ -174,7 +175,9 @@ function FunctionField({form, set}: Part) {
               onChange={(e) => set({function_id: e.currentTarget.value})}
             >
               {!d.function_id && <option value="">{t('choose')}</option>}
-              {d.function_id && !known && <option value={d.function_id}>{d.function_id}</option>}
+              {d.function_id && !known && (
+                <option value={d.function_id}>{nameOf('function', d.function_id) || d.function_id}</option>
+              )}
               {all.map((f) => (
                 <option key={f.id} value={f.id}>
                   {f.name}

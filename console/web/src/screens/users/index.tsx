@@ -65,14 +65,14 @@ function columns(): Column<User>[] {
       cell: (u) => <span class="mono">{u.username}</span>,
       priority: 2,
     },
-    {key: 'email', header: t('email'), sort: 'email', cell: (u) => u.email, priority: 3},
+    {key: 'email', header: t('email'), sort: 'email', cell: (u) => u.email, priority: 3, width: '25%'},
     {key: 'mobile', header: t('mobile'), cell: (u) => <span class="num">{u.mobile}</span>, priority: 3, optional: true},
     {
       key: 'number',
       header: t('number'),
       cell: (u) => <span class="num">{u.employee_number}</span>,
       priority: 3,
-      width: '150px',
+      width: '130px',
     },
     {key: 'status', header: t('status'), cell: (u) => <UserStatus user={u} />, width: '112px'},
     {

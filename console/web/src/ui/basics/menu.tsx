@@ -39,19 +39,22 @@ export function Menu({
         </Button>
       )}
     >
-      {(close) => items.map((item) => <MenuRow key={item.label} item={item} close={close} />)}
+      {(close) => {
+        const icons = items.some((item) => item.icon);
+        return items.map((item) => <MenuRow key={item.label} item={item} icons={icons} close={close} />);
+      }}
     </Popup>
   );
 }
 
-function MenuRow({item, close}: {item: MenuItem; close: () => void}) {
+function MenuRow({item, icons, close}: {item: MenuItem; icons: boolean; close: () => void}) {
   const lacking = item.scope !== undefined && !may(item.scope);
   const off = item.disabled || lacking;
   const role = item.ticked === undefined ? 'menuitem' : 'menuitemradio';
   const inner = (
     <>
       {item.ticked !== undefined && <span class="tick">{item.ticked && <Icon name="check" size={14} />}</span>}
-      {item.icon && <Icon name={item.icon} />}
+      {item.icon ? <Icon name={item.icon} /> : icons && <span class="no-icon" />}
       <span class="grow">{item.label}</span>
     </>
   );
