@@ -9,7 +9,7 @@ export function modifiedColumn(more?: Partial<Column<unknown>>): Column<{time_mo
     key: 'modified',
     header: t('modified'),
     cell: (r) => <span class="muted">{ago(r.time_modified)}</span>,
-    width: '130px',
+    width: '142px',
     ...more,
   };
 }

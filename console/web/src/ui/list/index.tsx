@@ -102,14 +102,16 @@ export function List<T>(p: ListProps<T>) {
       )}
       <div class="tools">
         {p.search !== undefined && <Search placeholder={p.search} box={searchBox} />}
-        <Chips filters={p.filters ?? []} />
-        {filtered && items.length > 0 && (
-          <Button kind="ghost" small onClick={() => void clear()}>
-            {t('clearFilters')}
-          </Button>
-        )}
-        <span class="grow" />
-        <ColumnsMenu p={p} columns={columns} />
+        <div class="row wrap grow">
+          <Chips filters={p.filters ?? []} />
+          {filtered && items.length > 0 && (
+            <Button kind="ghost" small onClick={() => void clear()}>
+              {t('clearFilters')}
+            </Button>
+          )}
+          <span class="grow" />
+          <ColumnsMenu p={p} columns={columns} />
+        </div>
       </div>
       {list.error.value && (
         <div class="tools">
