@@ -43,11 +43,13 @@ export function aboutOf(e: Entry, told: Told, find: (kind: string, id: string) =
     known = told.get(keyOf(e)),
     own = {entity: e.entity, id: e.record, gone: known?.gone};
   if (tellsAll(e) && nameIn(is)) return {...own, name: nameIn(is)};
-  const name = find(e.entity, e.record) || known?.name || nameIn(is);
+  const batched = isBatched(e.entity) ? find(e.entity, e.record) : '';
+  const name = batched || known?.name || nameIn(is);
   if (name) return {...own, name};
   const [entity, id] = ownerOf(is);
   const owner = find(entity, id);
-  return owner ? {entity, id, name: owner, more: text(is.node_name)} : {...own, name: ''};
+  if (owner) return {entity, id, name: owner, more: text(is.node_name)};
+  return {...own, name: id ? '' : find(e.entity, e.record)};
 }
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '');

@@ -1,11 +1,11 @@
 // Filters by a record and by who made a change: both are found by name, and an id that is pasted is understood.
-import {getAuthorizationServerMetadata, listApplications, listUsers} from '@idplatform/sdk';
+import {listApplications, listUsers} from '@idplatform/sdk';
 import {call} from '../lib/api';
 import {texts} from '../lib/i18n';
 import {findName, nameOf, tellName} from '../lib/names';
 import {place} from '../lib/router';
 import {may} from '../lib/session';
-import {issuerOf} from '../ui/issuing';
+import {issuingOf} from '../ui/issuing';
 import {kindWord} from '../ui/kinds';
 import {fitting, type Filter, type FilterOption} from '../ui/list';
 import {actorOf, actorWords} from '../ui/origin';
@@ -56,8 +56,11 @@ let issuer: Promise<string> | undefined;
 
 /** Whoever signs in at the platform is told as a subject of the tenant's issuer. */
 function personActor(id: string): Promise<string> {
-  issuer ??= issuerOf(call(getAuthorizationServerMetadata({baseUrl: ''}))).catch(() => '');
-  return issuer.then((url) => (url ? `${url}/sign-in/${encodeURIComponent(place.value.tenant)}#${id}` : `user:${id}`));
+  issuer ??= issuingOf(place.value.tenant).then(
+    (found) => found?.issuer ?? '',
+    () => '',
+  );
+  return issuer.then((url) => (url ? `${url}#${id}` : `user:${id}`));
 }
 
 async function findActors(words: string, signal: AbortSignal): Promise<FilterOption[]> {

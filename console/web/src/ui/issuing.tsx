@@ -42,7 +42,7 @@ export async function issuerOf(document: Promise<{issuer?: string}>): Promise<st
 }
 
 // Metadata are outside of /v1, so they are asked for where the page is: a console of its own host has none.
-async function load(tenant: string, signal: AbortSignal): Promise<Issuing | null> {
+export async function issuingOf(tenant: string, signal?: AbortSignal): Promise<Issuing | null> {
   const own = await issuerOf(call(getOpenidConfiguration({baseUrl: '', path: {tenant}, signal})));
   if (own) return {issuer: own, ready: true};
   const platform = await issuerOf(call(getAuthorizationServerMetadata({baseUrl: '', signal})));
@@ -51,7 +51,7 @@ async function load(tenant: string, signal: AbortSignal): Promise<Issuing | null
 
 export function useIssuing() {
   const {tenant} = place.value;
-  return useLoad(`issuer ${tenant}`, (signal) => load(tenant, signal));
+  return useLoad(`issuer ${tenant}`, (signal) => issuingOf(tenant, signal));
 }
 
 /** Url shows an address that can be copied. */

@@ -118,10 +118,10 @@ function FilterOptions({filter: f, value, choose}: {filter: Filter; value: strin
   const words = text.value.trim();
   const settled = useSettled(words, 140);
   const searched = f.find && words ? settled : null;
-  const found = useLoad(searched || null, (signal) => f.find!(searched!, signal)).state.value;
-  const fresh = !f.find || (searched === words && !found.busy); // what is found is about the words
-  const all = !words ? [{value: '', label: t('any')}, ...f.options] : f.find ? (found.value ?? []) : [];
-  const options = words && !f.find ? fitting(f.options, words) : all;
+  const search = useLoad(searched || null, (signal) => f.find!(searched!, signal)).state.value;
+  const fresh = !f.find || (searched === words && !search.busy); // what is found is about the words
+  const found = f.find ? (search.value ?? []) : fitting(f.options, words);
+  const options = words ? [...found] : [{value: '', label: t('any')}, ...f.options];
   if (words && fresh && f.typed?.(words) && !options.some((o) => o.value === words))
     options.push({value: words, label: words, about: t('asTyped')});
   return (
