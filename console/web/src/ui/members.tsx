@@ -1,7 +1,8 @@
 // What the members of records, and their values, are called in differences: as forms and lists call them.
 import {dateTime} from '../lib/format';
 import {texts} from '../lib/i18n';
-import {RecordName} from './origin';
+import {Actor, RecordName} from './origin';
+import {providerName} from './providers';
 import {t as ui} from './text';
 import {words} from './words';
 
@@ -91,7 +92,7 @@ const names = texts({
   policy: ['Policy', '策略'],
   protocol: ['Protocol', '协议'],
   provider_code: ['Provider', '提供方'],
-  provider_id: ['Provider', '提供方'],
+  provider_id: ['Number of the provider', '提供方编号'],
   real_name: ['Real name', '真实姓名'],
   real_name_status: ['Check of the real name', '实名核验'],
   redirect_url: ['Redirect addresses', '回调地址'],
@@ -225,6 +226,8 @@ const refers: Record<string, string> = {
 export function Value({entity, member, v}: {entity: string; member: string; v: unknown}) {
   const kind = refers[`${entity}.${member}`] ?? refers[member];
   if (kind && typeof v === 'string' && v) return <RecordName kind={kind} id={v} />;
+  if (['created_by', 'developer_id'].includes(member) && typeof v === 'string') return <Actor actor={v} />;
+  if (member === 'provider_code') return <>{providerName({provider_code: String(v)})}</>;
   return <>{valueText(entity, member, v)}</>;
 }
 

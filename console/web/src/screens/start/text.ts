@@ -41,7 +41,7 @@ export const t = texts({
     'Search, lock, change: every change can be seen in Audit.',
     '搜索、锁定、修改：每次更改都能在审计中看到。',
   ],
-  tree: ['Tree', '树'],
+  tree: ['Tree', '组织树'],
   treeText: [
     'Where people belong. A move shows what it changes before it is made.',
     '人员归属。移动之前会显示其影响。',
