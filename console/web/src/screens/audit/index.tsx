@@ -68,8 +68,8 @@ function columns(told: Told): Column<AuditEntry>[] {
       priority: 3,
       cell: (e) => <span class="muted">{e.outcome === 'denied' ? reasonOf(e) : members(e).join(', ')}</span>,
     },
-    {key: 'actor', header: t('actor'), priority: 2, width: '116px', cell: (e) => <Actor actor={e.actor} />},
-    {key: 'from', header: t('origin'), priority: 3, width: '128px', cell: (e) => <From entry={e} />},
+    {key: 'actor', header: t('actor'), priority: 2, width: '108px', cell: (e) => <Actor actor={e.actor} />},
+    {key: 'from', header: t('origin'), priority: 3, width: '140px', cell: (e) => <From entry={e} />},
     {key: 'outcome', header: t('outcome'), priority: 2, width: '92px', cell: (e) => <Outcome entry={e} />},
     {
       key: 'time',

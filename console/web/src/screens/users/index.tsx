@@ -72,7 +72,7 @@ function columns(): Column<User>[] {
       header: t('number'),
       cell: (u) => <span class="num">{u.employee_number}</span>,
       priority: 3,
-      width: '130px',
+      width: '142px',
     },
     {key: 'status', header: t('status'), cell: (u) => <UserStatus user={u} />, width: '112px'},
     {
