@@ -91,7 +91,7 @@ func TestAudit(t *testing.T) {
 		b.click("Undo…")
 		b.see("Undo this change?", "will be written back")
 		b.waitFor("document.querySelector('dialog .diff tbody th').innerText === 'Display name'")
-		b.click("Write back 2 members")
+		b.click("Write back 2 fields")
 		b.see("The change was undone")
 		b.recorded(id, 3)
 		b.click("History of the record")
