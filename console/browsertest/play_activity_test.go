@@ -211,8 +211,8 @@ func TestAuditWords(t *testing.T) {
 // has the id, so that it shows the same later; an id that is pasted is understood.
 func TestFilterByRecord(t *testing.T) {
 	play(t, "by-record", func(b *browser) {
-		made := b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "olga", "display_name": "Olga"})
-		id := made["id"].(string)
+		olga := map[string]string{"username": "olga", "display_name": "Olga"}
+		id := b.call(b.t, b.tenant, "POST", "/v1/users", olga)["id"].(string)
 		b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "pavel"})
 		b.call(b.t, b.tenant, "POST", "/v1/applications", map[string]any{"name": "Books", "category": "1"})
 		b.recorded(id, 1)
