@@ -23,7 +23,9 @@ type EvaluateAccessBody = Evaluation
 // EvaluateAccess: evaluate access (AuthZEN).
 //
 // (POST /access/v1/evaluation; scope permissions:check)
-func (c *Client) EvaluateAccess(ctx context.Context, body EvaluateAccessBody, options ...Option) (*AccessDecision, error) {
+func (c *Client) EvaluateAccess(
+	ctx context.Context, body EvaluateAccessBody, options ...Option,
+) (*AccessDecision, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/access/v1/evaluation", Momentary: true,
 	}
@@ -39,11 +41,13 @@ type EvaluateAccessesBody = Evaluations
 // EvaluateAccesses: evaluate access many times (AuthZEN).
 //
 // Members beside `evaluations` are defaults for each evaluation. `options.evaluations_semantic` is execute_all,
-// deny_on_first_deny or permit_on_first_permit. An evaluation that lacks a member is denied, and `context` says what
-// it lacks.
+// deny_on_first_deny or permit_on_first_permit. An evaluation that lacks a member is denied, and `context` says what it
+// lacks.
 //
 // (POST /access/v1/evaluations; scope permissions:check)
-func (c *Client) EvaluateAccesses(ctx context.Context, body EvaluateAccessesBody, options ...Option) (*AccessDecisions, error) {
+func (c *Client) EvaluateAccesses(
+	ctx context.Context, body EvaluateAccessesBody, options ...Option,
+) (*AccessDecisions, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/access/v1/evaluations", Momentary: true,
 	}
@@ -81,7 +85,9 @@ type SearchResourcesBody = Search
 // many records must be examined.
 //
 // (POST /access/v1/search/resource; scope permissions:check)
-func (c *Client) SearchResources(ctx context.Context, body SearchResourcesBody, options ...Option) (*SearchResults, error) {
+func (c *Client) SearchResources(
+	ctx context.Context, body SearchResourcesBody, options ...Option,
+) (*SearchResults, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/access/v1/search/resource", Momentary: true,
 	}
@@ -100,7 +106,9 @@ type SearchSubjectsBody = Search
 // many records must be examined.
 //
 // (POST /access/v1/search/subject; scope permissions:check)
-func (c *Client) SearchSubjects(ctx context.Context, body SearchSubjectsBody, options ...Option) (*SearchResults, error) {
+func (c *Client) SearchSubjects(
+	ctx context.Context, body SearchSubjectsBody, options ...Option,
+) (*SearchResults, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/access/v1/search/subject", Momentary: true,
 	}

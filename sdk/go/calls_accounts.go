@@ -27,11 +27,12 @@ type ListAccountsOfUserParams struct {
 
 // ListAccountsOfUser: list a user's sub-accounts.
 //
-// In all applications. An unknown user has none. `page_sort` by account or display_name sorts within each
-// application.
+// In all applications. An unknown user has none. `page_sort` by account or display_name sorts within each application.
 //
 // (GET /v1/accounts; scope applications:read)
-func (c *Client) ListAccountsOfUser(ctx context.Context, params ListAccountsOfUserParams, options ...Option) (*AccountList, error) {
+func (c *Client) ListAccountsOfUser(
+	ctx context.Context, params ListAccountsOfUserParams, options ...Option,
+) (*AccountList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/accounts", Query: queryOf(params),
 	}
@@ -39,7 +40,9 @@ func (c *Client) ListAccountsOfUser(ctx context.Context, params ListAccountsOfUs
 }
 
 // ListAllAccountsOfUser walks all pages of ListAccountsOfUser.
-func (c *Client) ListAllAccountsOfUser(ctx context.Context, params ListAccountsOfUserParams, options ...Option) iter.Seq2[Account, error] {
+func (c *Client) ListAllAccountsOfUser(
+	ctx context.Context, params ListAccountsOfUserParams, options ...Option,
+) iter.Seq2[Account, error] {
 	return pages(params.PageToken, func(token string) ([]Account, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -70,7 +73,9 @@ type ReplaceAccountBody = AccountInput
 // Replaces all editable members; an absent `status` or `is_default` stays as it is. The user can't be changed.
 //
 // (PUT /v1/applications/{app_id}/accounts/{id}; scope applications:write)
-func (c *Client) ReplaceAccount(ctx context.Context, appID string, id string, body ReplaceAccountBody, options ...Option) (*Account, error) {
+func (c *Client) ReplaceAccount(
+	ctx context.Context, appID string, id string, body ReplaceAccountBody, options ...Option,
+) (*Account, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/applications/" + url.PathEscape(appID) + "/accounts/" + url.PathEscape(id),
 	}
@@ -87,7 +92,8 @@ func (c *Client) ReplaceAccount(ctx context.Context, appID string, id string, bo
 // (DELETE /v1/applications/{app_id}/accounts/{id}; scope applications:write)
 func (c *Client) DeleteAccount(ctx context.Context, appID string, id string, options ...Option) error {
 	request := Request{
-		Method: http.MethodDelete, Path: "/v1/applications/" + url.PathEscape(appID) + "/accounts/" + url.PathEscape(id),
+		Method: http.MethodDelete,
+		Path:   "/v1/applications/" + url.PathEscape(appID) + "/accounts/" + url.PathEscape(id),
 	}
 	return c.do(ctx, request, options)
 }
@@ -97,7 +103,8 @@ func (c *Client) DeleteAccount(ctx context.Context, appID string, id string, opt
 // (POST /v1/applications/{app_id}/accounts/{id}/disable; scope applications:write)
 func (c *Client) DisableAccount(ctx context.Context, appID string, id string, options ...Option) error {
 	request := Request{
-		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(appID) + "/accounts/" + url.PathEscape(id) + "/disable",
+		Method: http.MethodPost,
+		Path:   "/v1/applications/" + url.PathEscape(appID) + "/accounts/" + url.PathEscape(id) + "/disable",
 	}
 	return c.do(ctx, request, options)
 }
@@ -111,9 +118,13 @@ type EnableAccountParams struct {
 // EnableAccount: enable a sub-account.
 //
 // (POST /v1/applications/{app_id}/accounts/{id}/enable; scope applications:write)
-func (c *Client) EnableAccount(ctx context.Context, appID string, id string, params EnableAccountParams, options ...Option) error {
+func (c *Client) EnableAccount(
+	ctx context.Context, appID string, id string, params EnableAccountParams, options ...Option,
+) error {
 	request := Request{
-		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(appID) + "/accounts/" + url.PathEscape(id) + "/enable", Query: queryOf(params),
+		Method: http.MethodPost,
+		Path:   "/v1/applications/" + url.PathEscape(appID) + "/accounts/" + url.PathEscape(id) + "/enable",
+		Query:  queryOf(params),
 	}
 	return c.do(ctx, request, options)
 }
@@ -144,7 +155,9 @@ type ListAccountsParams struct {
 // All filters must match. `keyword` is a part of account or display name.
 //
 // (GET /v1/applications/{id}/accounts; scope applications:read)
-func (c *Client) ListAccounts(ctx context.Context, id string, params ListAccountsParams, options ...Option) (*AccountList, error) {
+func (c *Client) ListAccounts(
+	ctx context.Context, id string, params ListAccountsParams, options ...Option,
+) (*AccountList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/applications/" + url.PathEscape(id) + "/accounts", Query: queryOf(params),
 	}
@@ -152,7 +165,9 @@ func (c *Client) ListAccounts(ctx context.Context, id string, params ListAccount
 }
 
 // ListAllAccounts walks all pages of ListAccounts.
-func (c *Client) ListAllAccounts(ctx context.Context, id string, params ListAccountsParams, options ...Option) iter.Seq2[Account, error] {
+func (c *Client) ListAllAccounts(
+	ctx context.Context, id string, params ListAccountsParams, options ...Option,
+) iter.Seq2[Account, error] {
 	return pages(params.PageToken, func(token string) ([]Account, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -170,11 +185,13 @@ type CreateAccountBody = AccountInput
 
 // CreateAccount: create a sub-account.
 //
-// A user's first sub-account in an application is the default. If `multi_account_enabled` is 1, a later one becomes
-// the default if its `is_default` is 1.
+// A user's first sub-account in an application is the default. If `multi_account_enabled` is 1, a later one becomes the
+// default if its `is_default` is 1.
 //
 // (POST /v1/applications/{id}/accounts; scope applications:write)
-func (c *Client) CreateAccount(ctx context.Context, id string, body CreateAccountBody, options ...Option) (*Account, error) {
+func (c *Client) CreateAccount(
+	ctx context.Context, id string, body CreateAccountBody, options ...Option,
+) (*Account, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(id) + "/accounts",
 	}
@@ -206,9 +223,12 @@ type QueryAccountsParams struct {
 // By conditions on user_id, account, display_name and status; `contains` on account and display_name.
 //
 // (POST /v1/applications/{id}/accounts-query; scope applications:read)
-func (c *Client) QueryAccounts(ctx context.Context, id string, params QueryAccountsParams, body QueryAccountsBody, options ...Option) (*AccountList, error) {
+func (c *Client) QueryAccounts(
+	ctx context.Context, id string, params QueryAccountsParams, body QueryAccountsBody, options ...Option,
+) (*AccountList, error) {
 	request := Request{
-		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(id) + "/accounts-query", Query: queryOf(params), Momentary: true,
+		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(id) + "/accounts-query",
+		Query: queryOf(params), Momentary: true,
 	}
 	if err := request.json(body); err != nil {
 		return nil, err
@@ -217,7 +237,9 @@ func (c *Client) QueryAccounts(ctx context.Context, id string, params QueryAccou
 }
 
 // QueryAllAccounts walks all pages of QueryAccounts.
-func (c *Client) QueryAllAccounts(ctx context.Context, id string, params QueryAccountsParams, body QueryAccountsBody, options ...Option) iter.Seq2[Account, error] {
+func (c *Client) QueryAllAccounts(
+	ctx context.Context, id string, params QueryAccountsParams, body QueryAccountsBody, options ...Option,
+) iter.Seq2[Account, error] {
 	return pages(params.PageToken, func(token string) ([]Account, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -238,7 +260,9 @@ type CreateAccountsBody = CreateAccountsRequest
 // All or nothing. Each item is handled as by `create-account`.
 //
 // (POST /v1/batch/applications/{id}/accounts; scope applications:write)
-func (c *Client) CreateAccounts(ctx context.Context, id string, body CreateAccountsBody, options ...Option) (*AccountBatch, error) {
+func (c *Client) CreateAccounts(
+	ctx context.Context, id string, body CreateAccountsBody, options ...Option,
+) (*AccountBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/applications/" + url.PathEscape(id) + "/accounts",
 	}

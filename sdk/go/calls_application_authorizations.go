@@ -31,11 +31,13 @@ type UnauthorizeApplicationsBody = ApplicationAuthorizations
 
 // UnauthorizeApplications: revoke authorizations of applications.
 //
-// Removes the rules of type `app` that have the same `affect`, whatever their condition and time. Missing rules are
-// not an error.
+// Removes the rules of type `app` that have the same `affect`, whatever their condition and time. Missing rules are not
+// an error.
 //
 // (DELETE /v1/application-authorizations; scope permissions:write)
-func (c *Client) UnauthorizeApplications(ctx context.Context, body UnauthorizeApplicationsBody, options ...Option) error {
+func (c *Client) UnauthorizeApplications(
+	ctx context.Context, body UnauthorizeApplicationsBody, options ...Option,
+) error {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/application-authorizations",
 	}
@@ -45,7 +47,8 @@ func (c *Client) UnauthorizeApplications(ctx context.Context, body UnauthorizeAp
 	return c.do(ctx, request, options)
 }
 
-// ListAuthorizedApplicationsParams are the query parameters of ListAuthorizedApplications. A zero value leaves a parameter out.
+// ListAuthorizedApplicationsParams are the query parameters of ListAuthorizedApplications. A zero value leaves a
+// parameter out.
 type ListAuthorizedApplicationsParams struct {
 	// Page number, from 1
 	PageNum int64 `query:"page_num"`
@@ -67,7 +70,9 @@ type ListAuthorizedApplicationsParams struct {
 // By rules of type `app`, inherited included, in the order of ids.
 //
 // (GET /v1/authorized-applications; scope permissions:read)
-func (c *Client) ListAuthorizedApplications(ctx context.Context, params ListAuthorizedApplicationsParams, options ...Option) (*AuthorizedApplicationList, error) {
+func (c *Client) ListAuthorizedApplications(
+	ctx context.Context, params ListAuthorizedApplicationsParams, options ...Option,
+) (*AuthorizedApplicationList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/authorized-applications", Query: queryOf(params),
 	}
@@ -75,7 +80,9 @@ func (c *Client) ListAuthorizedApplications(ctx context.Context, params ListAuth
 }
 
 // ListAllAuthorizedApplications walks all pages of ListAuthorizedApplications.
-func (c *Client) ListAllAuthorizedApplications(ctx context.Context, params ListAuthorizedApplicationsParams, options ...Option) iter.Seq2[AuthorizedApplication, error] {
+func (c *Client) ListAllAuthorizedApplications(
+	ctx context.Context, params ListAuthorizedApplicationsParams, options ...Option,
+) iter.Seq2[AuthorizedApplication, error] {
 	return pages(params.PageToken, func(token string) ([]AuthorizedApplication, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)

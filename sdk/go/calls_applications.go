@@ -22,7 +22,9 @@ type FindApplicationParams struct {
 // several with the same host it is the oldest.
 //
 // (GET /v1/application; scope applications:read)
-func (c *Client) FindApplication(ctx context.Context, params FindApplicationParams, options ...Option) (*Application, error) {
+func (c *Client) FindApplication(
+	ctx context.Context, params FindApplicationParams, options ...Option,
+) (*Application, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/application", Query: queryOf(params),
 	}
@@ -60,7 +62,9 @@ type ListApplicationsParams struct {
 // ListApplications: list applications.
 //
 // (GET /v1/applications; scope applications:read)
-func (c *Client) ListApplications(ctx context.Context, params ListApplicationsParams, options ...Option) (*ApplicationList, error) {
+func (c *Client) ListApplications(
+	ctx context.Context, params ListApplicationsParams, options ...Option,
+) (*ApplicationList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/applications", Query: queryOf(params),
 	}
@@ -68,7 +72,9 @@ func (c *Client) ListApplications(ctx context.Context, params ListApplicationsPa
 }
 
 // ListAllApplications walks all pages of ListApplications.
-func (c *Client) ListAllApplications(ctx context.Context, params ListApplicationsParams, options ...Option) iter.Seq2[Application, error] {
+func (c *Client) ListAllApplications(
+	ctx context.Context, params ListApplicationsParams, options ...Option,
+) iter.Seq2[Application, error] {
 	return pages(params.PageToken, func(token string) ([]Application, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -91,7 +97,9 @@ type CreateApplicationBody = ApplicationInput
 // all scopes that it gives.
 //
 // (POST /v1/applications; scope applications:write)
-func (c *Client) CreateApplication(ctx context.Context, body CreateApplicationBody, options ...Option) (*NewApplication, error) {
+func (c *Client) CreateApplication(
+	ctx context.Context, body CreateApplicationBody, options ...Option,
+) (*NewApplication, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/applications",
 	}
@@ -116,12 +124,14 @@ type UpdateApplicationBody = ApplicationPatch
 
 // UpdateApplication: change an application.
 //
-// JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either place may be
-// changed. A change of `template_params.params` updates the members that the template filled in, except those changed
-// since. To change scopes or keys, the caller must have all scopes of the application.
+// JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either place may be changed.
+// A change of `template_params.params` updates the members that the template filled in, except those changed since. To
+// change scopes or keys, the caller must have all scopes of the application.
 //
 // (PATCH /v1/applications/{id}; scope applications:write)
-func (c *Client) UpdateApplication(ctx context.Context, id string, body UpdateApplicationBody, options ...Option) (*Application, error) {
+func (c *Client) UpdateApplication(
+	ctx context.Context, id string, body UpdateApplicationBody, options ...Option,
+) (*Application, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/applications/" + url.PathEscape(id),
 	}
@@ -133,9 +143,9 @@ func (c *Client) UpdateApplication(ctx context.Context, id string, body UpdateAp
 
 // DeleteApplication: delete an application.
 //
-// Deletes its protocols, sub-accounts and secrets, too, and ends its tokens. The event `application.deleted` makes
-// the permissions service delete its resources, sets and rules. Refused while other applications' rules grant its
-// global resources or sets.
+// Deletes its protocols, sub-accounts and secrets, too, and ends its tokens. The event `application.deleted` makes the
+// permissions service delete its resources, sets and rules. Refused while other applications' rules grant its global
+// resources or sets.
 //
 // (DELETE /v1/applications/{id}; scope applications:write)
 func (c *Client) DeleteApplication(ctx context.Context, id string, options ...Option) (*Deleted, error) {
@@ -165,7 +175,9 @@ type UpdateApplicationConfigurationBody = ConfigPropPatch
 // JSON merge patch (RFC 7396) of `config_prop`.
 //
 // (PATCH /v1/applications/{id}/configs; scope applications:write)
-func (c *Client) UpdateApplicationConfiguration(ctx context.Context, id string, body UpdateApplicationConfigurationBody, options ...Option) (*ConfigProp, error) {
+func (c *Client) UpdateApplicationConfiguration(
+	ctx context.Context, id string, body UpdateApplicationConfigurationBody, options ...Option,
+) (*ConfigProp, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/applications/" + url.PathEscape(id) + "/configs",
 	}
@@ -275,7 +287,9 @@ type CreateApplicationsBody = CreateApplicationsRequest
 // All or nothing. Each item is handled as by `create-application`.
 //
 // (POST /v1/batch/applications; scope applications:write)
-func (c *Client) CreateApplications(ctx context.Context, body CreateApplicationsBody, options ...Option) (*NewApplicationBatch, error) {
+func (c *Client) CreateApplications(
+	ctx context.Context, body CreateApplicationsBody, options ...Option,
+) (*NewApplicationBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/applications",
 	}

@@ -37,11 +37,13 @@ type ListAuditLogsParams struct {
 
 // ListAuditLogs: list audit log entries.
 //
-// Newest first with `page_sort=time[desc]`. With `Accept: text/event-stream` the entries that are written from now
-// on, or after the one in `Last-Event-ID`, come as Server-Sent Events: `id` is the entry's id, `data` the entry.
+// Newest first with `page_sort=time[desc]`. With `Accept: text/event-stream` the entries that are written from now on,
+// or after the one in `Last-Event-ID`, come as Server-Sent Events: `id` is the entry's id, `data` the entry.
 //
 // (GET /v1/audit-logs; scope events:read)
-func (c *Client) ListAuditLogs(ctx context.Context, params ListAuditLogsParams, options ...Option) (*AuditEntryList, error) {
+func (c *Client) ListAuditLogs(
+	ctx context.Context, params ListAuditLogsParams, options ...Option,
+) (*AuditEntryList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/audit-logs", Query: queryOf(params),
 	}
@@ -49,7 +51,9 @@ func (c *Client) ListAuditLogs(ctx context.Context, params ListAuditLogsParams, 
 }
 
 // ListAllAuditLogs walks all pages of ListAuditLogs.
-func (c *Client) ListAllAuditLogs(ctx context.Context, params ListAuditLogsParams, options ...Option) iter.Seq2[AuditEntry, error] {
+func (c *Client) ListAllAuditLogs(
+	ctx context.Context, params ListAuditLogsParams, options ...Option,
+) iter.Seq2[AuditEntry, error] {
 	return pages(params.PageToken, func(token string) ([]AuditEntry, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -62,9 +66,12 @@ func (c *Client) ListAllAuditLogs(ctx context.Context, params ListAuditLogsParam
 	})
 }
 
-// StreamAuditLogs is ListAuditLogs as Server-Sent Events: it lasts until the caller stops or the context ends. A stream that
+// StreamAuditLogs is ListAuditLogs as Server-Sent Events: it lasts until the caller stops or the context ends. A stream
+// that
 // breaks is opened again after the last item that came.
-func (c *Client) StreamAuditLogs(ctx context.Context, params ListAuditLogsParams, options ...Option) iter.Seq2[Streamed[AuditEntry], error] {
+func (c *Client) StreamAuditLogs(
+	ctx context.Context, params ListAuditLogsParams, options ...Option,
+) iter.Seq2[Streamed[AuditEntry], error] {
 	return stream[AuditEntry](ctx, c, Request{
 		Method: http.MethodGet, Path: "/v1/audit-logs", Query: queryOf(params),
 	}, options)
@@ -91,7 +98,9 @@ type ExportAuditLogsParams struct {
 // One entry per line, the oldest first.
 //
 // (GET /v1/audit-logs/export; scope events:read)
-func (c *Client) ExportAuditLogs(ctx context.Context, params ExportAuditLogsParams, options ...Option) (*Download, error) {
+func (c *Client) ExportAuditLogs(
+	ctx context.Context, params ExportAuditLogsParams, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodGet, Path: "/v1/audit-logs/export", Query: queryOf(params),
 	}, options)

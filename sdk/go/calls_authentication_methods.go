@@ -33,7 +33,9 @@ type ListAuthMethodsParams struct {
 // ListAuthMethods: list authentication methods.
 //
 // (GET /v1/auth-methods; scope identity-sources:read)
-func (c *Client) ListAuthMethods(ctx context.Context, params ListAuthMethodsParams, options ...Option) (*AuthMethodList, error) {
+func (c *Client) ListAuthMethods(
+	ctx context.Context, params ListAuthMethodsParams, options ...Option,
+) (*AuthMethodList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/auth-methods", Query: queryOf(params),
 	}
@@ -41,7 +43,9 @@ func (c *Client) ListAuthMethods(ctx context.Context, params ListAuthMethodsPara
 }
 
 // ListAllAuthMethods walks all pages of ListAuthMethods.
-func (c *Client) ListAllAuthMethods(ctx context.Context, params ListAuthMethodsParams, options ...Option) iter.Seq2[AuthMethod, error] {
+func (c *Client) ListAllAuthMethods(
+	ctx context.Context, params ListAuthMethodsParams, options ...Option,
+) iter.Seq2[AuthMethod, error] {
 	return pages(params.PageToken, func(token string) ([]AuthMethod, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -60,7 +64,9 @@ type CreateAuthMethodBody = AuthMethodInput
 // CreateAuthMethod: create an authentication method.
 //
 // (POST /v1/auth-methods; scope identity-sources:write)
-func (c *Client) CreateAuthMethod(ctx context.Context, body CreateAuthMethodBody, options ...Option) (*AuthMethod, error) {
+func (c *Client) CreateAuthMethod(
+	ctx context.Context, body CreateAuthMethodBody, options ...Option,
+) (*AuthMethod, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/auth-methods",
 	}
@@ -88,7 +94,9 @@ type UpdateAuthMethodBody = AuthMethodPatch
 // JSON merge patch (RFC 7396). The code can't be changed while templates name the method.
 //
 // (PATCH /v1/auth-methods/{id}; scope identity-sources:write)
-func (c *Client) UpdateAuthMethod(ctx context.Context, id string, body UpdateAuthMethodBody, options ...Option) (*AuthMethod, error) {
+func (c *Client) UpdateAuthMethod(
+	ctx context.Context, id string, body UpdateAuthMethodBody, options ...Option,
+) (*AuthMethod, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/auth-methods/" + url.PathEscape(id),
 	}

@@ -13,7 +13,8 @@ import (
 // (DELETE /v1/applications/{app_id}/idp/{config_id}; scope applications:write)
 func (c *Client) DetachSource(ctx context.Context, appID string, configID string, options ...Option) error {
 	request := Request{
-		Method: http.MethodDelete, Path: "/v1/applications/" + url.PathEscape(appID) + "/idp/" + url.PathEscape(configID),
+		Method: http.MethodDelete,
+		Path:   "/v1/applications/" + url.PathEscape(appID) + "/idp/" + url.PathEscape(configID),
 	}
 	return c.do(ctx, request, options)
 }

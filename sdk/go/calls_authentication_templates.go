@@ -29,7 +29,9 @@ type ListAuthTemplatesParams struct {
 // ListAuthTemplates: list authentication templates.
 //
 // (GET /v1/auth-templates; scope identity-sources:read)
-func (c *Client) ListAuthTemplates(ctx context.Context, params ListAuthTemplatesParams, options ...Option) (*AuthTemplateList, error) {
+func (c *Client) ListAuthTemplates(
+	ctx context.Context, params ListAuthTemplatesParams, options ...Option,
+) (*AuthTemplateList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/auth-templates", Query: queryOf(params),
 	}
@@ -37,7 +39,9 @@ func (c *Client) ListAuthTemplates(ctx context.Context, params ListAuthTemplates
 }
 
 // ListAllAuthTemplates walks all pages of ListAuthTemplates.
-func (c *Client) ListAllAuthTemplates(ctx context.Context, params ListAuthTemplatesParams, options ...Option) iter.Seq2[AuthTemplate, error] {
+func (c *Client) ListAllAuthTemplates(
+	ctx context.Context, params ListAuthTemplatesParams, options ...Option,
+) iter.Seq2[AuthTemplate, error] {
 	return pages(params.PageToken, func(token string) ([]AuthTemplate, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -56,7 +60,9 @@ type CreateAuthTemplateBody = AuthTemplateInput
 // CreateAuthTemplate: create an authentication template.
 //
 // (POST /v1/auth-templates; scope identity-sources:write)
-func (c *Client) CreateAuthTemplate(ctx context.Context, body CreateAuthTemplateBody, options ...Option) (*AuthTemplate, error) {
+func (c *Client) CreateAuthTemplate(
+	ctx context.Context, body CreateAuthTemplateBody, options ...Option,
+) (*AuthTemplate, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/auth-templates",
 	}
@@ -84,7 +90,9 @@ type UpdateAuthTemplateBody = AuthTemplatePatch
 // JSON merge patch (RFC 7396). `steps` is replaced as a whole.
 //
 // (PATCH /v1/auth-templates/{id}; scope identity-sources:write)
-func (c *Client) UpdateAuthTemplate(ctx context.Context, id string, body UpdateAuthTemplateBody, options ...Option) (*AuthTemplate, error) {
+func (c *Client) UpdateAuthTemplate(
+	ctx context.Context, id string, body UpdateAuthTemplateBody, options ...Option,
+) (*AuthTemplate, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/auth-templates/" + url.PathEscape(id),
 	}

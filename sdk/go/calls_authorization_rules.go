@@ -36,7 +36,9 @@ type ListAuthRulesParams struct {
 // ListAuthRules: list rules of all identities.
 //
 // (GET /v1/auth-rules; scope permissions:read)
-func (c *Client) ListAuthRules(ctx context.Context, params ListAuthRulesParams, options ...Option) (*AuthRuleList, error) {
+func (c *Client) ListAuthRules(
+	ctx context.Context, params ListAuthRulesParams, options ...Option,
+) (*AuthRuleList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/auth-rules", Query: queryOf(params),
 	}
@@ -44,7 +46,9 @@ func (c *Client) ListAuthRules(ctx context.Context, params ListAuthRulesParams, 
 }
 
 // ListAllAuthRules walks all pages of ListAuthRules.
-func (c *Client) ListAllAuthRules(ctx context.Context, params ListAuthRulesParams, options ...Option) iter.Seq2[AuthRule, error] {
+func (c *Client) ListAllAuthRules(
+	ctx context.Context, params ListAuthRulesParams, options ...Option,
+) iter.Seq2[AuthRule, error] {
 	return pages(params.PageToken, func(token string) ([]AuthRule, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -82,7 +86,9 @@ type ListAuthUnitRulesParams struct {
 // everyone; these have `inherited_from`. 400 if it is necessary to read more than 2000 rules.
 //
 // (GET /v1/auth-units/{rid}/rules; scope permissions:read)
-func (c *Client) ListAuthUnitRules(ctx context.Context, rid string, params ListAuthUnitRulesParams, options ...Option) ([]AuthRule, error) {
+func (c *Client) ListAuthUnitRules(
+	ctx context.Context, rid string, params ListAuthUnitRulesParams, options ...Option,
+) ([]AuthRule, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/auth-units/" + url.PathEscape(rid) + "/rules", Query: queryOf(params),
 	}
@@ -105,7 +111,9 @@ type ReplaceAuthUnitRuleBody = AuthRuleInput
 // ReplaceAuthUnitRule: replace a rule.
 //
 // (PUT /v1/auth-units/{rid}/rules/{tid}; scope permissions:write)
-func (c *Client) ReplaceAuthUnitRule(ctx context.Context, rid string, tid string, body ReplaceAuthUnitRuleBody, options ...Option) error {
+func (c *Client) ReplaceAuthUnitRule(
+	ctx context.Context, rid string, tid string, body ReplaceAuthUnitRuleBody, options ...Option,
+) error {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/auth-units/" + url.PathEscape(rid) + "/rules/" + url.PathEscape(tid),
 	}
@@ -120,9 +128,9 @@ type GrantAuthRulesBody = NewRules
 
 // GrantAuthRules: grant rules to identities.
 //
-// Creates every rule for every identity: at most 1000 rules, all or none. Missing units are created; a rule that
-// exists already is not created again. The rules of a tenant can have at most 1000 different conditions. A rule on an
-// api resource whose code is a scope of this API gives that scope, so the caller must have it.
+// Creates every rule for every identity: at most 1000 rules, all or none. Missing units are created; a rule that exists
+// already is not created again. The rules of a tenant can have at most 1000 different conditions. A rule on an api
+// resource whose code is a scope of this API gives that scope, so the caller must have it.
 //
 // (POST /v1/batch/auth-unit-rules; scope permissions:write)
 func (c *Client) GrantAuthRules(ctx context.Context, body GrantAuthRulesBody, options ...Option) error {

@@ -34,7 +34,9 @@ type ListAuthUnitsParams struct {
 // ListAuthUnits: list authorization units.
 //
 // (GET /v1/auth-units; scope permissions:read)
-func (c *Client) ListAuthUnits(ctx context.Context, params ListAuthUnitsParams, options ...Option) (*AuthUnitList, error) {
+func (c *Client) ListAuthUnits(
+	ctx context.Context, params ListAuthUnitsParams, options ...Option,
+) (*AuthUnitList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/auth-units", Query: queryOf(params),
 	}
@@ -42,7 +44,9 @@ func (c *Client) ListAuthUnits(ctx context.Context, params ListAuthUnitsParams, 
 }
 
 // ListAllAuthUnits walks all pages of ListAuthUnits.
-func (c *Client) ListAllAuthUnits(ctx context.Context, params ListAuthUnitsParams, options ...Option) iter.Seq2[AuthUnit, error] {
+func (c *Client) ListAllAuthUnits(
+	ctx context.Context, params ListAuthUnitsParams, options ...Option,
+) iter.Seq2[AuthUnit, error] {
 	return pages(params.PageToken, func(token string) ([]AuthUnit, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -88,11 +92,13 @@ type UpdateAuthUnitBody = AuthUnitPatch
 
 // UpdateAuthUnit: change an authorization unit.
 //
-// JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed: for that the caller
-// needs the scopes of this API that they give.
+// JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed: for that the caller needs
+// the scopes of this API that they give.
 //
 // (PATCH /v1/auth-units/{id}; scope permissions:write)
-func (c *Client) UpdateAuthUnit(ctx context.Context, id string, body UpdateAuthUnitBody, options ...Option) (*AuthUnit, error) {
+func (c *Client) UpdateAuthUnit(
+	ctx context.Context, id string, body UpdateAuthUnitBody, options ...Option,
+) (*AuthUnit, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/auth-units/" + url.PathEscape(id),
 	}
@@ -131,7 +137,9 @@ type ListAuthUnitMembersParams struct {
 // ListAuthUnitMembers: list the members of a group.
 //
 // (GET /v1/auth-units/{id}/members; scope permissions:read)
-func (c *Client) ListAuthUnitMembers(ctx context.Context, id string, params ListAuthUnitMembersParams, options ...Option) (*GroupMemberList, error) {
+func (c *Client) ListAuthUnitMembers(
+	ctx context.Context, id string, params ListAuthUnitMembersParams, options ...Option,
+) (*GroupMemberList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/auth-units/" + url.PathEscape(id) + "/members", Query: queryOf(params),
 	}
@@ -139,7 +147,9 @@ func (c *Client) ListAuthUnitMembers(ctx context.Context, id string, params List
 }
 
 // ListAllAuthUnitMembers walks all pages of ListAuthUnitMembers.
-func (c *Client) ListAllAuthUnitMembers(ctx context.Context, id string, params ListAuthUnitMembersParams, options ...Option) iter.Seq2[GroupMember, error] {
+func (c *Client) ListAllAuthUnitMembers(
+	ctx context.Context, id string, params ListAuthUnitMembersParams, options ...Option,
+) iter.Seq2[GroupMember, error] {
 	return pages(params.PageToken, func(token string) ([]GroupMember, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -157,11 +167,13 @@ type AddAuthUnitMembersBody = AddAuthUnitMembersRequest
 
 // AddAuthUnitMembers: add users to a group.
 //
-// 1…1000 users, all or none. The answer lists the new members. The caller needs the scopes of this API that rules
-// give the group.
+// 1…1000 users, all or none. The answer lists the new members. The caller needs the scopes of this API that rules give
+// the group.
 //
 // (POST /v1/auth-units/{id}/members; scope permissions:write)
-func (c *Client) AddAuthUnitMembers(ctx context.Context, id string, body AddAuthUnitMembersBody, options ...Option) (*GroupMembers, error) {
+func (c *Client) AddAuthUnitMembers(
+	ctx context.Context, id string, body AddAuthUnitMembersBody, options ...Option,
+) (*GroupMembers, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/auth-units/" + url.PathEscape(id) + "/members",
 	}
@@ -179,7 +191,9 @@ type RemoveAuthUnitMembersBody = RemoveAuthUnitMembersRequest
 // 1…1000 users, all or none. A user who is not a member is not an error.
 //
 // (DELETE /v1/auth-units/{id}/members; scope permissions:write)
-func (c *Client) RemoveAuthUnitMembers(ctx context.Context, id string, body RemoveAuthUnitMembersBody, options ...Option) (*Removed, error) {
+func (c *Client) RemoveAuthUnitMembers(
+	ctx context.Context, id string, body RemoveAuthUnitMembersBody, options ...Option,
+) (*Removed, error) {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/auth-units/" + url.PathEscape(id) + "/members",
 	}

@@ -18,7 +18,9 @@ type GetAvatarParams struct {
 // GetAvatar: show an avatar.
 //
 // (GET /v1/users/{id}/avatar; scope users:read)
-func (c *Client) GetAvatar(ctx context.Context, id string, params GetAvatarParams, options ...Option) (*Download, error) {
+func (c *Client) GetAvatar(
+	ctx context.Context, id string, params GetAvatarParams, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodGet, Path: "/v1/users/" + url.PathEscape(id) + "/avatar", Query: queryOf(params),
 	}, options)
@@ -30,9 +32,12 @@ func (c *Client) GetAvatar(ctx context.Context, id string, params GetAvatarParam
 // Metadata is stripped.
 //
 // (PUT /v1/users/{id}/avatar; scope users:write)
-func (c *Client) PutAvatar(ctx context.Context, id string, body io.Reader, contentType string, options ...Option) (*User, error) {
+func (c *Client) PutAvatar(
+	ctx context.Context, id string, body io.Reader, contentType string, options ...Option,
+) (*User, error) {
 	request := Request{
-		Method: http.MethodPut, Path: "/v1/users/" + url.PathEscape(id) + "/avatar", Body: body, ContentType: contentType,
+		Method: http.MethodPut, Path: "/v1/users/" + url.PathEscape(id) + "/avatar", Body: body,
+		ContentType: contentType,
 	}
 	return send[User](ctx, c, request, options)
 }

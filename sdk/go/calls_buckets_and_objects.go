@@ -28,7 +28,9 @@ type ListKVBucketsParams struct {
 // ListKVBuckets: list buckets.
 //
 // (GET /v1/kv/buckets; scope kv:read)
-func (c *Client) ListKVBuckets(ctx context.Context, params ListKVBucketsParams, options ...Option) (*KVBucketList, error) {
+func (c *Client) ListKVBuckets(
+	ctx context.Context, params ListKVBucketsParams, options ...Option,
+) (*KVBucketList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/kv/buckets", Query: queryOf(params),
 	}
@@ -36,7 +38,9 @@ func (c *Client) ListKVBuckets(ctx context.Context, params ListKVBucketsParams, 
 }
 
 // ListAllKVBuckets walks all pages of ListKVBuckets.
-func (c *Client) ListAllKVBuckets(ctx context.Context, params ListKVBucketsParams, options ...Option) iter.Seq2[KVBucket, error] {
+func (c *Client) ListAllKVBuckets(
+	ctx context.Context, params ListKVBucketsParams, options ...Option,
+) iter.Seq2[KVBucket, error] {
 	return pages(params.PageToken, func(token string) ([]KVBucket, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -68,7 +72,9 @@ type PutKVBucketBody = KVBucketInput
 // objects. A tenant has at most 1000 buckets.
 //
 // (PUT /v1/kv/buckets/{bucket}; scope kv:write)
-func (c *Client) PutKVBucket(ctx context.Context, bucket string, body PutKVBucketBody, options ...Option) (*KVBucket, error) {
+func (c *Client) PutKVBucket(
+	ctx context.Context, bucket string, body PutKVBucketBody, options ...Option,
+) (*KVBucket, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/kv/buckets/" + url.PathEscape(bucket),
 	}
@@ -86,11 +92,13 @@ type DeleteKVBucketParams struct {
 
 // DeleteKVBucket: delete a bucket.
 //
-// Refused while it has objects, unless `force=true`, which deletes them too. The deletion of many objects goes on
-// after the answer; until it is finished, the bucket has the state `deleting` and nothing can be written.
+// Refused while it has objects, unless `force=true`, which deletes them too. The deletion of many objects goes on after
+// the answer; until it is finished, the bucket has the state `deleting` and nothing can be written.
 //
 // (DELETE /v1/kv/buckets/{bucket}; scope kv:write)
-func (c *Client) DeleteKVBucket(ctx context.Context, bucket string, params DeleteKVBucketParams, options ...Option) (*Deleted, error) {
+func (c *Client) DeleteKVBucket(
+	ctx context.Context, bucket string, params DeleteKVBucketParams, options ...Option,
+) (*Deleted, error) {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/kv/buckets/" + url.PathEscape(bucket), Query: queryOf(params),
 	}
@@ -117,11 +125,13 @@ type ListKVObjectsParams struct {
 
 // ListKVObjects: list objects.
 //
-// In the order of keys, without values unless `include_values=true`. A page with more than 4 MiB of values ends
-// early; `page_token` continues after its last object.
+// In the order of keys, without values unless `include_values=true`. A page with more than 4 MiB of values ends early;
+// `page_token` continues after its last object.
 //
 // (GET /v1/kv/buckets/{bucket}/objects; scope kv:read)
-func (c *Client) ListKVObjects(ctx context.Context, bucket string, params ListKVObjectsParams, options ...Option) (*KVObjectList, error) {
+func (c *Client) ListKVObjects(
+	ctx context.Context, bucket string, params ListKVObjectsParams, options ...Option,
+) (*KVObjectList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/kv/buckets/" + url.PathEscape(bucket) + "/objects", Query: queryOf(params),
 	}
@@ -129,7 +139,9 @@ func (c *Client) ListKVObjects(ctx context.Context, bucket string, params ListKV
 }
 
 // ListAllKVObjects walks all pages of ListKVObjects.
-func (c *Client) ListAllKVObjects(ctx context.Context, bucket string, params ListKVObjectsParams, options ...Option) iter.Seq2[KVObject, error] {
+func (c *Client) ListAllKVObjects(
+	ctx context.Context, bucket string, params ListKVObjectsParams, options ...Option,
+) iter.Seq2[KVObject, error] {
 	return pages(params.PageToken, func(token string) ([]KVObject, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -150,7 +162,9 @@ type CreateKVObjectBody = KVObjectInput
 // A bucket that does not exist is created too, with the default settings.
 //
 // (POST /v1/kv/buckets/{bucket}/objects; scope kv:write)
-func (c *Client) CreateKVObject(ctx context.Context, bucket string, body CreateKVObjectBody, options ...Option) (*KVObject, error) {
+func (c *Client) CreateKVObject(
+	ctx context.Context, bucket string, body CreateKVObjectBody, options ...Option,
+) (*KVObject, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/kv/buckets/" + url.PathEscape(bucket) + "/objects",
 	}
@@ -182,7 +196,9 @@ type PutKVObjectBody = KVValueInput
 // versions of the new object continue from it.
 //
 // (PUT /v1/kv/buckets/{bucket}/objects/{key}; scope kv:write)
-func (c *Client) PutKVObject(ctx context.Context, bucket string, key string, body PutKVObjectBody, options ...Option) (*KVObject, error) {
+func (c *Client) PutKVObject(
+	ctx context.Context, bucket string, key string, body PutKVObjectBody, options ...Option,
+) (*KVObject, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/kv/buckets/" + url.PathEscape(bucket) + "/objects/" + url.PathEscape(key),
 	}
@@ -224,15 +240,21 @@ type GetKVObjectHistoryParams struct {
 // `page_token` continues after its last item.
 //
 // (GET /v1/kv/buckets/{bucket}/objects/{key}/history; scope kv:read)
-func (c *Client) GetKVObjectHistory(ctx context.Context, bucket string, key string, params GetKVObjectHistoryParams, options ...Option) (*KVVersionList, error) {
+func (c *Client) GetKVObjectHistory(
+	ctx context.Context, bucket string, key string, params GetKVObjectHistoryParams, options ...Option,
+) (*KVVersionList, error) {
 	request := Request{
-		Method: http.MethodGet, Path: "/v1/kv/buckets/" + url.PathEscape(bucket) + "/objects/" + url.PathEscape(key) + "/history", Query: queryOf(params),
+		Method: http.MethodGet,
+		Path:   "/v1/kv/buckets/" + url.PathEscape(bucket) + "/objects/" + url.PathEscape(key) + "/history",
+		Query:  queryOf(params),
 	}
 	return send[KVVersionList](ctx, c, request, options)
 }
 
 // GetAllKVObjectHistory walks all pages of GetKVObjectHistory.
-func (c *Client) GetAllKVObjectHistory(ctx context.Context, bucket string, key string, params GetKVObjectHistoryParams, options ...Option) iter.Seq2[KVVersion, error] {
+func (c *Client) GetAllKVObjectHistory(
+	ctx context.Context, bucket string, key string, params GetKVObjectHistoryParams, options ...Option,
+) iter.Seq2[KVVersion, error] {
 	return pages(params.PageToken, func(token string) ([]KVVersion, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)

@@ -20,12 +20,14 @@ type CheckAuthParams struct {
 // CheckAuth: check whether an identity may do something.
 //
 // The object is named by `object_code`, `object_id` or, for an api resource, `uri` with `method`, which is then the
-// action. An unknown identity or object is not an error: nothing is allowed. With `explain=true` the answer lists
-// every rule that was considered and, if it is not allowed, the nearest miss. With the header X-Consistency-Token of
-// a write the check waits for this write; after 5 s the answer is 503.
+// action. An unknown identity or object is not an error: nothing is allowed. With `explain=true` the answer lists every
+// rule that was considered and, if it is not allowed, the nearest miss. With the header X-Consistency-Token of a write
+// the check waits for this write; after 5 s the answer is 503.
 //
 // (POST /v1/auth-check; scope permissions:check)
-func (c *Client) CheckAuth(ctx context.Context, params CheckAuthParams, body CheckAuthBody, options ...Option) (*Decision, error) {
+func (c *Client) CheckAuth(
+	ctx context.Context, params CheckAuthParams, body CheckAuthBody, options ...Option,
+) (*Decision, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/auth-check", Query: queryOf(params), Momentary: true,
 	}
@@ -35,7 +37,8 @@ func (c *Client) CheckAuth(ctx context.Context, params CheckAuthParams, body Che
 	return send[Decision](ctx, c, request, options)
 }
 
-// ListAuthCheckIdentitiesParams are the query parameters of ListAuthCheckIdentities. A zero value leaves a parameter out.
+// ListAuthCheckIdentitiesParams are the query parameters of ListAuthCheckIdentities. A zero value leaves a parameter
+// out.
 type ListAuthCheckIdentitiesParams struct {
 	// Page number, from 1
 	PageNum int64 `query:"page_num"`
@@ -63,7 +66,9 @@ type ListAuthCheckIdentitiesParams struct {
 // In the order of ids. The list is never cut: the answer is an error if too many records must be examined.
 //
 // (GET /v1/auth-check/identities; scope permissions:check)
-func (c *Client) ListAuthCheckIdentities(ctx context.Context, params ListAuthCheckIdentitiesParams, options ...Option) (*IdentityList, error) {
+func (c *Client) ListAuthCheckIdentities(
+	ctx context.Context, params ListAuthCheckIdentitiesParams, options ...Option,
+) (*IdentityList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/auth-check/identities", Query: queryOf(params),
 	}
@@ -71,7 +76,9 @@ func (c *Client) ListAuthCheckIdentities(ctx context.Context, params ListAuthChe
 }
 
 // ListAllAuthCheckIdentities walks all pages of ListAuthCheckIdentities.
-func (c *Client) ListAllAuthCheckIdentities(ctx context.Context, params ListAuthCheckIdentitiesParams, options ...Option) iter.Seq2[Identity, error] {
+func (c *Client) ListAllAuthCheckIdentities(
+	ctx context.Context, params ListAuthCheckIdentitiesParams, options ...Option,
+) iter.Seq2[Identity, error] {
 	return pages(params.PageToken, func(token string) ([]Identity, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -113,7 +120,9 @@ type ListAuthCheckObjectsParams struct {
 // never cut: the answer is an error if too many records must be examined.
 //
 // (GET /v1/auth-check/objects; scope permissions:check)
-func (c *Client) ListAuthCheckObjects(ctx context.Context, params ListAuthCheckObjectsParams, options ...Option) (*ObjectList, error) {
+func (c *Client) ListAuthCheckObjects(
+	ctx context.Context, params ListAuthCheckObjectsParams, options ...Option,
+) (*ObjectList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/auth-check/objects", Query: queryOf(params),
 	}
@@ -121,7 +130,9 @@ func (c *Client) ListAuthCheckObjects(ctx context.Context, params ListAuthCheckO
 }
 
 // ListAllAuthCheckObjects walks all pages of ListAuthCheckObjects.
-func (c *Client) ListAllAuthCheckObjects(ctx context.Context, params ListAuthCheckObjectsParams, options ...Option) iter.Seq2[Object, error] {
+func (c *Client) ListAllAuthCheckObjects(
+	ctx context.Context, params ListAuthCheckObjectsParams, options ...Option,
+) iter.Seq2[Object, error] {
 	return pages(params.PageToken, func(token string) ([]Object, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -149,7 +160,9 @@ type CheckAuthBatchParams struct {
 // answer of more than 8 MiB is refused: ask for fewer checks at once.
 //
 // (POST /v1/batch/auth-check; scope permissions:check)
-func (c *Client) CheckAuthBatch(ctx context.Context, params CheckAuthBatchParams, body CheckAuthBatchBody, options ...Option) (*Decisions, error) {
+func (c *Client) CheckAuthBatch(
+	ctx context.Context, params CheckAuthBatchParams, body CheckAuthBatchBody, options ...Option,
+) (*Decisions, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/auth-check", Query: queryOf(params), Momentary: true,
 	}

@@ -20,7 +20,9 @@ type RefreshSecretsParams struct {
 // caller must have all scopes of the application. Applications of the categories 2 and 3 have no secret: 409.
 //
 // (POST /v1/applications/{id}/secrets; scope applications:write and applications:secrets)
-func (c *Client) RefreshSecrets(ctx context.Context, id string, params RefreshSecretsParams, options ...Option) (*FreshSecret, error) {
+func (c *Client) RefreshSecrets(
+	ctx context.Context, id string, params RefreshSecretsParams, options ...Option,
+) (*FreshSecret, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(id) + "/secrets", Query: queryOf(params),
 	}

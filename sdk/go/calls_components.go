@@ -33,7 +33,9 @@ type ListComponentsParams struct {
 // ListComponents: list components.
 //
 // (GET /v1/components; scope functions:read)
-func (c *Client) ListComponents(ctx context.Context, params ListComponentsParams, options ...Option) (*ComponentList, error) {
+func (c *Client) ListComponents(
+	ctx context.Context, params ListComponentsParams, options ...Option,
+) (*ComponentList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/components", Query: queryOf(params),
 	}
@@ -41,7 +43,9 @@ func (c *Client) ListComponents(ctx context.Context, params ListComponentsParams
 }
 
 // ListAllComponents walks all pages of ListComponents.
-func (c *Client) ListAllComponents(ctx context.Context, params ListComponentsParams, options ...Option) iter.Seq2[Component, error] {
+func (c *Client) ListAllComponents(
+	ctx context.Context, params ListComponentsParams, options ...Option,
+) iter.Seq2[Component, error] {
 	return pages(params.PageToken, func(token string) ([]Component, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -88,7 +92,9 @@ type ReplaceComponentBody = ComponentInput
 // ReplaceComponent: replace a component.
 //
 // (PUT /v1/components/{id}; scope functions:write)
-func (c *Client) ReplaceComponent(ctx context.Context, id string, body ReplaceComponentBody, options ...Option) (*Component, error) {
+func (c *Client) ReplaceComponent(
+	ctx context.Context, id string, body ReplaceComponentBody, options ...Option,
+) (*Component, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/components/" + url.PathEscape(id),
 	}
@@ -106,7 +112,9 @@ type UpdateComponentBody = ComponentPatch
 // JSON merge patch (RFC 7396). Published versions stay as they are.
 //
 // (PATCH /v1/components/{id}; scope functions:write)
-func (c *Client) UpdateComponent(ctx context.Context, id string, body UpdateComponentBody, options ...Option) (*Component, error) {
+func (c *Client) UpdateComponent(
+	ctx context.Context, id string, body UpdateComponentBody, options ...Option,
+) (*Component, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/components/" + url.PathEscape(id),
 	}
@@ -130,8 +138,8 @@ func (c *Client) DeleteComponent(ctx context.Context, id string, options ...Opti
 
 // PublishComponent: publish a component.
 //
-// Makes the next `component_version`, which never changes, unless nothing has changed since the last. The last 100
-// are kept.
+// Makes the next `component_version`, which never changes, unless nothing has changed since the last. The last 100 are
+// kept.
 //
 // (POST /v1/components/{id}/publish; scope functions:write)
 func (c *Client) PublishComponent(ctx context.Context, id string, options ...Option) (*Component, error) {
@@ -158,7 +166,9 @@ type ListComponentVersionsParams struct {
 // ListComponentVersions: list a component's published versions.
 //
 // (GET /v1/components/{id}/versions; scope functions:read)
-func (c *Client) ListComponentVersions(ctx context.Context, id string, params ListComponentVersionsParams, options ...Option) (*ComponentVersionList, error) {
+func (c *Client) ListComponentVersions(
+	ctx context.Context, id string, params ListComponentVersionsParams, options ...Option,
+) (*ComponentVersionList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/components/" + url.PathEscape(id) + "/versions", Query: queryOf(params),
 	}
@@ -166,7 +176,9 @@ func (c *Client) ListComponentVersions(ctx context.Context, id string, params Li
 }
 
 // ListAllComponentVersions walks all pages of ListComponentVersions.
-func (c *Client) ListAllComponentVersions(ctx context.Context, id string, params ListComponentVersionsParams, options ...Option) iter.Seq2[ComponentVersion, error] {
+func (c *Client) ListAllComponentVersions(
+	ctx context.Context, id string, params ListComponentVersionsParams, options ...Option,
+) iter.Seq2[ComponentVersion, error] {
 	return pages(params.PageToken, func(token string) ([]ComponentVersion, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -182,9 +194,12 @@ func (c *Client) ListAllComponentVersions(ctx context.Context, id string, params
 // GetComponentVersion: get a published version.
 //
 // (GET /v1/components/{id}/versions/{number}; scope functions:read)
-func (c *Client) GetComponentVersion(ctx context.Context, id string, number int64, options ...Option) (*ComponentVersion, error) {
+func (c *Client) GetComponentVersion(
+	ctx context.Context, id string, number int64, options ...Option,
+) (*ComponentVersion, error) {
 	request := Request{
-		Method: http.MethodGet, Path: "/v1/components/" + url.PathEscape(id) + "/versions/" + strconv.FormatInt(number, 10),
+		Method: http.MethodGet,
+		Path:   "/v1/components/" + url.PathEscape(id) + "/versions/" + strconv.FormatInt(number, 10),
 	}
 	return send[ComponentVersion](ctx, c, request, options)
 }

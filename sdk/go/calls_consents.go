@@ -30,7 +30,9 @@ type ListConsentsParams struct {
 // ListConsents: list consents.
 //
 // (GET /v1/consents; scope sign-in:read)
-func (c *Client) ListConsents(ctx context.Context, params ListConsentsParams, options ...Option) (*GivenConsentList, error) {
+func (c *Client) ListConsents(
+	ctx context.Context, params ListConsentsParams, options ...Option,
+) (*GivenConsentList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/consents", Query: queryOf(params),
 	}
@@ -38,7 +40,9 @@ func (c *Client) ListConsents(ctx context.Context, params ListConsentsParams, op
 }
 
 // ListAllConsents walks all pages of ListConsents.
-func (c *Client) ListAllConsents(ctx context.Context, params ListConsentsParams, options ...Option) iter.Seq2[GivenConsent, error] {
+func (c *Client) ListAllConsents(
+	ctx context.Context, params ListConsentsParams, options ...Option,
+) iter.Seq2[GivenConsent, error] {
 	return pages(params.PageToken, func(token string) ([]GivenConsent, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)

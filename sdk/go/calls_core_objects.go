@@ -19,7 +19,9 @@ type ListCoreObjectsParams struct {
 // All of them, sorted by `seq`.
 //
 // (GET /v1/core-objects; scope organization:read)
-func (c *Client) ListCoreObjects(ctx context.Context, params ListCoreObjectsParams, options ...Option) ([]CoreObject, error) {
+func (c *Client) ListCoreObjects(
+	ctx context.Context, params ListCoreObjectsParams, options ...Option,
+) ([]CoreObject, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/core-objects", Query: queryOf(params),
 	}
@@ -35,7 +37,9 @@ type CreateCoreObjectBody = NewCoreObject
 // core object's unless given.
 //
 // (POST /v1/core-objects; scope organization:write)
-func (c *Client) CreateCoreObject(ctx context.Context, body CreateCoreObjectBody, options ...Option) (*CoreObject, error) {
+func (c *Client) CreateCoreObject(
+	ctx context.Context, body CreateCoreObjectBody, options ...Option,
+) (*CoreObject, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/core-objects",
 	}
@@ -55,7 +59,9 @@ type GetCoreObjectParams struct {
 // An array with the core object if it has both `id` and `code`; otherwise an empty array.
 //
 // (GET /v1/core-objects/{id}; scope organization:read)
-func (c *Client) GetCoreObject(ctx context.Context, id string, params GetCoreObjectParams, options ...Option) ([]CoreObject, error) {
+func (c *Client) GetCoreObject(
+	ctx context.Context, id string, params GetCoreObjectParams, options ...Option,
+) ([]CoreObject, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/core-objects/" + url.PathEscape(id), Query: queryOf(params),
 	}
@@ -70,7 +76,9 @@ type UpdateCoreObjectBody = CoreObjectPatch
 // JSON merge patch (RFC 7396). The code cannot change: it is part of every node's `arn`.
 //
 // (PATCH /v1/core-objects/{id}; scope organization:write)
-func (c *Client) UpdateCoreObject(ctx context.Context, id string, body UpdateCoreObjectBody, options ...Option) (*CoreObject, error) {
+func (c *Client) UpdateCoreObject(
+	ctx context.Context, id string, body UpdateCoreObjectBody, options ...Option,
+) (*CoreObject, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/core-objects/" + url.PathEscape(id),
 	}
@@ -91,7 +99,9 @@ type DeleteCoreObjectParams struct {
 // Its root node is deleted, too. Refused while there are nodes below the root.
 //
 // (DELETE /v1/core-objects/{id}; scope organization:write)
-func (c *Client) DeleteCoreObject(ctx context.Context, id string, params DeleteCoreObjectParams, options ...Option) (*Deleted, error) {
+func (c *Client) DeleteCoreObject(
+	ctx context.Context, id string, params DeleteCoreObjectParams, options ...Option,
+) (*Deleted, error) {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/core-objects/" + url.PathEscape(id), Query: queryOf(params),
 	}

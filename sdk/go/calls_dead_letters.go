@@ -29,11 +29,13 @@ type ListDeadLettersParams struct {
 
 // ListDeadLetters: list dead letters.
 //
-// Events of all tenants that a service could not handle in ten tries, the oldest first. An `event` that would make
-// the page larger than 4 MiB is `null`; get it by its id.
+// Events of all tenants that a service could not handle in ten tries, the oldest first. An `event` that would make the
+// page larger than 4 MiB is `null`; get it by its id.
 //
 // (GET /v1/dead-letters; scope platform:admin)
-func (c *Client) ListDeadLetters(ctx context.Context, params ListDeadLettersParams, options ...Option) (*DeadLetterList, error) {
+func (c *Client) ListDeadLetters(
+	ctx context.Context, params ListDeadLettersParams, options ...Option,
+) (*DeadLetterList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/dead-letters", Query: queryOf(params),
 	}
@@ -41,7 +43,9 @@ func (c *Client) ListDeadLetters(ctx context.Context, params ListDeadLettersPara
 }
 
 // ListAllDeadLetters walks all pages of ListDeadLetters.
-func (c *Client) ListAllDeadLetters(ctx context.Context, params ListDeadLettersParams, options ...Option) iter.Seq2[DeadLetter, error] {
+func (c *Client) ListAllDeadLetters(
+	ctx context.Context, params ListDeadLettersParams, options ...Option,
+) iter.Seq2[DeadLetter, error] {
 	return pages(params.PageToken, func(token string) ([]DeadLetter, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)

@@ -31,15 +31,20 @@ type ListSubscribedEventsParams struct {
 // earlier event of the same record.
 //
 // (GET /v1/event-subscriptions/{id}/events; scope events:read)
-func (c *Client) ListSubscribedEvents(ctx context.Context, id string, params ListSubscribedEventsParams, options ...Option) (*EventDeliveryList, error) {
+func (c *Client) ListSubscribedEvents(
+	ctx context.Context, id string, params ListSubscribedEventsParams, options ...Option,
+) (*EventDeliveryList, error) {
 	request := Request{
-		Method: http.MethodGet, Path: "/v1/event-subscriptions/" + url.PathEscape(id) + "/events", Query: queryOf(params),
+		Method: http.MethodGet, Path: "/v1/event-subscriptions/" + url.PathEscape(id) + "/events",
+		Query: queryOf(params),
 	}
 	return send[EventDeliveryList](ctx, c, request, options)
 }
 
 // ListAllSubscribedEvents walks all pages of ListSubscribedEvents.
-func (c *Client) ListAllSubscribedEvents(ctx context.Context, id string, params ListSubscribedEventsParams, options ...Option) iter.Seq2[EventDelivery, error] {
+func (c *Client) ListAllSubscribedEvents(
+	ctx context.Context, id string, params ListSubscribedEventsParams, options ...Option,
+) iter.Seq2[EventDelivery, error] {
 	return pages(params.PageToken, func(token string) ([]EventDelivery, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -58,9 +63,12 @@ func (c *Client) ListAllSubscribedEvents(ctx context.Context, id string, params 
 // the stream no longer has the event.
 //
 // (POST /v1/event-subscriptions/{id}/events/{event_id}/redeliver; scope events:write)
-func (c *Client) RedeliverEvent(ctx context.Context, id string, eventID string, options ...Option) (*EventDelivery, error) {
+func (c *Client) RedeliverEvent(
+	ctx context.Context, id string, eventID string, options ...Option,
+) (*EventDelivery, error) {
 	request := Request{
-		Method: http.MethodPost, Path: "/v1/event-subscriptions/" + url.PathEscape(id) + "/events/" + url.PathEscape(eventID) + "/redeliver",
+		Method: http.MethodPost,
+		Path:   "/v1/event-subscriptions/" + url.PathEscape(id) + "/events/" + url.PathEscape(eventID) + "/redeliver",
 	}
 	return send[EventDelivery](ctx, c, request, options)
 }

@@ -31,7 +31,9 @@ type ListEventSubscriptionsParams struct {
 // ListEventSubscriptions: list subscriptions.
 //
 // (GET /v1/event-subscriptions; scope events:read)
-func (c *Client) ListEventSubscriptions(ctx context.Context, params ListEventSubscriptionsParams, options ...Option) (*EventSubscriptionList, error) {
+func (c *Client) ListEventSubscriptions(
+	ctx context.Context, params ListEventSubscriptionsParams, options ...Option,
+) (*EventSubscriptionList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/event-subscriptions", Query: queryOf(params),
 	}
@@ -39,7 +41,9 @@ func (c *Client) ListEventSubscriptions(ctx context.Context, params ListEventSub
 }
 
 // ListAllEventSubscriptions walks all pages of ListEventSubscriptions.
-func (c *Client) ListAllEventSubscriptions(ctx context.Context, params ListEventSubscriptionsParams, options ...Option) iter.Seq2[EventSubscription, error] {
+func (c *Client) ListAllEventSubscriptions(
+	ctx context.Context, params ListEventSubscriptionsParams, options ...Option,
+) iter.Seq2[EventSubscription, error] {
 	return pages(params.PageToken, func(token string) ([]EventSubscription, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -63,7 +67,9 @@ type CreateEventSubscriptionBody = EventSubscriptionInput
 // this answer. The values of `headers` are secrets, too.
 //
 // (POST /v1/event-subscriptions; scope events:write)
-func (c *Client) CreateEventSubscription(ctx context.Context, body CreateEventSubscriptionBody, options ...Option) (*NewEventSubscription, error) {
+func (c *Client) CreateEventSubscription(
+	ctx context.Context, body CreateEventSubscriptionBody, options ...Option,
+) (*NewEventSubscription, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/event-subscriptions",
 	}
@@ -92,7 +98,9 @@ type ReplaceEventSubscriptionBody = EventSubscriptionInput
 // must be given again.
 //
 // (PUT /v1/event-subscriptions/{id}; scope events:write)
-func (c *Client) ReplaceEventSubscription(ctx context.Context, id string, body ReplaceEventSubscriptionBody, options ...Option) (*EventSubscription, error) {
+func (c *Client) ReplaceEventSubscription(
+	ctx context.Context, id string, body ReplaceEventSubscriptionBody, options ...Option,
+) (*EventSubscription, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/event-subscriptions/" + url.PathEscape(id),
 	}
@@ -110,7 +118,9 @@ type UpdateEventSubscriptionBody = EventSubscriptionPatch
 // JSON merge patch (RFC 7396). It applies to the events from then on.
 //
 // (PATCH /v1/event-subscriptions/{id}; scope events:write)
-func (c *Client) UpdateEventSubscription(ctx context.Context, id string, body UpdateEventSubscriptionBody, options ...Option) (*EventSubscription, error) {
+func (c *Client) UpdateEventSubscription(
+	ctx context.Context, id string, body UpdateEventSubscriptionBody, options ...Option,
+) (*EventSubscription, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/event-subscriptions/" + url.PathEscape(id),
 	}
@@ -148,12 +158,14 @@ type ResetEventSubscriptionBody = ResetEventSubscriptionRequest
 // ResetEventSubscription: reset a subscription.
 //
 // Clears failures and continues from `to`: `now`, a time, or the id of an event, which is then the first. An earlier
-// `to` replays events, as far back as the stream keeps them. With `rotate_secret` the answer shows a new secret; for
-// 24 hours webhooks are signed with the former one, too; without `to`, the subscription then keeps its place and all
-// that waits. A paused subscription stays paused.
+// `to` replays events, as far back as the stream keeps them. With `rotate_secret` the answer shows a new secret; for 24
+// hours webhooks are signed with the former one, too; without `to`, the subscription then keeps its place and all that
+// waits. A paused subscription stays paused.
 //
 // (POST /v1/event-subscriptions/{id}/reset; scope events:write)
-func (c *Client) ResetEventSubscription(ctx context.Context, id string, body ResetEventSubscriptionBody, options ...Option) (*NewEventSubscription, error) {
+func (c *Client) ResetEventSubscription(
+	ctx context.Context, id string, body ResetEventSubscriptionBody, options ...Option,
+) (*NewEventSubscription, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/event-subscriptions/" + url.PathEscape(id) + "/reset",
 	}
@@ -169,7 +181,9 @@ func (c *Client) ResetEventSubscription(ctx context.Context, id string, body Res
 // tries again.
 //
 // (POST /v1/event-subscriptions/{id}/resume; scope events:write)
-func (c *Client) ResumeEventSubscription(ctx context.Context, id string, options ...Option) (*EventSubscription, error) {
+func (c *Client) ResumeEventSubscription(
+	ctx context.Context, id string, options ...Option,
+) (*EventSubscription, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/event-subscriptions/" + url.PathEscape(id) + "/resume",
 	}

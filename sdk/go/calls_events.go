@@ -33,8 +33,8 @@ type ListEventsParams struct {
 //
 // The tenant's events in the order of the stream, after the cursor `after`. Without `after` the feed starts with the
 // oldest event that is kept, with `now` at its end. `next` is the cursor for the next request. A page ends early at 4
-// MiB: `more` says whether there are further events. 409 means that events after the cursor are no longer kept, or
-// that the stream has lost events in a power cut; its member `next` is the cursor to continue with. With `Accept:
+// MiB: `more` says whether there are further events. 409 means that events after the cursor are no longer kept, or that
+// the stream has lost events in a power cut; its member `next` is the cursor to continue with. With `Accept:
 // text/event-stream` the events come as Server-Sent Events, without end: `id` is the cursor, `event` the type, `data`
 // the event; `Last-Event-ID` resumes.
 //
@@ -48,7 +48,9 @@ func (c *Client) ListEvents(ctx context.Context, params ListEventsParams, option
 
 // StreamEvents is ListEvents as Server-Sent Events: it lasts until the caller stops or the context ends. A stream that
 // breaks is opened again after the last item that came.
-func (c *Client) StreamEvents(ctx context.Context, params ListEventsParams, options ...Option) iter.Seq2[Streamed[Event], error] {
+func (c *Client) StreamEvents(
+	ctx context.Context, params ListEventsParams, options ...Option,
+) iter.Seq2[Streamed[Event], error] {
 	return stream[Event](ctx, c, Request{
 		Method: http.MethodGet, Path: "/v1/events", Query: queryOf(params),
 	}, options)

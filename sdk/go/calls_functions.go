@@ -36,7 +36,9 @@ type ListFunctionsParams struct {
 // Without their code.
 //
 // (GET /v1/functions; scope functions:read)
-func (c *Client) ListFunctions(ctx context.Context, params ListFunctionsParams, options ...Option) (*FunctionList, error) {
+func (c *Client) ListFunctions(
+	ctx context.Context, params ListFunctionsParams, options ...Option,
+) (*FunctionList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/functions", Query: queryOf(params),
 	}
@@ -44,7 +46,9 @@ func (c *Client) ListFunctions(ctx context.Context, params ListFunctionsParams, 
 }
 
 // ListAllFunctions walks all pages of ListFunctions.
-func (c *Client) ListAllFunctions(ctx context.Context, params ListFunctionsParams, options ...Option) iter.Seq2[Function, error] {
+func (c *Client) ListAllFunctions(
+	ctx context.Context, params ListFunctionsParams, options ...Option,
+) iter.Seq2[Function, error] {
 	return pages(params.PageToken, func(token string) ([]Function, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -92,11 +96,13 @@ type ReplaceFunctionBody = FunctionInput
 
 // ReplaceFunction: replace a function.
 //
-// Absent code stays as it is, and so does each value of `env` that is `******`. Other code, another runtime or
-// another entry makes a new revision.
+// Absent code stays as it is, and so does each value of `env` that is `******`. Other code, another runtime or another
+// entry makes a new revision.
 //
 // (PUT /v1/functions/{id}; scope functions:write)
-func (c *Client) ReplaceFunction(ctx context.Context, id string, body ReplaceFunctionBody, options ...Option) (*Function, error) {
+func (c *Client) ReplaceFunction(
+	ctx context.Context, id string, body ReplaceFunctionBody, options ...Option,
+) (*Function, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/functions/" + url.PathEscape(id),
 	}
@@ -114,7 +120,9 @@ type UpdateFunctionBody = FunctionPatch
 // JSON merge patch (RFC 7396).
 //
 // (PATCH /v1/functions/{id}; scope functions:write)
-func (c *Client) UpdateFunction(ctx context.Context, id string, body UpdateFunctionBody, options ...Option) (*Function, error) {
+func (c *Client) UpdateFunction(
+	ctx context.Context, id string, body UpdateFunctionBody, options ...Option,
+) (*Function, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/functions/" + url.PathEscape(id),
 	}
@@ -141,11 +149,13 @@ type InvokeFunctionBody = FunctionCall
 
 // InvokeFunction: invoke a function.
 //
-// The answer is 200 however the function ends: `outcome` says how, and `error` why. If the function's worker is
-// killed, the answer is 502: the function may have run. A dry run calls nothing.
+// The answer is 200 however the function ends: `outcome` says how, and `error` why. If the function's worker is killed,
+// the answer is 502: the function may have run. A dry run calls nothing.
 //
 // (POST /v1/functions/{id}/invoke; scope functions:write)
-func (c *Client) InvokeFunction(ctx context.Context, id string, body InvokeFunctionBody, options ...Option) (*FunctionInvocation, error) {
+func (c *Client) InvokeFunction(
+	ctx context.Context, id string, body InvokeFunctionBody, options ...Option,
+) (*FunctionInvocation, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/functions/" + url.PathEscape(id) + "/invoke",
 	}
@@ -175,7 +185,9 @@ type ListFunctionLogsParams struct {
 // `page_sort=time_created[desc]` begins with the latest.
 //
 // (GET /v1/functions/{id}/logs; scope functions:read)
-func (c *Client) ListFunctionLogs(ctx context.Context, id string, params ListFunctionLogsParams, options ...Option) (*FunctionLogList, error) {
+func (c *Client) ListFunctionLogs(
+	ctx context.Context, id string, params ListFunctionLogsParams, options ...Option,
+) (*FunctionLogList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/functions/" + url.PathEscape(id) + "/logs", Query: queryOf(params),
 	}
@@ -183,7 +195,9 @@ func (c *Client) ListFunctionLogs(ctx context.Context, id string, params ListFun
 }
 
 // ListAllFunctionLogs walks all pages of ListFunctionLogs.
-func (c *Client) ListAllFunctionLogs(ctx context.Context, id string, params ListFunctionLogsParams, options ...Option) iter.Seq2[FunctionLog, error] {
+func (c *Client) ListAllFunctionLogs(
+	ctx context.Context, id string, params ListFunctionLogsParams, options ...Option,
+) iter.Seq2[FunctionLog, error] {
 	return pages(params.PageToken, func(token string) ([]FunctionLog, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -201,9 +215,12 @@ func (c *Client) ListAllFunctionLogs(ctx context.Context, id string, params List
 // The body is a WebAssembly module of at most 4 MiB.
 //
 // (PUT /v1/functions/{id}/module; scope functions:write)
-func (c *Client) PutFunctionModule(ctx context.Context, id string, body io.Reader, contentType string, options ...Option) (*Function, error) {
+func (c *Client) PutFunctionModule(
+	ctx context.Context, id string, body io.Reader, contentType string, options ...Option,
+) (*Function, error) {
 	request := Request{
-		Method: http.MethodPut, Path: "/v1/functions/" + url.PathEscape(id) + "/module", Body: body, ContentType: contentType,
+		Method: http.MethodPut, Path: "/v1/functions/" + url.PathEscape(id) + "/module", Body: body,
+		ContentType: contentType,
 	}
 	return send[Function](ctx, c, request, options)
 }
@@ -224,11 +241,13 @@ type ListFunctionRevisionsParams struct {
 
 // ListFunctionRevisions: list revisions.
 //
-// Those whose code is kept: at most 10 with 8 MiB together; latest first, or by `page_sort` in the order of
-// `revision` or `time_created`.
+// Those whose code is kept: at most 10 with 8 MiB together; latest first, or by `page_sort` in the order of `revision`
+// or `time_created`.
 //
 // (GET /v1/functions/{id}/revisions; scope functions:read)
-func (c *Client) ListFunctionRevisions(ctx context.Context, id string, params ListFunctionRevisionsParams, options ...Option) (*FunctionRevisionList, error) {
+func (c *Client) ListFunctionRevisions(
+	ctx context.Context, id string, params ListFunctionRevisionsParams, options ...Option,
+) (*FunctionRevisionList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/functions/" + url.PathEscape(id) + "/revisions", Query: queryOf(params),
 	}
@@ -236,7 +255,9 @@ func (c *Client) ListFunctionRevisions(ctx context.Context, id string, params Li
 }
 
 // ListAllFunctionRevisions walks all pages of ListFunctionRevisions.
-func (c *Client) ListAllFunctionRevisions(ctx context.Context, id string, params ListFunctionRevisionsParams, options ...Option) iter.Seq2[FunctionRevision, error] {
+func (c *Client) ListAllFunctionRevisions(
+	ctx context.Context, id string, params ListFunctionRevisionsParams, options ...Option,
+) iter.Seq2[FunctionRevision, error] {
 	return pages(params.PageToken, func(token string) ([]FunctionRevision, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -257,7 +278,9 @@ type RollbackFunctionBody = FunctionRollback
 // Creates a new revision with the code, runtime and entry of an earlier one.
 //
 // (POST /v1/functions/{id}/rollback; scope functions:write)
-func (c *Client) RollbackFunction(ctx context.Context, id string, body RollbackFunctionBody, options ...Option) (*Function, error) {
+func (c *Client) RollbackFunction(
+	ctx context.Context, id string, body RollbackFunctionBody, options ...Option,
+) (*Function, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/functions/" + url.PathEscape(id) + "/rollback",
 	}

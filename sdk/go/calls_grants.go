@@ -32,7 +32,9 @@ type ListGrantsParams struct {
 // Access that people have given applications and that goes on after the session (`offline_access`).
 //
 // (GET /v1/grants; scope sign-in:read)
-func (c *Client) ListGrants(ctx context.Context, params ListGrantsParams, options ...Option) (*LastingGrantList, error) {
+func (c *Client) ListGrants(
+	ctx context.Context, params ListGrantsParams, options ...Option,
+) (*LastingGrantList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/grants", Query: queryOf(params),
 	}
@@ -40,7 +42,9 @@ func (c *Client) ListGrants(ctx context.Context, params ListGrantsParams, option
 }
 
 // ListAllGrants walks all pages of ListGrants.
-func (c *Client) ListAllGrants(ctx context.Context, params ListGrantsParams, options ...Option) iter.Seq2[LastingGrant, error] {
+func (c *Client) ListAllGrants(
+	ctx context.Context, params ListGrantsParams, options ...Option,
+) iter.Seq2[LastingGrant, error] {
 	return pages(params.PageToken, func(token string) ([]LastingGrant, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)

@@ -20,7 +20,9 @@ type ApproveHeldRequestsBody = ApproveHeldRequestsRequest
 // caller also needs `organization:write`; if a request gives people scopes of this API, it needs these.
 //
 // (POST /v1/provisioning/connections/{id}/approve; scope provisioning:write and users:write)
-func (c *Client) ApproveHeldRequests(ctx context.Context, id string, body ApproveHeldRequestsBody, options ...Option) (*GateOutcome, error) {
+func (c *Client) ApproveHeldRequests(
+	ctx context.Context, id string, body ApproveHeldRequestsBody, options ...Option,
+) (*GateOutcome, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/approve",
 	}
@@ -47,15 +49,20 @@ type ListHeldRequestsParams struct {
 // ListHeldRequests: list held requests.
 //
 // (GET /v1/provisioning/connections/{id}/held; scope provisioning:read)
-func (c *Client) ListHeldRequests(ctx context.Context, id string, params ListHeldRequestsParams, options ...Option) (*HeldRequestList, error) {
+func (c *Client) ListHeldRequests(
+	ctx context.Context, id string, params ListHeldRequestsParams, options ...Option,
+) (*HeldRequestList, error) {
 	request := Request{
-		Method: http.MethodGet, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/held", Query: queryOf(params),
+		Method: http.MethodGet, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/held",
+		Query: queryOf(params),
 	}
 	return send[HeldRequestList](ctx, c, request, options)
 }
 
 // ListAllHeldRequests walks all pages of ListHeldRequests.
-func (c *Client) ListAllHeldRequests(ctx context.Context, id string, params ListHeldRequestsParams, options ...Option) iter.Seq2[HeldRequest, error] {
+func (c *Client) ListAllHeldRequests(
+	ctx context.Context, id string, params ListHeldRequestsParams, options ...Option,
+) iter.Seq2[HeldRequest, error] {
 	return pages(params.PageToken, func(token string) ([]HeldRequest, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -76,7 +83,9 @@ type RejectHeldRequestsBody = RejectHeldRequestsRequest
 // Those with the `ids`; without a body all.
 //
 // (POST /v1/provisioning/connections/{id}/reject; scope provisioning:write)
-func (c *Client) RejectHeldRequests(ctx context.Context, id string, body RejectHeldRequestsBody, options ...Option) (*GateOutcome, error) {
+func (c *Client) RejectHeldRequests(
+	ctx context.Context, id string, body RejectHeldRequestsBody, options ...Option,
+) (*GateOutcome, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/reject",
 	}

@@ -24,7 +24,9 @@ type ListConnectionsParams struct {
 // All connections that meet the filters, the oldest first.
 //
 // (GET /v1/idp/connections; scope identity-sources:read)
-func (c *Client) ListConnections(ctx context.Context, params ListConnectionsParams, options ...Option) ([]Connection, error) {
+func (c *Client) ListConnections(
+	ctx context.Context, params ListConnectionsParams, options ...Option,
+) ([]Connection, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/idp/connections", Query: queryOf(params),
 	}
@@ -40,7 +42,9 @@ type CreateConnectionBody = NewConnectionInput
 // `status` 0 the connection is disabled from the start, so that it can be tested before anybody signs in through it.
 //
 // (POST /v1/idp/connections; scope identity-sources:write)
-func (c *Client) CreateConnection(ctx context.Context, body CreateConnectionBody, options ...Option) (*Connection, error) {
+func (c *Client) CreateConnection(
+	ctx context.Context, body CreateConnectionBody, options ...Option,
+) (*Connection, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/idp/connections",
 	}
@@ -65,12 +69,13 @@ type ReplaceConnectionBody = ConnectionInput
 
 // ReplaceConnection: change a connection.
 //
-// Replaces provider, fields and display name. `******` in place of a secret keeps it, unless a member of its
-// `x-route` changes. The provider of a connection in use can't be changed. The answer is an array with the
-// connection.
+// Replaces provider, fields and display name. `******` in place of a secret keeps it, unless a member of its `x-route`
+// changes. The provider of a connection in use can't be changed. The answer is an array with the connection.
 //
 // (PUT /v1/idp/connections/{id}; scope identity-sources:write)
-func (c *Client) ReplaceConnection(ctx context.Context, id string, body ReplaceConnectionBody, options ...Option) ([]Connection, error) {
+func (c *Client) ReplaceConnection(
+	ctx context.Context, id string, body ReplaceConnectionBody, options ...Option,
+) ([]Connection, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/idp/connections/" + url.PathEscape(id),
 	}
@@ -114,9 +119,9 @@ func (c *Client) EnableConnection(ctx context.Context, id string, options ...Opt
 
 // TestConnection: test a connection.
 //
-// Connects to the provider as a login would, within 14 seconds: OpenID Connect discovery and keys, SAML metadata,
-// LDAP bind and search, the SMTP handshake. Keys that only the provider can check are compared with their usual form.
-// A dry run makes no requests. Requests to private addresses are refused unless the platform is configured for them.
+// Connects to the provider as a login would, within 14 seconds: OpenID Connect discovery and keys, SAML metadata, LDAP
+// bind and search, the SMTP handshake. Keys that only the provider can check are compared with their usual form. A dry
+// run makes no requests. Requests to private addresses are refused unless the platform is configured for them.
 //
 // (POST /v1/idp/connections/{id}/test; scope identity-sources:write)
 func (c *Client) TestConnection(ctx context.Context, id string, options ...Option) (*Result, error) {
@@ -128,9 +133,9 @@ func (c *Client) TestConnection(ctx context.Context, id string, options ...Optio
 
 // ListProviders: list providers.
 //
-// The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; its
-// `writeOnly` members are secrets. `documentation` is the address of the provider's own documentation. `logo` is a
-// data URI of the provider's initials: real logos are trademarks.
+// The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; its `writeOnly`
+// members are secrets. `documentation` is the address of the provider's own documentation. `logo` is a data URI of the
+// provider's initials: real logos are trademarks.
 //
 // (GET /v1/idp/providers; scope identity-sources:read)
 func (c *Client) ListProviders(ctx context.Context, options ...Option) ([]Provider, error) {

@@ -114,9 +114,9 @@ type CreateJobBody = JobInput
 // CreateJob: create a job.
 //
 // `id` may be a pre-created id. Cron expressions have 5 fields, or 6 with seconds first, or are `@hourly`, `@daily`,
-// `@weekly`, `@monthly`, `@yearly`. A time that a change of the clocks skips fires right after the change, and one
-// that it repeats fires the first time. An expression whose hours begin with `*` fires by elapsed time. To set a
-// target of the type `function`, or its payload, needs `functions:write`, too.
+// `@weekly`, `@monthly`, `@yearly`. A time that a change of the clocks skips fires right after the change, and one that
+// it repeats fires the first time. An expression whose hours begin with `*` fires by elapsed time. To set a target of
+// the type `function`, or its payload, needs `functions:write`, too.
 //
 // (POST /v1/jobs; scope jobs:write)
 func (c *Client) CreateJob(ctx context.Context, body CreateJobBody, options ...Option) (*Job, error) {
@@ -137,7 +137,9 @@ type PreviewFireTimesBody = PreviewFireTimesRequest
 // As if a job had the schedule from now on. A schedule that a job cannot have is refused as by `create-job`.
 //
 // (POST /v1/jobs/fire-times; scope jobs:read)
-func (c *Client) PreviewFireTimes(ctx context.Context, body PreviewFireTimesBody, options ...Option) (*FireTimes, error) {
+func (c *Client) PreviewFireTimes(
+	ctx context.Context, body PreviewFireTimesBody, options ...Option,
+) (*FireTimes, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/jobs/fire-times", Momentary: true,
 	}
@@ -226,7 +228,9 @@ type GetJobFireTimesParams struct {
 // GetJobFireTimes: list the times at which a job fires next.
 //
 // (GET /v1/jobs/{id}/fire-times; scope jobs:read)
-func (c *Client) GetJobFireTimes(ctx context.Context, id string, params GetJobFireTimesParams, options ...Option) (*FireTimes, error) {
+func (c *Client) GetJobFireTimes(
+	ctx context.Context, id string, params GetJobFireTimesParams, options ...Option,
+) (*FireTimes, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/jobs/" + url.PathEscape(id) + "/fire-times", Query: queryOf(params),
 	}

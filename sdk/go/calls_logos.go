@@ -31,9 +31,12 @@ func (c *Client) GetLogo(ctx context.Context, id string, params GetLogoParams, o
 // picture.
 //
 // (PUT /v1/applications/{id}/logo; scope applications:write)
-func (c *Client) PutLogo(ctx context.Context, id string, body io.Reader, contentType string, options ...Option) (*Application, error) {
+func (c *Client) PutLogo(
+	ctx context.Context, id string, body io.Reader, contentType string, options ...Option,
+) (*Application, error) {
 	request := Request{
-		Method: http.MethodPut, Path: "/v1/applications/" + url.PathEscape(id) + "/logo", Body: body, ContentType: contentType,
+		Method: http.MethodPut, Path: "/v1/applications/" + url.PathEscape(id) + "/logo", Body: body,
+		ContentType: contentType,
 	}
 	return send[Application](ctx, c, request, options)
 }

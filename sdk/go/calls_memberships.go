@@ -56,7 +56,9 @@ type ListTreeNodeUsersParams struct {
 // match the `keyword`, `total` is the number up to this page, and pages may have fewer items than `page_size`.
 //
 // (GET /v1/tree-nodes/{id}/users; scope organization:read)
-func (c *Client) ListTreeNodeUsers(ctx context.Context, id string, params ListTreeNodeUsersParams, options ...Option) (*TreeNodeUserList, error) {
+func (c *Client) ListTreeNodeUsers(
+	ctx context.Context, id string, params ListTreeNodeUsersParams, options ...Option,
+) (*TreeNodeUserList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/tree-nodes/" + url.PathEscape(id) + "/users", Query: queryOf(params),
 	}
@@ -64,7 +66,9 @@ func (c *Client) ListTreeNodeUsers(ctx context.Context, id string, params ListTr
 }
 
 // ListAllTreeNodeUsers walks all pages of ListTreeNodeUsers.
-func (c *Client) ListAllTreeNodeUsers(ctx context.Context, id string, params ListTreeNodeUsersParams, options ...Option) iter.Seq2[TreeNodeUser, error] {
+func (c *Client) ListAllTreeNodeUsers(
+	ctx context.Context, id string, params ListTreeNodeUsersParams, options ...Option,
+) iter.Seq2[TreeNodeUser, error] {
 	return pages(params.PageToken, func(token string) ([]TreeNodeUser, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -87,7 +91,9 @@ type ListTreeUsersParams struct {
 // In all trees, including those that follow from the conditions of dynamic nodes.
 //
 // (GET /v1/tree-users; scope organization:read)
-func (c *Client) ListTreeUsers(ctx context.Context, params ListTreeUsersParams, options ...Option) ([]Membership, error) {
+func (c *Client) ListTreeUsers(
+	ctx context.Context, params ListTreeUsersParams, options ...Option,
+) ([]Membership, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/tree-users", Query: queryOf(params),
 	}
@@ -128,7 +134,9 @@ type RemoveTreeUsersParams struct {
 // Memberships that do not exist are ignored.
 //
 // (DELETE /v1/tree-users; scope organization:write)
-func (c *Client) RemoveTreeUsers(ctx context.Context, params RemoveTreeUsersParams, body RemoveTreeUsersBody, options ...Option) (*Removed, error) {
+func (c *Client) RemoveTreeUsers(
+	ctx context.Context, params RemoveTreeUsersParams, body RemoveTreeUsersBody, options ...Option,
+) (*Removed, error) {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/tree-users", Query: queryOf(params),
 	}
@@ -157,7 +165,9 @@ type UpdateTreeUserBody = MembershipPatch
 // node's condition cannot be changed.
 //
 // (PATCH /v1/tree-users/{id}; scope organization:write)
-func (c *Client) UpdateTreeUser(ctx context.Context, id string, body UpdateTreeUserBody, options ...Option) (*Membership, error) {
+func (c *Client) UpdateTreeUser(
+	ctx context.Context, id string, body UpdateTreeUserBody, options ...Option,
+) (*Membership, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/tree-users/" + url.PathEscape(id),
 	}

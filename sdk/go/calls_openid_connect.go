@@ -14,9 +14,12 @@ import (
 // OpenID Connect Discovery §4, RFC 8414. A tenant without applications has none: 404.
 //
 // (GET /.well-known/oauth-authorization-server/sign-in/{tenant})
-func (c *Client) GetTenantOauthMetadata(ctx context.Context, tenant string, options ...Option) (*OpenIDMetadata, error) {
+func (c *Client) GetTenantOauthMetadata(
+	ctx context.Context, tenant string, options ...Option,
+) (*OpenIDMetadata, error) {
 	request := Request{
-		Method: http.MethodGet, Path: "/.well-known/oauth-authorization-server/sign-in/" + url.PathEscape(tenant), Open: true,
+		Method: http.MethodGet, Path: "/.well-known/oauth-authorization-server/sign-in/" + url.PathEscape(tenant),
+		Open: true,
 	}
 	return send[OpenIDMetadata](ctx, c, request, options)
 }
@@ -26,9 +29,12 @@ func (c *Client) GetTenantOauthMetadata(ctx context.Context, tenant string, opti
 // OpenID Connect Discovery §4, RFC 8414. A tenant without applications has none: 404.
 //
 // (GET /sign-in/{tenant}/.well-known/openid-configuration)
-func (c *Client) GetOpenidConfiguration(ctx context.Context, tenant string, options ...Option) (*OpenIDMetadata, error) {
+func (c *Client) GetOpenidConfiguration(
+	ctx context.Context, tenant string, options ...Option,
+) (*OpenIDMetadata, error) {
 	request := Request{
-		Method: http.MethodGet, Path: "/sign-in/" + url.PathEscape(tenant) + "/.well-known/openid-configuration", Open: true,
+		Method: http.MethodGet, Path: "/sign-in/" + url.PathEscape(tenant) + "/.well-known/openid-configuration",
+		Open: true,
 	}
 	return send[OpenIDMetadata](ctx, c, request, options)
 }
@@ -54,7 +60,9 @@ type AuthorizePersonByFormBody = AuthorizeForm
 // sends its cookies.
 //
 // (POST /sign-in/{tenant}/authorize)
-func (c *Client) AuthorizePersonByForm(ctx context.Context, tenant string, body AuthorizePersonByFormBody, options ...Option) (*Download, error) {
+func (c *Client) AuthorizePersonByForm(
+	ctx context.Context, tenant string, body AuthorizePersonByFormBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/authorize", Open: true,
 	}, options)
@@ -77,7 +85,9 @@ type EnterDeviceCodeBody = UserCodeForm
 // EnterDeviceCode: enter a device's code.
 //
 // (POST /sign-in/{tenant}/device)
-func (c *Client) EnterDeviceCode(ctx context.Context, tenant string, body EnterDeviceCodeBody, options ...Option) (*Download, error) {
+func (c *Client) EnterDeviceCode(
+	ctx context.Context, tenant string, body EnterDeviceCodeBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/device", Open: true,
 	}, options)
@@ -91,9 +101,12 @@ type AuthorizeDeviceBody = DeviceForm
 // RFC 8628 §3.1.
 //
 // (POST /sign-in/{tenant}/device_authorization)
-func (c *Client) AuthorizeDevice(ctx context.Context, tenant string, body AuthorizeDeviceBody, options ...Option) (*DeviceAnswer, error) {
+func (c *Client) AuthorizeDevice(
+	ctx context.Context, tenant string, body AuthorizeDeviceBody, options ...Option,
+) (*DeviceAnswer, error) {
 	request := Request{
-		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/device_authorization", Momentary: true, Open: true,
+		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/device_authorization", Momentary: true,
+		Open: true,
 	}
 	if err := request.form(body); err != nil {
 		return nil, err
@@ -109,9 +122,12 @@ type IntrospectPersonTokenBody = PersonTokenForm
 // RFC 7662.
 //
 // (POST /sign-in/{tenant}/introspect)
-func (c *Client) IntrospectPersonToken(ctx context.Context, tenant string, body IntrospectPersonTokenBody, options ...Option) (*TokenStatus, error) {
+func (c *Client) IntrospectPersonToken(
+	ctx context.Context, tenant string, body IntrospectPersonTokenBody, options ...Option,
+) (*TokenStatus, error) {
 	request := Request{
-		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/introspect", Momentary: true, Open: true,
+		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/introspect", Momentary: true,
+		Open: true,
 	}
 	if err := request.form(body); err != nil {
 		return nil, err
@@ -151,7 +167,9 @@ type SignOutByFormBody = LogoutForm
 // As by GET.
 //
 // (POST /sign-in/{tenant}/logout)
-func (c *Client) SignOutByForm(ctx context.Context, tenant string, body SignOutByFormBody, options ...Option) (*Download, error) {
+func (c *Client) SignOutByForm(
+	ctx context.Context, tenant string, body SignOutByFormBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/logout", Open: true,
 	}, options)
@@ -165,7 +183,9 @@ type PushAuthorizationRequestBody = PushForm
 // RFC 9126. The status of the answer is 201.
 //
 // (POST /sign-in/{tenant}/par)
-func (c *Client) PushAuthorizationRequest(ctx context.Context, tenant string, body PushAuthorizationRequestBody, options ...Option) (*PushAnswer, error) {
+func (c *Client) PushAuthorizationRequest(
+	ctx context.Context, tenant string, body PushAuthorizationRequestBody, options ...Option,
+) (*PushAnswer, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/par", Momentary: true, Open: true,
 	}
@@ -183,7 +203,9 @@ type RevokePersonTokenBody = PersonTokenForm
 // RFC 7009. What the same sign-in has given ends, too.
 //
 // (POST /sign-in/{tenant}/revoke)
-func (c *Client) RevokePersonToken(ctx context.Context, tenant string, body RevokePersonTokenBody, options ...Option) error {
+func (c *Client) RevokePersonToken(
+	ctx context.Context, tenant string, body RevokePersonTokenBody, options ...Option,
+) error {
 	request := Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/revoke", Momentary: true, Open: true,
 	}
@@ -201,7 +223,9 @@ type ConfirmSignOutBody = LogoutForm
 // The form of the page that asks.
 //
 // (POST /sign-in/{tenant}/sign-out)
-func (c *Client) ConfirmSignOut(ctx context.Context, tenant string, body ConfirmSignOutBody, options ...Option) (*Download, error) {
+func (c *Client) ConfirmSignOut(
+	ctx context.Context, tenant string, body ConfirmSignOutBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/sign-out", Open: true,
 	}, options)
@@ -215,7 +239,9 @@ type GrantPersonTokenBody = GrantForm
 // RFC 6749: by an authorization code (§4.1.3) or a refresh token (§6).
 //
 // (POST /sign-in/{tenant}/token)
-func (c *Client) GrantPersonToken(ctx context.Context, tenant string, body GrantPersonTokenBody, options ...Option) (*PersonToken, error) {
+func (c *Client) GrantPersonToken(
+	ctx context.Context, tenant string, body GrantPersonTokenBody, options ...Option,
+) (*PersonToken, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/token", Momentary: true, Open: true,
 	}
@@ -245,7 +271,9 @@ type PostUserinfoBody = BearerForm
 // OpenID Connect Core §5.3. The access token is a bearer token (RFC 6750).
 //
 // (POST /sign-in/{tenant}/userinfo)
-func (c *Client) PostUserinfo(ctx context.Context, tenant string, body PostUserinfoBody, options ...Option) (json.RawMessage, error) {
+func (c *Client) PostUserinfo(
+	ctx context.Context, tenant string, body PostUserinfoBody, options ...Option,
+) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/userinfo", Momentary: true, Open: true,
 	}

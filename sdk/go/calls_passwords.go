@@ -17,7 +17,9 @@ type ResetPasswordsBody = ResetPasswordsRequest
 // users.
 //
 // (POST /v1/batch/users-reset-password; scope users:secrets)
-func (c *Client) ResetPasswords(ctx context.Context, body ResetPasswordsBody, options ...Option) (*PasswordResets, error) {
+func (c *Client) ResetPasswords(
+	ctx context.Context, body ResetPasswordsBody, options ...Option,
+) (*PasswordResets, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/users-reset-password",
 	}
@@ -32,9 +34,9 @@ type VerifyLoginBody = VerifyLoginRequest
 
 // VerifyLogin: verify a login name and password.
 //
-// Always 200. The true reason of a refusal is given only if the password is right. Five failures in 15 minutes lock
-// the user for 15 minutes, unless configured otherwise. After five more while the user is locked, the right password
-// is answered like a wrong one. A wrong password is counted in a dry run, too.
+// Always 200. The true reason of a refusal is given only if the password is right. Five failures in 15 minutes lock the
+// user for 15 minutes, unless configured otherwise. After five more while the user is locked, the right password is
+// answered like a wrong one. A wrong password is counted in a dry run, too.
 //
 // (POST /v1/thin/login-verification; scope users:verify)
 func (c *Client) VerifyLogin(ctx context.Context, body VerifyLoginBody, options ...Option) (*Verification, error) {
@@ -72,11 +74,13 @@ type ResetPasswordBody = ResetPasswordRequest
 // ResetPassword: reset a user's password.
 //
 // The user must change it at the next sign-in. Without `new_password` one is generated, and only then does the answer
-// contain it. Resets to a given password that change nothing, such as dry runs, are limited like wrong passwords:
-// 429. The caller needs the scopes of this API that rules give the user.
+// contain it. Resets to a given password that change nothing, such as dry runs, are limited like wrong passwords: 429.
+// The caller needs the scopes of this API that rules give the user.
 //
 // (POST /v1/users/{id}/reset-password; scope users:secrets)
-func (c *Client) ResetPassword(ctx context.Context, id string, body ResetPasswordBody, options ...Option) (*PasswordReset, error) {
+func (c *Client) ResetPassword(
+	ctx context.Context, id string, body ResetPasswordBody, options ...Option,
+) (*PasswordReset, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users/" + url.PathEscape(id) + "/reset-password",
 	}

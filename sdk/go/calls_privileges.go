@@ -39,12 +39,14 @@ type ListPrivilegesParams struct {
 //
 // One item for each identity, object and rule that is valid now. With `identity_id` the list has what reaches the
 // identity with this id, also by inheritance (of `identity_type`, or of every type that has it); otherwise what is
-// granted to each identity itself. `expand=true` shows the resources of resource sets instead of the sets.
-// `page_sort` takes every member that is a text, and `time_created`, the rule's; the default is `rule_id`, whose
-// pages cost the same however many rules there are.
+// granted to each identity itself. `expand=true` shows the resources of resource sets instead of the sets. `page_sort`
+// takes every member that is a text, and `time_created`, the rule's; the default is `rule_id`, whose pages cost the
+// same however many rules there are.
 //
 // (GET /v1/privileges; scope permissions:read)
-func (c *Client) ListPrivileges(ctx context.Context, params ListPrivilegesParams, options ...Option) (*PrivilegeList, error) {
+func (c *Client) ListPrivileges(
+	ctx context.Context, params ListPrivilegesParams, options ...Option,
+) (*PrivilegeList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/privileges", Query: queryOf(params),
 	}
@@ -52,7 +54,9 @@ func (c *Client) ListPrivileges(ctx context.Context, params ListPrivilegesParams
 }
 
 // ListAllPrivileges walks all pages of ListPrivileges.
-func (c *Client) ListAllPrivileges(ctx context.Context, params ListPrivilegesParams, options ...Option) iter.Seq2[Privilege, error] {
+func (c *Client) ListAllPrivileges(
+	ctx context.Context, params ListPrivilegesParams, options ...Option,
+) iter.Seq2[Privilege, error] {
 	return pages(params.PageToken, func(token string) ([]Privilege, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)

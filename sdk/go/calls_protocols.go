@@ -13,9 +13,12 @@ import (
 // 404 if it was never set up.
 //
 // (GET /v1/applications/{app_id}/protocols/{protocol_type}; scope applications:read)
-func (c *Client) GetProtocol(ctx context.Context, appID string, protocolType string, options ...Option) (*Protocol, error) {
+func (c *Client) GetProtocol(
+	ctx context.Context, appID string, protocolType string, options ...Option,
+) (*Protocol, error) {
 	request := Request{
-		Method: http.MethodGet, Path: "/v1/applications/" + url.PathEscape(appID) + "/protocols/" + url.PathEscape(protocolType),
+		Method: http.MethodGet,
+		Path:   "/v1/applications/" + url.PathEscape(appID) + "/protocols/" + url.PathEscape(protocolType),
 	}
 	return send[Protocol](ctx, c, request, options)
 }
@@ -29,9 +32,12 @@ type PutProtocolBody = ProtocolInput
 // `protocol_prop`.
 //
 // (PUT /v1/applications/{app_id}/protocols/{protocol_type}; scope applications:write)
-func (c *Client) PutProtocol(ctx context.Context, appID string, protocolType string, body PutProtocolBody, options ...Option) error {
+func (c *Client) PutProtocol(
+	ctx context.Context, appID string, protocolType string, body PutProtocolBody, options ...Option,
+) error {
 	request := Request{
-		Method: http.MethodPut, Path: "/v1/applications/" + url.PathEscape(appID) + "/protocols/" + url.PathEscape(protocolType),
+		Method: http.MethodPut,
+		Path:   "/v1/applications/" + url.PathEscape(appID) + "/protocols/" + url.PathEscape(protocolType),
 	}
 	if err := request.json(body); err != nil {
 		return err
@@ -44,7 +50,8 @@ func (c *Client) PutProtocol(ctx context.Context, appID string, protocolType str
 // (POST /v1/applications/{app_id}/protocols/{protocol_type}/disable; scope applications:write)
 func (c *Client) DisableProtocol(ctx context.Context, appID string, protocolType string, options ...Option) error {
 	request := Request{
-		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(appID) + "/protocols/" + url.PathEscape(protocolType) + "/disable",
+		Method: http.MethodPost,
+		Path:   "/v1/applications/" + url.PathEscape(appID) + "/protocols/" + url.PathEscape(protocolType) + "/disable",
 	}
 	return c.do(ctx, request, options)
 }
@@ -55,9 +62,12 @@ func (c *Client) DisableProtocol(ctx context.Context, appID string, protocolType
 // it.
 //
 // (POST /v1/applications/{app_id}/protocols/{protocol_type}/enable; scope applications:write)
-func (c *Client) EnableProtocol(ctx context.Context, appID string, protocolType string, options ...Option) (*Protocol, error) {
+func (c *Client) EnableProtocol(
+	ctx context.Context, appID string, protocolType string, options ...Option,
+) (*Protocol, error) {
 	request := Request{
-		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(appID) + "/protocols/" + url.PathEscape(protocolType) + "/enable",
+		Method: http.MethodPost,
+		Path:   "/v1/applications/" + url.PathEscape(appID) + "/protocols/" + url.PathEscape(protocolType) + "/enable",
 	}
 	return send[Protocol](ctx, c, request, options)
 }
@@ -66,11 +76,13 @@ func (c *Client) EnableProtocol(ctx context.Context, appID string, protocolType 
 //
 // The new secret is shown only in this answer; the old one ends. The caller must have all scopes of the application.
 //
-// (POST /v1/applications/{app_id}/protocols/{protocol_type}/secret; scope applications:write and
-// applications:secrets)
-func (c *Client) ResetProtocolSecret(ctx context.Context, appID string, protocolType string, options ...Option) (*ProtocolSecret, error) {
+// (POST /v1/applications/{app_id}/protocols/{protocol_type}/secret; scope applications:write and applications:secrets)
+func (c *Client) ResetProtocolSecret(
+	ctx context.Context, appID string, protocolType string, options ...Option,
+) (*ProtocolSecret, error) {
 	request := Request{
-		Method: http.MethodPost, Path: "/v1/applications/" + url.PathEscape(appID) + "/protocols/" + url.PathEscape(protocolType) + "/secret",
+		Method: http.MethodPost,
+		Path:   "/v1/applications/" + url.PathEscape(appID) + "/protocols/" + url.PathEscape(protocolType) + "/secret",
 	}
 	return send[ProtocolSecret](ctx, c, request, options)
 }
@@ -84,7 +96,9 @@ type ListProtocolsParams struct {
 // ListProtocols: list an application's protocols.
 //
 // (GET /v1/applications/{id}/protocols; scope applications:read)
-func (c *Client) ListProtocols(ctx context.Context, id string, params ListProtocolsParams, options ...Option) ([]Protocol, error) {
+func (c *Client) ListProtocols(
+	ctx context.Context, id string, params ListProtocolsParams, options ...Option,
+) ([]Protocol, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/applications/" + url.PathEscape(id) + "/protocols", Query: queryOf(params),
 	}

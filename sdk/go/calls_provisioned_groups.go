@@ -32,7 +32,9 @@ type ScimListGroupsParams struct {
 // ScimListGroups: list groups.
 //
 // (GET /scim/v2/Groups; scope scim)
-func (c *Client) ScimListGroups(ctx context.Context, params ScimListGroupsParams, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimListGroups(
+	ctx context.Context, params ScimListGroupsParams, options ...Option,
+) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/scim/v2/Groups", Query: queryOf(params),
 	}
@@ -53,7 +55,9 @@ type ScimCreateGroupParams struct {
 // ScimCreateGroup: create a group.
 //
 // (POST /scim/v2/Groups; scope scim)
-func (c *Client) ScimCreateGroup(ctx context.Context, params ScimCreateGroupParams, body ScimCreateGroupBody, options ...Option) error {
+func (c *Client) ScimCreateGroup(
+	ctx context.Context, params ScimCreateGroupParams, body ScimCreateGroupBody, options ...Option,
+) error {
 	request := Request{
 		Method: http.MethodPost, Path: "/scim/v2/Groups", Query: queryOf(params),
 	}
@@ -77,7 +81,9 @@ type ScimSearchGroupsParams struct {
 // ScimSearchGroups: search groups.
 //
 // (POST /scim/v2/Groups/.search; scope scim)
-func (c *Client) ScimSearchGroups(ctx context.Context, params ScimSearchGroupsParams, body ScimSearchGroupsBody, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimSearchGroups(
+	ctx context.Context, params ScimSearchGroupsParams, body ScimSearchGroupsBody, options ...Option,
+) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/scim/v2/Groups/.search", Query: queryOf(params), Momentary: true,
 	}
@@ -98,7 +104,9 @@ type ScimGetGroupParams struct {
 // ScimGetGroup: get a group.
 //
 // (GET /scim/v2/Groups/{id}; scope scim)
-func (c *Client) ScimGetGroup(ctx context.Context, id string, params ScimGetGroupParams, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimGetGroup(
+	ctx context.Context, id string, params ScimGetGroupParams, options ...Option,
+) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/scim/v2/Groups/" + url.PathEscape(id), Query: queryOf(params),
 	}
@@ -119,7 +127,9 @@ type ScimReplaceGroupParams struct {
 // ScimReplaceGroup: replace a group.
 //
 // (PUT /scim/v2/Groups/{id}; scope scim)
-func (c *Client) ScimReplaceGroup(ctx context.Context, id string, params ScimReplaceGroupParams, body ScimReplaceGroupBody, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimReplaceGroup(
+	ctx context.Context, id string, params ScimReplaceGroupParams, body ScimReplaceGroupBody, options ...Option,
+) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/scim/v2/Groups/" + url.PathEscape(id), Query: queryOf(params),
 	}
@@ -145,7 +155,9 @@ type ScimPatchGroupParams struct {
 // With `attributes` the answer is 200 with the resource, otherwise 204.
 //
 // (PATCH /scim/v2/Groups/{id}; scope scim)
-func (c *Client) ScimPatchGroup(ctx context.Context, id string, params ScimPatchGroupParams, body ScimPatchGroupBody, options ...Option) error {
+func (c *Client) ScimPatchGroup(
+	ctx context.Context, id string, params ScimPatchGroupParams, body ScimPatchGroupBody, options ...Option,
+) error {
 	request := Request{
 		Method: http.MethodPatch, Path: "/scim/v2/Groups/" + url.PathEscape(id), Query: queryOf(params),
 	}
@@ -166,7 +178,9 @@ type ScimDeleteGroupParams struct {
 // ScimDeleteGroup: delete a group.
 //
 // (DELETE /scim/v2/Groups/{id}; scope scim)
-func (c *Client) ScimDeleteGroup(ctx context.Context, id string, params ScimDeleteGroupParams, options ...Option) error {
+func (c *Client) ScimDeleteGroup(
+	ctx context.Context, id string, params ScimDeleteGroupParams, options ...Option,
+) error {
 	request := Request{
 		Method: http.MethodDelete, Path: "/scim/v2/Groups/" + url.PathEscape(id), Query: queryOf(params),
 	}

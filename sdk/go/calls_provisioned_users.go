@@ -32,7 +32,9 @@ type ScimListUsersParams struct {
 // ScimListUsers: list users.
 //
 // (GET /scim/v2/Users; scope scim)
-func (c *Client) ScimListUsers(ctx context.Context, params ScimListUsersParams, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimListUsers(
+	ctx context.Context, params ScimListUsersParams, options ...Option,
+) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/scim/v2/Users", Query: queryOf(params),
 	}
@@ -53,7 +55,9 @@ type ScimCreateUserParams struct {
 // ScimCreateUser: create a user.
 //
 // (POST /scim/v2/Users; scope scim)
-func (c *Client) ScimCreateUser(ctx context.Context, params ScimCreateUserParams, body ScimCreateUserBody, options ...Option) error {
+func (c *Client) ScimCreateUser(
+	ctx context.Context, params ScimCreateUserParams, body ScimCreateUserBody, options ...Option,
+) error {
 	request := Request{
 		Method: http.MethodPost, Path: "/scim/v2/Users", Query: queryOf(params),
 	}
@@ -77,7 +81,9 @@ type ScimSearchUsersParams struct {
 // ScimSearchUsers: search users.
 //
 // (POST /scim/v2/Users/.search; scope scim)
-func (c *Client) ScimSearchUsers(ctx context.Context, params ScimSearchUsersParams, body ScimSearchUsersBody, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimSearchUsers(
+	ctx context.Context, params ScimSearchUsersParams, body ScimSearchUsersBody, options ...Option,
+) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/scim/v2/Users/.search", Query: queryOf(params), Momentary: true,
 	}
@@ -98,7 +104,9 @@ type ScimGetUserParams struct {
 // ScimGetUser: get a user.
 //
 // (GET /scim/v2/Users/{id}; scope scim)
-func (c *Client) ScimGetUser(ctx context.Context, id string, params ScimGetUserParams, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimGetUser(
+	ctx context.Context, id string, params ScimGetUserParams, options ...Option,
+) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/scim/v2/Users/" + url.PathEscape(id), Query: queryOf(params),
 	}
@@ -119,7 +127,9 @@ type ScimReplaceUserParams struct {
 // ScimReplaceUser: replace a user.
 //
 // (PUT /scim/v2/Users/{id}; scope scim)
-func (c *Client) ScimReplaceUser(ctx context.Context, id string, params ScimReplaceUserParams, body ScimReplaceUserBody, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimReplaceUser(
+	ctx context.Context, id string, params ScimReplaceUserParams, body ScimReplaceUserBody, options ...Option,
+) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/scim/v2/Users/" + url.PathEscape(id), Query: queryOf(params),
 	}
@@ -143,7 +153,9 @@ type ScimPatchUserParams struct {
 // ScimPatchUser: change a user.
 //
 // (PATCH /scim/v2/Users/{id}; scope scim)
-func (c *Client) ScimPatchUser(ctx context.Context, id string, params ScimPatchUserParams, body ScimPatchUserBody, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimPatchUser(
+	ctx context.Context, id string, params ScimPatchUserParams, body ScimPatchUserBody, options ...Option,
+) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/scim/v2/Users/" + url.PathEscape(id), Query: queryOf(params),
 	}

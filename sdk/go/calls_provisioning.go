@@ -26,7 +26,9 @@ type ListScimConnectionsParams struct {
 // ListScimConnections: list connections.
 //
 // (GET /v1/provisioning/connections; scope provisioning:read)
-func (c *Client) ListScimConnections(ctx context.Context, params ListScimConnectionsParams, options ...Option) (*ScimConnectionList, error) {
+func (c *Client) ListScimConnections(
+	ctx context.Context, params ListScimConnectionsParams, options ...Option,
+) (*ScimConnectionList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/provisioning/connections", Query: queryOf(params),
 	}
@@ -34,7 +36,9 @@ func (c *Client) ListScimConnections(ctx context.Context, params ListScimConnect
 }
 
 // ListAllScimConnections walks all pages of ListScimConnections.
-func (c *Client) ListAllScimConnections(ctx context.Context, params ListScimConnectionsParams, options ...Option) iter.Seq2[ScimConnection, error] {
+func (c *Client) ListAllScimConnections(
+	ctx context.Context, params ListScimConnectionsParams, options ...Option,
+) iter.Seq2[ScimConnection, error] {
 	return pages(params.PageToken, func(token string) ([]ScimConnection, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -52,13 +56,14 @@ type CreateScimConnectionBody = ScimConnectionInput
 
 // CreateScimConnection: create a connection.
 //
-// The tree `object_code` is made with it unless it exists; without one the connection has no groups. A `client_id`
-// and a tree belong to one connection. The caller needs the scopes for what the connection can do:
-// `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and
-// all that `scopes` lists.
+// The tree `object_code` is made with it unless it exists; without one the connection has no groups. A `client_id` and
+// a tree belong to one connection. The caller needs the scopes for what the connection can do: `organization:write` if
+// it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords, and all that `scopes` lists.
 //
 // (POST /v1/provisioning/connections; scope provisioning:write and users:write)
-func (c *Client) CreateScimConnection(ctx context.Context, body CreateScimConnectionBody, options ...Option) (*ScimConnection, error) {
+func (c *Client) CreateScimConnection(
+	ctx context.Context, body CreateScimConnectionBody, options ...Option,
+) (*ScimConnection, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections",
 	}
@@ -88,7 +93,9 @@ type UpdateScimConnectionBody = ScimConnectionPatch
 // `users:secrets` if it adopts users or accepts passwords, and all that `scopes` lists.
 //
 // (PATCH /v1/provisioning/connections/{id}; scope provisioning:write and users:write)
-func (c *Client) UpdateScimConnection(ctx context.Context, id string, body UpdateScimConnectionBody, options ...Option) (*ScimConnection, error) {
+func (c *Client) UpdateScimConnection(
+	ctx context.Context, id string, body UpdateScimConnectionBody, options ...Option,
+) (*ScimConnection, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/provisioning/connections/" + url.PathEscape(id),
 	}
@@ -153,15 +160,20 @@ type ListScimRequestsParams struct {
 // requests have changed is in the audit log, by the actor `scim:<id>`.
 //
 // (GET /v1/provisioning/connections/{id}/log; scope provisioning:read)
-func (c *Client) ListScimRequests(ctx context.Context, id string, params ListScimRequestsParams, options ...Option) (*ScimRequestList, error) {
+func (c *Client) ListScimRequests(
+	ctx context.Context, id string, params ListScimRequestsParams, options ...Option,
+) (*ScimRequestList, error) {
 	request := Request{
-		Method: http.MethodGet, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/log", Query: queryOf(params),
+		Method: http.MethodGet, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/log",
+		Query: queryOf(params),
 	}
 	return send[ScimRequestList](ctx, c, request, options)
 }
 
 // ListAllScimRequests walks all pages of ListScimRequests.
-func (c *Client) ListAllScimRequests(ctx context.Context, id string, params ListScimRequestsParams, options ...Option) iter.Seq2[ScimRequest, error] {
+func (c *Client) ListAllScimRequests(
+	ctx context.Context, id string, params ListScimRequestsParams, options ...Option,
+) iter.Seq2[ScimRequest, error] {
 	return pages(params.PageToken, func(token string) ([]ScimRequest, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -190,11 +202,13 @@ type CreateScimTokenBody = CreateScimTokenRequest
 // CreateScimToken: make a token.
 //
 // It is shown once. A connection has at most five that are alive. The caller needs the scopes for what the connection
-// can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts
-// passwords, and all that `scopes` lists.
+// can do: `organization:write` if it takes a tree that exists, `users:secrets` if it adopts users or accepts passwords,
+// and all that `scopes` lists.
 //
 // (POST /v1/provisioning/connections/{id}/tokens; scope provisioning:write and users:write)
-func (c *Client) CreateScimToken(ctx context.Context, id string, body CreateScimTokenBody, options ...Option) (*NewScimToken, error) {
+func (c *Client) CreateScimToken(
+	ctx context.Context, id string, body CreateScimTokenBody, options ...Option,
+) (*NewScimToken, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/tokens",
 	}
@@ -211,7 +225,8 @@ func (c *Client) CreateScimToken(ctx context.Context, id string, body CreateScim
 // (DELETE /v1/provisioning/connections/{id}/tokens/{tid}; scope provisioning:write)
 func (c *Client) DeleteScimToken(ctx context.Context, id string, tid string, options ...Option) (*Deleted, error) {
 	request := Request{
-		Method: http.MethodDelete, Path: "/v1/provisioning/connections/" + url.PathEscape(id) + "/tokens/" + url.PathEscape(tid),
+		Method: http.MethodDelete,
+		Path:   "/v1/provisioning/connections/" + url.PathEscape(id) + "/tokens/" + url.PathEscape(tid),
 	}
 	return send[Deleted](ctx, c, request, options)
 }

@@ -35,7 +35,9 @@ type ScimBulkRequestsParams struct {
 // RFC 7644 §3.7: in order, each alone. References to a `bulkId` of a later operation let that one come first.
 //
 // (POST /scim/v2/Bulk; scope scim)
-func (c *Client) ScimBulkRequests(ctx context.Context, params ScimBulkRequestsParams, body ScimBulkRequestsBody, options ...Option) (json.RawMessage, error) {
+func (c *Client) ScimBulkRequests(
+	ctx context.Context, params ScimBulkRequestsParams, body ScimBulkRequestsBody, options ...Option,
+) (json.RawMessage, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/scim/v2/Bulk", Query: queryOf(params),
 	}

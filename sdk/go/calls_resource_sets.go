@@ -37,7 +37,9 @@ type ListResourceSetsParams struct {
 // Or those with given `ids`, whatever their application.
 //
 // (GET /v1/resource-sets; scope permissions:read)
-func (c *Client) ListResourceSets(ctx context.Context, params ListResourceSetsParams, options ...Option) (*ResourceSetList, error) {
+func (c *Client) ListResourceSets(
+	ctx context.Context, params ListResourceSetsParams, options ...Option,
+) (*ResourceSetList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/resource-sets", Query: queryOf(params),
 	}
@@ -45,7 +47,9 @@ func (c *Client) ListResourceSets(ctx context.Context, params ListResourceSetsPa
 }
 
 // ListAllResourceSets walks all pages of ListResourceSets.
-func (c *Client) ListAllResourceSets(ctx context.Context, params ListResourceSetsParams, options ...Option) iter.Seq2[ResourceSet, error] {
+func (c *Client) ListAllResourceSets(
+	ctx context.Context, params ListResourceSetsParams, options ...Option,
+) iter.Seq2[ResourceSet, error] {
 	return pages(params.PageToken, func(token string) ([]ResourceSet, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -66,7 +70,9 @@ type CreateResourceSetBody = ResourceSetInput
 // Needs the header X-Tenant-Id.
 //
 // (POST /v1/resource-sets; scope permissions:write)
-func (c *Client) CreateResourceSet(ctx context.Context, body CreateResourceSetBody, options ...Option) (*ResourceSet, error) {
+func (c *Client) CreateResourceSet(
+	ctx context.Context, body CreateResourceSetBody, options ...Option,
+) (*ResourceSet, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/resource-sets",
 	}
@@ -95,7 +101,9 @@ type ReplaceResourceSetBody = ResourceSetInput
 // `in_use`.
 //
 // (PUT /v1/resource-sets/{id}; scope permissions:write)
-func (c *Client) ReplaceResourceSet(ctx context.Context, id string, body ReplaceResourceSetBody, options ...Option) error {
+func (c *Client) ReplaceResourceSet(
+	ctx context.Context, id string, body ReplaceResourceSetBody, options ...Option,
+) error {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/resource-sets/" + url.PathEscape(id),
 	}
@@ -137,7 +145,9 @@ type ListResourceSetMembersParams struct {
 // ListResourceSetMembers: list the members of a resource set.
 //
 // (GET /v1/resource-sets/{id}/members; scope permissions:read)
-func (c *Client) ListResourceSetMembers(ctx context.Context, id string, params ListResourceSetMembersParams, options ...Option) (*ResourceSetMemberList, error) {
+func (c *Client) ListResourceSetMembers(
+	ctx context.Context, id string, params ListResourceSetMembersParams, options ...Option,
+) (*ResourceSetMemberList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/resource-sets/" + url.PathEscape(id) + "/members", Query: queryOf(params),
 	}
@@ -145,7 +155,9 @@ func (c *Client) ListResourceSetMembers(ctx context.Context, id string, params L
 }
 
 // ListAllResourceSetMembers walks all pages of ListResourceSetMembers.
-func (c *Client) ListAllResourceSetMembers(ctx context.Context, id string, params ListResourceSetMembersParams, options ...Option) iter.Seq2[ResourceSetMember, error] {
+func (c *Client) ListAllResourceSetMembers(
+	ctx context.Context, id string, params ListResourceSetMembersParams, options ...Option,
+) iter.Seq2[ResourceSetMember, error] {
 	return pages(params.PageToken, func(token string) ([]ResourceSetMember, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -167,7 +179,9 @@ type AddResourceSetMembersBody = NewResourceSetMembers
 // with `items`. A resource must belong to the set's application or be global.
 //
 // (POST /v1/resource-sets/{id}/members; scope permissions:write)
-func (c *Client) AddResourceSetMembers(ctx context.Context, id string, body AddResourceSetMembersBody, options ...Option) (*ResourceSetMember, error) {
+func (c *Client) AddResourceSetMembers(
+	ctx context.Context, id string, body AddResourceSetMembersBody, options ...Option,
+) (*ResourceSetMember, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/resource-sets/" + url.PathEscape(id) + "/members",
 	}
@@ -180,7 +194,9 @@ func (c *Client) AddResourceSetMembers(ctx context.Context, id string, body AddR
 // GetResourceSetMember: get a member of a resource set.
 //
 // (GET /v1/resource-sets/{sid}/members/{mid}; scope permissions:read)
-func (c *Client) GetResourceSetMember(ctx context.Context, sid string, mid string, options ...Option) (*ResourceSetMember, error) {
+func (c *Client) GetResourceSetMember(
+	ctx context.Context, sid string, mid string, options ...Option,
+) (*ResourceSetMember, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/resource-sets/" + url.PathEscape(sid) + "/members/" + url.PathEscape(mid),
 	}
@@ -193,7 +209,9 @@ type ReplaceResourceSetMemberBody = ResourceSetMemberInput
 // ReplaceResourceSetMember: change the actions of a member of a resource set.
 //
 // (PUT /v1/resource-sets/{sid}/members/{mid}; scope permissions:write)
-func (c *Client) ReplaceResourceSetMember(ctx context.Context, sid string, mid string, body ReplaceResourceSetMemberBody, options ...Option) error {
+func (c *Client) ReplaceResourceSetMember(
+	ctx context.Context, sid string, mid string, body ReplaceResourceSetMemberBody, options ...Option,
+) error {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/resource-sets/" + url.PathEscape(sid) + "/members/" + url.PathEscape(mid),
 	}
@@ -206,7 +224,9 @@ func (c *Client) ReplaceResourceSetMember(ctx context.Context, sid string, mid s
 // RemoveResourceSetMember: take a resource out of a set.
 //
 // (DELETE /v1/resource-sets/{sid}/members/{mid}; scope permissions:write)
-func (c *Client) RemoveResourceSetMember(ctx context.Context, sid string, mid string, options ...Option) (*Deleted, error) {
+func (c *Client) RemoveResourceSetMember(
+	ctx context.Context, sid string, mid string, options ...Option,
+) (*Deleted, error) {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/resource-sets/" + url.PathEscape(sid) + "/members/" + url.PathEscape(mid),
 	}

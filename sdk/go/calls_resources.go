@@ -17,7 +17,9 @@ type CreateResourcesBody = CreateResourcesRequest
 // All or nothing. Each item is handled as by `create-resource`.
 //
 // (POST /v1/batch/resources; scope permissions:write)
-func (c *Client) CreateResources(ctx context.Context, body CreateResourcesBody, options ...Option) (*ResourceBatch, error) {
+func (c *Client) CreateResources(
+	ctx context.Context, body CreateResourcesBody, options ...Option,
+) (*ResourceBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/resources",
 	}
@@ -75,7 +77,9 @@ type ListResourcesParams struct {
 // Or those with given `ids`, whatever their application.
 //
 // (GET /v1/resources; scope permissions:read)
-func (c *Client) ListResources(ctx context.Context, params ListResourcesParams, options ...Option) (*ResourceList, error) {
+func (c *Client) ListResources(
+	ctx context.Context, params ListResourcesParams, options ...Option,
+) (*ResourceList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/resources", Query: queryOf(params),
 	}
@@ -83,7 +87,9 @@ func (c *Client) ListResources(ctx context.Context, params ListResourcesParams, 
 }
 
 // ListAllResources walks all pages of ListResources.
-func (c *Client) ListAllResources(ctx context.Context, params ListResourcesParams, options ...Option) iter.Seq2[Resource, error] {
+func (c *Client) ListAllResources(
+	ctx context.Context, params ListResourcesParams, options ...Option,
+) iter.Seq2[Resource, error] {
 	return pages(params.PageToken, func(token string) ([]Resource, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -123,7 +129,9 @@ type GetResourceParams struct {
 // 404, also if the resource is another application's.
 //
 // (GET /v1/resources/{id}; scope permissions:read)
-func (c *Client) GetResource(ctx context.Context, id string, params GetResourceParams, options ...Option) (*Resource, error) {
+func (c *Client) GetResource(
+	ctx context.Context, id string, params GetResourceParams, options ...Option,
+) (*Resource, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/resources/" + url.PathEscape(id), Query: queryOf(params),
 	}

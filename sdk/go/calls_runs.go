@@ -26,7 +26,9 @@ type ListJobLogsParams struct {
 // ListJobLogs: list the log lines of a job's runs.
 //
 // (GET /v1/jobs/{id}/logs; scope jobs:read)
-func (c *Client) ListJobLogs(ctx context.Context, id string, params ListJobLogsParams, options ...Option) (*JobLineList, error) {
+func (c *Client) ListJobLogs(
+	ctx context.Context, id string, params ListJobLogsParams, options ...Option,
+) (*JobLineList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/jobs/" + url.PathEscape(id) + "/logs", Query: queryOf(params),
 	}
@@ -34,7 +36,9 @@ func (c *Client) ListJobLogs(ctx context.Context, id string, params ListJobLogsP
 }
 
 // ListAllJobLogs walks all pages of ListJobLogs.
-func (c *Client) ListAllJobLogs(ctx context.Context, id string, params ListJobLogsParams, options ...Option) iter.Seq2[JobLine, error] {
+func (c *Client) ListAllJobLogs(
+	ctx context.Context, id string, params ListJobLogsParams, options ...Option,
+) iter.Seq2[JobLine, error] {
 	return pages(params.PageToken, func(token string) ([]JobLine, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -70,7 +74,9 @@ type ListSubJobsParams struct {
 // The last 100 finished runs of a job are kept, for a week.
 //
 // (GET /v1/jobs/{id}/sub-jobs; scope jobs:read)
-func (c *Client) ListSubJobs(ctx context.Context, id string, params ListSubJobsParams, options ...Option) (*SubJobList, error) {
+func (c *Client) ListSubJobs(
+	ctx context.Context, id string, params ListSubJobsParams, options ...Option,
+) (*SubJobList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs", Query: queryOf(params),
 	}
@@ -78,7 +84,9 @@ func (c *Client) ListSubJobs(ctx context.Context, id string, params ListSubJobsP
 }
 
 // ListAllSubJobs walks all pages of ListSubJobs.
-func (c *Client) ListAllSubJobs(ctx context.Context, id string, params ListSubJobsParams, options ...Option) iter.Seq2[SubJob, error] {
+func (c *Client) ListAllSubJobs(
+	ctx context.Context, id string, params ListSubJobsParams, options ...Option,
+) iter.Seq2[SubJob, error] {
 	return pages(params.PageToken, func(token string) ([]SubJob, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -97,11 +105,13 @@ type CreateSubJobBody = SubJobInput
 // CreateSubJob: split a part off a run.
 //
 // The platform does not run a part. Its worker reports progress and result, with a credential or with the
-// `callback_token`, which is shown once. A part that is unfinished when its parent ends is cancelled. A run has at
-// most 100 parts.
+// `callback_token`, which is shown once. A part that is unfinished when its parent ends is cancelled. A run has at most
+// 100 parts.
 //
 // (POST /v1/jobs/{id}/sub-jobs; scope jobs:write)
-func (c *Client) CreateSubJob(ctx context.Context, id string, body CreateSubJobBody, options ...Option) (*NewSubJob, error) {
+func (c *Client) CreateSubJob(
+	ctx context.Context, id string, body CreateSubJobBody, options ...Option,
+) (*NewSubJob, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs",
 	}
@@ -129,7 +139,9 @@ type UpdateSubJobBody = SubJobChangePatch
 // Only while it is unfinished. A worker may send the callback token as `X-Callback-Token` instead of a credential.
 //
 // (PATCH /v1/jobs/{id}/sub-jobs/{sid}; scope jobs:write)
-func (c *Client) UpdateSubJob(ctx context.Context, id string, sid string, body UpdateSubJobBody, options ...Option) (*SubJob, error) {
+func (c *Client) UpdateSubJob(
+	ctx context.Context, id string, sid string, body UpdateSubJobBody, options ...Option,
+) (*SubJob, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs/" + url.PathEscape(sid),
 	}
@@ -146,7 +158,8 @@ func (c *Client) UpdateSubJob(ctx context.Context, id string, sid string, body U
 // (POST /v1/jobs/{id}/sub-jobs/{sid}/cancel; scope jobs:write)
 func (c *Client) CancelSubJob(ctx context.Context, id string, sid string, options ...Option) (*SubJob, error) {
 	request := Request{
-		Method: http.MethodPost, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs/" + url.PathEscape(sid) + "/cancel",
+		Method: http.MethodPost,
+		Path:   "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs/" + url.PathEscape(sid) + "/cancel",
 	}
 	return send[SubJob](ctx, c, request, options)
 }
@@ -168,15 +181,20 @@ type ListSubJobLogsParams struct {
 // ListSubJobLogs: list a sub-job's log lines.
 //
 // (GET /v1/jobs/{id}/sub-jobs/{sid}/logs; scope jobs:read)
-func (c *Client) ListSubJobLogs(ctx context.Context, id string, sid string, params ListSubJobLogsParams, options ...Option) (*JobLineList, error) {
+func (c *Client) ListSubJobLogs(
+	ctx context.Context, id string, sid string, params ListSubJobLogsParams, options ...Option,
+) (*JobLineList, error) {
 	request := Request{
-		Method: http.MethodGet, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs/" + url.PathEscape(sid) + "/logs", Query: queryOf(params),
+		Method: http.MethodGet, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs/" + url.PathEscape(sid) + "/logs",
+		Query: queryOf(params),
 	}
 	return send[JobLineList](ctx, c, request, options)
 }
 
 // ListAllSubJobLogs walks all pages of ListSubJobLogs.
-func (c *Client) ListAllSubJobLogs(ctx context.Context, id string, sid string, params ListSubJobLogsParams, options ...Option) iter.Seq2[JobLine, error] {
+func (c *Client) ListAllSubJobLogs(
+	ctx context.Context, id string, sid string, params ListSubJobLogsParams, options ...Option,
+) iter.Seq2[JobLine, error] {
 	return pages(params.PageToken, func(token string) ([]JobLine, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -198,7 +216,9 @@ type AddSubJobLogsBody = JobLinesInput
 // `X-Callback-Token` instead of a credential.
 //
 // (POST /v1/jobs/{id}/sub-jobs/{sid}/logs; scope jobs:write)
-func (c *Client) AddSubJobLogs(ctx context.Context, id string, sid string, body AddSubJobLogsBody, options ...Option) (*JobLineBatch, error) {
+func (c *Client) AddSubJobLogs(
+	ctx context.Context, id string, sid string, body AddSubJobLogsBody, options ...Option,
+) (*JobLineBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs/" + url.PathEscape(sid) + "/logs",
 	}
@@ -217,9 +237,12 @@ type FinishSubJobBody = SubJobResult
 // allows another attempt. A worker may send the callback token as `X-Callback-Token` instead of a credential.
 //
 // (POST /v1/jobs/{id}/sub-jobs/{sid}/result; scope jobs:write)
-func (c *Client) FinishSubJob(ctx context.Context, id string, sid string, body FinishSubJobBody, options ...Option) (*SubJob, error) {
+func (c *Client) FinishSubJob(
+	ctx context.Context, id string, sid string, body FinishSubJobBody, options ...Option,
+) (*SubJob, error) {
 	request := Request{
-		Method: http.MethodPost, Path: "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs/" + url.PathEscape(sid) + "/result",
+		Method: http.MethodPost,
+		Path:   "/v1/jobs/" + url.PathEscape(id) + "/sub-jobs/" + url.PathEscape(sid) + "/result",
 	}
 	if err := request.json(body); err != nil {
 		return nil, err

@@ -38,7 +38,9 @@ type ConfirmSamlSignOutBody = SAMLLogoutForm
 // The form of the page that asks.
 //
 // (POST /sign-in/{tenant}/saml/sign-out)
-func (c *Client) ConfirmSamlSignOut(ctx context.Context, tenant string, body ConfirmSamlSignOutBody, options ...Option) (*Download, error) {
+func (c *Client) ConfirmSamlSignOut(
+	ctx context.Context, tenant string, body ConfirmSamlSignOutBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/sign-out", Open: true,
 	}, options)
@@ -46,13 +48,15 @@ func (c *Client) ConfirmSamlSignOut(ctx context.Context, tenant string, body Con
 
 // ContinueSamlSignOut: go on to the next application of a sign-out.
 //
-// The browser tells the applications of SAML one after the other. One whose answer it does not bring has not
-// confirmed.
+// The browser tells the applications of SAML one after the other. One whose answer it does not bring has not confirmed.
 //
 // (GET /sign-in/{tenant}/saml/sign-out/{sign_out})
-func (c *Client) ContinueSamlSignOut(ctx context.Context, tenant string, signOut string, options ...Option) (*Download, error) {
+func (c *Client) ContinueSamlSignOut(
+	ctx context.Context, tenant string, signOut string, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
-		Method: http.MethodGet, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/sign-out/" + url.PathEscape(signOut), Open: true,
+		Method: http.MethodGet,
+		Path:   "/sign-in/" + url.PathEscape(tenant) + "/saml/sign-out/" + url.PathEscape(signOut), Open: true,
 	}, options)
 }
 
@@ -75,7 +79,9 @@ type SignOutBySamlByFormBody = SAMLForm
 // SAML 2.0, HTTP-POST.
 //
 // (POST /sign-in/{tenant}/saml/slo)
-func (c *Client) SignOutBySamlByForm(ctx context.Context, tenant string, body SignOutBySamlByFormBody, options ...Option) (*Download, error) {
+func (c *Client) SignOutBySamlByForm(
+	ctx context.Context, tenant string, body SignOutBySamlByFormBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/slo", Open: true,
 	}, options)
@@ -100,7 +106,9 @@ type SignInBySamlByFormBody = SAMLForm
 // SAML 2.0, HTTP-POST.
 //
 // (POST /sign-in/{tenant}/saml/sso)
-func (c *Client) SignInBySamlByForm(ctx context.Context, tenant string, body SignInBySamlByFormBody, options ...Option) (*Download, error) {
+func (c *Client) SignInBySamlByForm(
+	ctx context.Context, tenant string, body SignInBySamlByFormBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/sso", Open: true,
 	}, options)
@@ -113,6 +121,7 @@ func (c *Client) SignInBySamlByForm(ctx context.Context, tenant string, body Sig
 // (GET /sign-in/{tenant}/saml/start/{app})
 func (c *Client) StartSaml(ctx context.Context, tenant string, app string, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
-		Method: http.MethodGet, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/start/" + url.PathEscape(app), Open: true,
+		Method: http.MethodGet, Path: "/sign-in/" + url.PathEscape(tenant) + "/saml/start/" + url.PathEscape(app),
+		Open: true,
 	}, options)
 }

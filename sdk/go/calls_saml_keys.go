@@ -37,7 +37,9 @@ func (c *Client) ListSamlKeys(ctx context.Context, params ListSamlKeysParams, op
 }
 
 // ListAllSamlKeys walks all pages of ListSamlKeys.
-func (c *Client) ListAllSamlKeys(ctx context.Context, params ListSamlKeysParams, options ...Option) iter.Seq2[SAMLKey, error] {
+func (c *Client) ListAllSamlKeys(
+	ctx context.Context, params ListSamlKeysParams, options ...Option,
+) iter.Seq2[SAMLKey, error] {
 	return pages(params.PageToken, func(token string) ([]SAMLKey, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)

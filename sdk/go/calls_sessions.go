@@ -38,7 +38,9 @@ func (c *Client) ListSessions(ctx context.Context, params ListSessionsParams, op
 }
 
 // ListAllSessions walks all pages of ListSessions.
-func (c *Client) ListAllSessions(ctx context.Context, params ListSessionsParams, options ...Option) iter.Seq2[Session, error] {
+func (c *Client) ListAllSessions(
+	ctx context.Context, params ListSessionsParams, options ...Option,
+) iter.Seq2[Session, error] {
 	return pages(params.PageToken, func(token string) ([]Session, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)

@@ -28,7 +28,9 @@ type WithdrawOwnConsentBody = ConsentForm
 // A form of the person's own page. The answer is a 303 to the page.
 //
 // (POST /sign-in/{tenant}/consents)
-func (c *Client) WithdrawOwnConsent(ctx context.Context, tenant string, body WithdrawOwnConsentBody, options ...Option) (*Download, error) {
+func (c *Client) WithdrawOwnConsent(
+	ctx context.Context, tenant string, body WithdrawOwnConsentBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/consents", Open: true,
 	}, options)
@@ -42,7 +44,9 @@ type BeginSignInBody = FlowForm
 // Stores the sign-in. The answer is a 303 to its page.
 //
 // (POST /sign-in/{tenant}/flow)
-func (c *Client) BeginSignIn(ctx context.Context, tenant string, body BeginSignInBody, options ...Option) (*Download, error) {
+func (c *Client) BeginSignIn(
+	ctx context.Context, tenant string, body BeginSignInBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/flow", Open: true,
 	}, options)
@@ -55,7 +59,8 @@ func (c *Client) BeginSignIn(ctx context.Context, tenant string, body BeginSignI
 // (GET /sign-in/{tenant}/flow/{flow})
 func (c *Client) ShowSignIn(ctx context.Context, tenant string, flow string, options ...Option) (*Download, error) {
 	return c.download(ctx, Request{
-		Method: http.MethodGet, Path: "/sign-in/" + url.PathEscape(tenant) + "/flow/" + url.PathEscape(flow), Open: true,
+		Method: http.MethodGet, Path: "/sign-in/" + url.PathEscape(tenant) + "/flow/" + url.PathEscape(flow),
+		Open: true,
 	}, options)
 }
 
@@ -67,9 +72,12 @@ type ContinueSignInBody = FlowForm
 // The answer is a 303 to the page of the sign-in. One that has expired or ended begins again.
 //
 // (POST /sign-in/{tenant}/flow/{flow})
-func (c *Client) ContinueSignIn(ctx context.Context, tenant string, flow string, body ContinueSignInBody, options ...Option) (*Download, error) {
+func (c *Client) ContinueSignIn(
+	ctx context.Context, tenant string, flow string, body ContinueSignInBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
-		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/flow/" + url.PathEscape(flow), Open: true,
+		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/flow/" + url.PathEscape(flow),
+		Open: true,
 	}, options)
 }
 
@@ -81,7 +89,9 @@ type EndOwnGrantBody = GrantEndForm
 // A form of the person's own page. The answer is a 303 to the page.
 //
 // (POST /sign-in/{tenant}/grants)
-func (c *Client) EndOwnGrant(ctx context.Context, tenant string, body EndOwnGrantBody, options ...Option) (*Download, error) {
+func (c *Client) EndOwnGrant(
+	ctx context.Context, tenant string, body EndOwnGrantBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/grants", Open: true,
 	}, options)
@@ -104,7 +114,9 @@ type ChangeOwnPasswordBody = PasswordForm
 // A form of the person's own page. The answer is a 303 to the page.
 //
 // (POST /sign-in/{tenant}/password)
-func (c *Client) ChangeOwnPassword(ctx context.Context, tenant string, body ChangeOwnPasswordBody, options ...Option) (*Download, error) {
+func (c *Client) ChangeOwnPassword(
+	ctx context.Context, tenant string, body ChangeOwnPasswordBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/password", Open: true,
 	}, options)
@@ -127,7 +139,9 @@ type EndOwnSessionBody = SessionForm
 // A form of the person's own page. The answer is a 303 to the page.
 //
 // (POST /sign-in/{tenant}/sessions)
-func (c *Client) EndOwnSession(ctx context.Context, tenant string, body EndOwnSessionBody, options ...Option) (*Download, error) {
+func (c *Client) EndOwnSession(
+	ctx context.Context, tenant string, body EndOwnSessionBody, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/sessions", Open: true,
 	}, options)

@@ -25,7 +25,9 @@ type ReplaceSignInSettingsBody = SignInSettingsInput
 // Members that are left out get their defaults.
 //
 // (PUT /v1/sign-in/settings; scope sign-in:write)
-func (c *Client) ReplaceSignInSettings(ctx context.Context, body ReplaceSignInSettingsBody, options ...Option) (*SignInSettings, error) {
+func (c *Client) ReplaceSignInSettings(
+	ctx context.Context, body ReplaceSignInSettingsBody, options ...Option,
+) (*SignInSettings, error) {
 	request := Request{
 		Method: http.MethodPut, Path: "/v1/sign-in/settings",
 	}
@@ -41,7 +43,9 @@ type UpdateSignInSettingsBody = SignInSettingsPatch
 // UpdateSignInSettings: change the settings of sign-in.
 //
 // (PATCH /v1/sign-in/settings; scope sign-in:write)
-func (c *Client) UpdateSignInSettings(ctx context.Context, body UpdateSignInSettingsBody, options ...Option) (*SignInSettings, error) {
+func (c *Client) UpdateSignInSettings(
+	ctx context.Context, body UpdateSignInSettingsBody, options ...Option,
+) (*SignInSettings, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/sign-in/settings",
 	}

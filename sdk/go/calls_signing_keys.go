@@ -52,11 +52,13 @@ type RotateSigningKeysParams struct {
 // RotateSigningKeys: rotate the signing keys.
 //
 // Publishes a new key, which starts to sign ten minutes later. Tokens of earlier keys stay valid until they expire.
-// While a published key has not yet started to sign, nothing changes. `at_once=true` is for keys that others may
-// know: the new key signs now, and the older ones end with all their tokens, in every service within seconds.
+// While a published key has not yet started to sign, nothing changes. `at_once=true` is for keys that others may know:
+// the new key signs now, and the older ones end with all their tokens, in every service within seconds.
 //
 // (POST /v1/oauth2/keys/rotate; scope platform:admin)
-func (c *Client) RotateSigningKeys(ctx context.Context, params RotateSigningKeysParams, options ...Option) (*KeyList, error) {
+func (c *Client) RotateSigningKeys(
+	ctx context.Context, params RotateSigningKeysParams, options ...Option,
+) (*KeyList, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/oauth2/keys/rotate", Query: queryOf(params),
 	}

@@ -39,7 +39,9 @@ type ListCredentialsParams struct {
 // All filters are exact and must all hold.
 //
 // (GET /v1/user-stored-credentials; scope users:read)
-func (c *Client) ListCredentials(ctx context.Context, params ListCredentialsParams, options ...Option) (*CredentialList, error) {
+func (c *Client) ListCredentials(
+	ctx context.Context, params ListCredentialsParams, options ...Option,
+) (*CredentialList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/user-stored-credentials", Query: queryOf(params),
 	}
@@ -47,7 +49,9 @@ func (c *Client) ListCredentials(ctx context.Context, params ListCredentialsPara
 }
 
 // ListAllCredentials walks all pages of ListCredentials.
-func (c *Client) ListAllCredentials(ctx context.Context, params ListCredentialsParams, options ...Option) iter.Seq2[Credential, error] {
+func (c *Client) ListAllCredentials(
+	ctx context.Context, params ListCredentialsParams, options ...Option,
+) iter.Seq2[Credential, error] {
 	return pages(params.PageToken, func(token string) ([]Credential, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -69,7 +73,9 @@ type CreateCredentialBody = CredentialInput
 // user, because who has the identity can sign in as the user.
 //
 // (POST /v1/user-stored-credentials; scope users:write)
-func (c *Client) CreateCredential(ctx context.Context, body CreateCredentialBody, options ...Option) (*Credential, error) {
+func (c *Client) CreateCredential(
+	ctx context.Context, body CreateCredentialBody, options ...Option,
+) (*Credential, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/user-stored-credentials",
 	}
@@ -97,7 +103,9 @@ type UpdateCredentialBody = CredentialPatch
 // JSON merge patch (RFC 7396). The user can't be changed.
 //
 // (PATCH /v1/user-stored-credentials/{id}; scope users:write)
-func (c *Client) UpdateCredential(ctx context.Context, id string, body UpdateCredentialBody, options ...Option) (*Credential, error) {
+func (c *Client) UpdateCredential(
+	ctx context.Context, id string, body UpdateCredentialBody, options ...Option,
+) (*Credential, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/user-stored-credentials/" + url.PathEscape(id),
 	}

@@ -7,7 +7,8 @@ import (
 	"net/http"
 )
 
-// ListApplicationTemplatesParams are the query parameters of ListApplicationTemplates. A zero value leaves a parameter out.
+// ListApplicationTemplatesParams are the query parameters of ListApplicationTemplates. A zero value leaves a parameter
+// out.
 type ListApplicationTemplatesParams struct {
 	// A part of the name; empty: all
 	Name string `query:"name"`
@@ -16,7 +17,9 @@ type ListApplicationTemplatesParams struct {
 // ListApplicationTemplates: list application templates.
 //
 // (GET /v1/application-templates; scope applications:read)
-func (c *Client) ListApplicationTemplates(ctx context.Context, params ListApplicationTemplatesParams, options ...Option) ([]Template, error) {
+func (c *Client) ListApplicationTemplates(
+	ctx context.Context, params ListApplicationTemplatesParams, options ...Option,
+) ([]Template, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/application-templates", Query: queryOf(params),
 	}

@@ -35,7 +35,9 @@ func (c *Client) ListTenants(ctx context.Context, params ListTenantsParams, opti
 }
 
 // ListAllTenants walks all pages of ListTenants.
-func (c *Client) ListAllTenants(ctx context.Context, params ListTenantsParams, options ...Option) iter.Seq2[Tenant, error] {
+func (c *Client) ListAllTenants(
+	ctx context.Context, params ListTenantsParams, options ...Option,
+) iter.Seq2[Tenant, error] {
 	return pages(params.PageToken, func(token string) ([]Tenant, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)

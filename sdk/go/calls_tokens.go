@@ -16,7 +16,9 @@ type IntrospectTokenBody = AboutForm
 // except for an administrator of the platform.
 //
 // (POST /v1/oauth2/introspect)
-func (c *Client) IntrospectToken(ctx context.Context, body IntrospectTokenBody, options ...Option) (*Introspection, error) {
+func (c *Client) IntrospectToken(
+	ctx context.Context, body IntrospectTokenBody, options ...Option,
+) (*Introspection, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/oauth2/introspect", Momentary: true, Open: true,
 	}
@@ -32,8 +34,7 @@ type RevokeTokenBody = AboutForm
 // RevokeToken: revoke an access token.
 //
 // RFC 7009. The caller is the client that the token was issued to, or an administrator of the platform. It
-// authenticates like a client that asks for a token, or with a bearer token. The token ends everywhere within
-// seconds.
+// authenticates like a client that asks for a token, or with a bearer token. The token ends everywhere within seconds.
 //
 // (POST /v1/oauth2/revoke)
 func (c *Client) RevokeToken(ctx context.Context, body RevokeTokenBody, options ...Option) error {

@@ -50,12 +50,14 @@ type ImportUsersParams struct {
 //
 // A stream of any length: a JSON object per line, or CSV with a header of member names. Members are those of a new
 // user, and `password_hash` (argon2, bcrypt, PBKDF2 or scrypt); with `password` or `password_hash` the scope
-// `users:secrets` is needed. A former password is not refused, so that an import can be repeated. Read-only members
-// are ignored. A record that fails does not affect the others; the answer has a line for each record, in order. Sent
-// again with the same `Idempotency-Key` within 24 h, an interrupted import continues where it stopped.
+// `users:secrets` is needed. A former password is not refused, so that an import can be repeated. Read-only members are
+// ignored. A record that fails does not affect the others; the answer has a line for each record, in order. Sent again
+// with the same `Idempotency-Key` within 24 h, an interrupted import continues where it stopped.
 //
 // (POST /v1/users/import; scope users:write)
-func (c *Client) ImportUsers(ctx context.Context, params ImportUsersParams, body io.Reader, contentType string, options ...Option) (*Download, error) {
+func (c *Client) ImportUsers(
+	ctx context.Context, params ImportUsersParams, body io.Reader, contentType string, options ...Option,
+) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/v1/users/import", Query: queryOf(params), Body: body, ContentType: contentType,
 	}, options)

@@ -32,7 +32,9 @@ type ListTreeAssociationsParams struct {
 // ListTreeAssociations: list tree associations.
 //
 // (GET /v1/tree-associations; scope organization:read)
-func (c *Client) ListTreeAssociations(ctx context.Context, params ListTreeAssociationsParams, options ...Option) (*TreeAssociationList, error) {
+func (c *Client) ListTreeAssociations(
+	ctx context.Context, params ListTreeAssociationsParams, options ...Option,
+) (*TreeAssociationList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/tree-associations", Query: queryOf(params),
 	}
@@ -40,7 +42,9 @@ func (c *Client) ListTreeAssociations(ctx context.Context, params ListTreeAssoci
 }
 
 // ListAllTreeAssociations walks all pages of ListTreeAssociations.
-func (c *Client) ListAllTreeAssociations(ctx context.Context, params ListTreeAssociationsParams, options ...Option) iter.Seq2[TreeAssociation, error] {
+func (c *Client) ListAllTreeAssociations(
+	ctx context.Context, params ListTreeAssociationsParams, options ...Option,
+) iter.Seq2[TreeAssociation, error] {
 	return pages(params.PageToken, func(token string) ([]TreeAssociation, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -58,11 +62,13 @@ type CreateTreeAssociationBody = NewTreeAssociation
 
 // CreateTreeAssociation: link nodes of two trees.
 //
-// Such as a project to a department. There is at most one link of a type from one node to another; it ends when
-// either node is deleted.
+// Such as a project to a department. There is at most one link of a type from one node to another; it ends when either
+// node is deleted.
 //
 // (POST /v1/tree-associations; scope organization:write)
-func (c *Client) CreateTreeAssociation(ctx context.Context, body CreateTreeAssociationBody, options ...Option) (*TreeAssociation, error) {
+func (c *Client) CreateTreeAssociation(
+	ctx context.Context, body CreateTreeAssociationBody, options ...Option,
+) (*TreeAssociation, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/tree-associations",
 	}
@@ -86,7 +92,9 @@ type DeleteTreeAssociationsParams struct {
 // Those with the query's `id` or the body's `ids`, all or nothing. Ids that do not exist are ignored.
 //
 // (DELETE /v1/tree-associations; scope organization:write)
-func (c *Client) DeleteTreeAssociations(ctx context.Context, params DeleteTreeAssociationsParams, body DeleteTreeAssociationsBody, options ...Option) (*Removed, error) {
+func (c *Client) DeleteTreeAssociations(
+	ctx context.Context, params DeleteTreeAssociationsParams, body DeleteTreeAssociationsBody, options ...Option,
+) (*Removed, error) {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/tree-associations", Query: queryOf(params),
 	}

@@ -17,7 +17,9 @@ type CreateTreeNodesBody = NewTreeNodes
 // All or nothing, 1…1000. A node's parent may be another node of the batch: then `parent_ref` is the parent's `ref`.
 //
 // (POST /v1/batch/tree-nodes; scope organization:write)
-func (c *Client) CreateTreeNodes(ctx context.Context, body CreateTreeNodesBody, options ...Option) (*AddedTreeNodeBatch, error) {
+func (c *Client) CreateTreeNodes(
+	ctx context.Context, body CreateTreeNodesBody, options ...Option,
+) (*AddedTreeNodeBatch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/tree-nodes",
 	}
@@ -35,7 +37,9 @@ type CheckTreeNodesBody = CheckTreeNodesRequest
 // The answer has a member for each given name: the node, or null. A code is `object_code/code`.
 //
 // (POST /v1/batch/tree-nodes-check; scope organization:read)
-func (c *Client) CheckTreeNodes(ctx context.Context, body CheckTreeNodesBody, options ...Option) (map[string]TreeNode, error) {
+func (c *Client) CheckTreeNodes(
+	ctx context.Context, body CheckTreeNodesBody, options ...Option,
+) (map[string]TreeNode, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/tree-nodes-check",
 	}
@@ -77,11 +81,13 @@ type ListTreeNodesParams struct {
 
 // ListTreeNodes: list and search tree nodes.
 //
-// Without `parent_id` the whole tree with its root. With it the children of that node; with `recursive` all nodes
-// below it; with `depth` as many levels below it.
+// Without `parent_id` the whole tree with its root. With it the children of that node; with `recursive` all nodes below
+// it; with `depth` as many levels below it.
 //
 // (GET /v1/tree-nodes; scope organization:read)
-func (c *Client) ListTreeNodes(ctx context.Context, params ListTreeNodesParams, options ...Option) (*TreeNodeList, error) {
+func (c *Client) ListTreeNodes(
+	ctx context.Context, params ListTreeNodesParams, options ...Option,
+) (*TreeNodeList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/tree-nodes", Query: queryOf(params),
 	}
@@ -89,7 +95,9 @@ func (c *Client) ListTreeNodes(ctx context.Context, params ListTreeNodesParams, 
 }
 
 // ListAllTreeNodes walks all pages of ListTreeNodes.
-func (c *Client) ListAllTreeNodes(ctx context.Context, params ListTreeNodesParams, options ...Option) iter.Seq2[TreeNode, error] {
+func (c *Client) ListAllTreeNodes(
+	ctx context.Context, params ListTreeNodesParams, options ...Option,
+) iter.Seq2[TreeNode, error] {
 	return pages(params.PageToken, func(token string) ([]TreeNode, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -108,9 +116,9 @@ type CreateTreeNodeBody = NewTreeNode
 // CreateTreeNode: add a tree node.
 //
 // An empty `parent_id` is the root. A node's depth is at most 32. `code` is generated if it is missing. With
-// `is_pointer` 1 the node stands for the node `pointer_id`, of any tree. With `is_dynamic` 1 its members are the
-// users who meet `condition`, a CEL expression over `user`, the user record. For both the caller needs the scopes of
-// this API that rules give the members of nodes there.
+// `is_pointer` 1 the node stands for the node `pointer_id`, of any tree. With `is_dynamic` 1 its members are the users
+// who meet `condition`, a CEL expression over `user`, the user record. For both the caller needs the scopes of this API
+// that rules give the members of nodes there.
 //
 // (POST /v1/tree-nodes; scope organization:write)
 func (c *Client) CreateTreeNode(ctx context.Context, body CreateTreeNodeBody, options ...Option) (*TreeNode, error) {
@@ -139,11 +147,13 @@ type UpdateTreeNodeBody = TreeNodePatch
 // UpdateTreeNode: change or move a tree node.
 //
 // JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all nodes below it, at most
-// 50,000. For a move, another condition or another pointer, the caller needs the scopes of this API that rules give
-// the members there. A node with members becomes neither a pointer nor dynamic.
+// 50,000. For a move, another condition or another pointer, the caller needs the scopes of this API that rules give the
+// members there. A node with members becomes neither a pointer nor dynamic.
 //
 // (PATCH /v1/tree-nodes/{id}; scope organization:write)
-func (c *Client) UpdateTreeNode(ctx context.Context, id string, body UpdateTreeNodeBody, options ...Option) (*TreeNode, error) {
+func (c *Client) UpdateTreeNode(
+	ctx context.Context, id string, body UpdateTreeNodeBody, options ...Option,
+) (*TreeNode, error) {
 	request := Request{
 		Method: http.MethodPatch, Path: "/v1/tree-nodes/" + url.PathEscape(id),
 	}
@@ -166,7 +176,9 @@ type DeleteTreeNodeParams struct {
 // Its memberships and associations end. Refused while it has children, while pointers lead to it, and for a root.
 //
 // (DELETE /v1/tree-nodes/{id}; scope organization:write)
-func (c *Client) DeleteTreeNode(ctx context.Context, id string, params DeleteTreeNodeParams, options ...Option) (*Deleted, error) {
+func (c *Client) DeleteTreeNode(
+	ctx context.Context, id string, params DeleteTreeNodeParams, options ...Option,
+) (*Deleted, error) {
 	request := Request{
 		Method: http.MethodDelete, Path: "/v1/tree-nodes/" + url.PathEscape(id), Query: queryOf(params),
 	}
@@ -190,7 +202,9 @@ type ListChildrenParams struct {
 // ListChildren: list the children of a tree node.
 //
 // (GET /v1/tree-nodes/{id}/children; scope organization:read)
-func (c *Client) ListChildren(ctx context.Context, id string, params ListChildrenParams, options ...Option) (*TreeNodeList, error) {
+func (c *Client) ListChildren(
+	ctx context.Context, id string, params ListChildrenParams, options ...Option,
+) (*TreeNodeList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/tree-nodes/" + url.PathEscape(id) + "/children", Query: queryOf(params),
 	}
@@ -198,7 +212,9 @@ func (c *Client) ListChildren(ctx context.Context, id string, params ListChildre
 }
 
 // ListAllChildren walks all pages of ListChildren.
-func (c *Client) ListAllChildren(ctx context.Context, id string, params ListChildrenParams, options ...Option) iter.Seq2[TreeNode, error] {
+func (c *Client) ListAllChildren(
+	ctx context.Context, id string, params ListChildrenParams, options ...Option,
+) iter.Seq2[TreeNode, error] {
 	return pages(params.PageToken, func(token string) ([]TreeNode, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -230,7 +246,9 @@ type ListDescendantsParams struct {
 // ListDescendants: list all nodes below a tree node.
 //
 // (GET /v1/tree-nodes/{id}/descendants; scope organization:read)
-func (c *Client) ListDescendants(ctx context.Context, id string, params ListDescendantsParams, options ...Option) (*TreeNodeList, error) {
+func (c *Client) ListDescendants(
+	ctx context.Context, id string, params ListDescendantsParams, options ...Option,
+) (*TreeNodeList, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/tree-nodes/" + url.PathEscape(id) + "/descendants", Query: queryOf(params),
 	}
@@ -238,7 +256,9 @@ func (c *Client) ListDescendants(ctx context.Context, id string, params ListDesc
 }
 
 // ListAllDescendants walks all pages of ListDescendants.
-func (c *Client) ListAllDescendants(ctx context.Context, id string, params ListDescendantsParams, options ...Option) iter.Seq2[TreeNode, error] {
+func (c *Client) ListAllDescendants(
+	ctx context.Context, id string, params ListDescendantsParams, options ...Option,
+) iter.Seq2[TreeNode, error] {
 	return pages(params.PageToken, func(token string) ([]TreeNode, *string, error) {
 		params := params
 		wholePages(&params.PageNum, &params.PageSize, &params.Count)
@@ -262,7 +282,9 @@ type DisableTreeNodeParams struct {
 // With `recursive` also all nodes below it, at most 50,000.
 //
 // (POST /v1/tree-nodes/{id}/disable; scope organization:write)
-func (c *Client) DisableTreeNode(ctx context.Context, id string, params DisableTreeNodeParams, options ...Option) (*TreeNode, error) {
+func (c *Client) DisableTreeNode(
+	ctx context.Context, id string, params DisableTreeNodeParams, options ...Option,
+) (*TreeNode, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/tree-nodes/" + url.PathEscape(id) + "/disable", Query: queryOf(params),
 	}
@@ -280,7 +302,9 @@ type EnableTreeNodeParams struct {
 // With `recursive` also all nodes below it, at most 50,000.
 //
 // (POST /v1/tree-nodes/{id}/enable; scope organization:write)
-func (c *Client) EnableTreeNode(ctx context.Context, id string, params EnableTreeNodeParams, options ...Option) (*TreeNode, error) {
+func (c *Client) EnableTreeNode(
+	ctx context.Context, id string, params EnableTreeNodeParams, options ...Option,
+) (*TreeNode, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/tree-nodes/" + url.PathEscape(id) + "/enable", Query: queryOf(params),
 	}
@@ -310,7 +334,9 @@ type GetSubtreeParams struct {
 // Each node has `children`, sorted by `seq`. 400 if there are more than 10,000 nodes.
 //
 // (GET /v1/tree-nodes/{id}/tree; scope organization:read)
-func (c *Client) GetSubtree(ctx context.Context, id string, params GetSubtreeParams, options ...Option) (*NestedTreeNode, error) {
+func (c *Client) GetSubtree(
+	ctx context.Context, id string, params GetSubtreeParams, options ...Option,
+) (*NestedTreeNode, error) {
 	request := Request{
 		Method: http.MethodGet, Path: "/v1/tree-nodes/" + url.PathEscape(id) + "/tree", Query: queryOf(params),
 	}

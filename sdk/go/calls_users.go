@@ -35,7 +35,9 @@ type ChangeOrganizationOfUsersBody = ChangeOrganizationOfUsersRequest
 // All or nothing; otherwise as `change-organization`. Each user has an event `user.organization_changed`.
 //
 // (POST /v1/batch/users-change-organization; scope users:write and organization:write)
-func (c *Client) ChangeOrganizationOfUsers(ctx context.Context, body ChangeOrganizationOfUsersBody, options ...Option) (*Batch, error) {
+func (c *Client) ChangeOrganizationOfUsers(
+	ctx context.Context, body ChangeOrganizationOfUsersBody, options ...Option,
+) (*Batch, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/batch/users-change-organization",
 	}
@@ -111,10 +113,10 @@ type ListUsersParams struct {
 
 // ListUsers: list and search users.
 //
-// `keyword` alone matches the start of username, display_name, email, mobile or employee_number, or an id exactly.
-// With `search_type=generic` every word of it must be the start of a word in these members, in real_name or in the
-// texts of the ext props; in Chinese, Japanese and Korean text any run of characters matches. Case, accents and width
-// are ignored.
+// `keyword` alone matches the start of username, display_name, email, mobile or employee_number, or an id exactly. With
+// `search_type=generic` every word of it must be the start of a word in these members, in real_name or in the texts of
+// the ext props; in Chinese, Japanese and Korean text any run of characters matches. Case, accents and width are
+// ignored.
 //
 // (GET /v1/users; scope users:read)
 func (c *Client) ListUsers(ctx context.Context, params ListUsersParams, options ...Option) (*UserList, error) {
@@ -203,11 +205,13 @@ type ChangeOrganizationBody = ChangeOrganizationRequest
 // ChangeOrganization: move a user to another tree node.
 //
 // The organization service does it, all or nothing. Without `from_node_id` the user is added. The caller needs the
-// scopes of this API that rules give the members of the new node. After a 502 `outcome_unknown` the move may have
-// been made; if so, the event `user.organization_changed` follows as soon as that service answers.
+// scopes of this API that rules give the members of the new node. After a 502 `outcome_unknown` the move may have been
+// made; if so, the event `user.organization_changed` follows as soon as that service answers.
 //
 // (POST /v1/users/{id}/change-organization; scope users:write and organization:write)
-func (c *Client) ChangeOrganization(ctx context.Context, id string, body ChangeOrganizationBody, options ...Option) (*Memberships, error) {
+func (c *Client) ChangeOrganization(
+	ctx context.Context, id string, body ChangeOrganizationBody, options ...Option,
+) (*Memberships, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users/" + url.PathEscape(id) + "/change-organization",
 	}
@@ -244,7 +248,9 @@ type VerifyRealNameBody = VerifyRealNameRequest
 // decides. Only a keyed hash and a mask of the number are kept. No two users of a tenant can have the same number.
 //
 // (POST /v1/users/{id}/real-name-verification; scope users:write)
-func (c *Client) VerifyRealName(ctx context.Context, id string, body VerifyRealNameBody, options ...Option) (*User, error) {
+func (c *Client) VerifyRealName(
+	ctx context.Context, id string, body VerifyRealNameBody, options ...Option,
+) (*User, error) {
 	request := Request{
 		Method: http.MethodPost, Path: "/v1/users/" + url.PathEscape(id) + "/real-name-verification",
 	}

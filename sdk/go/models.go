@@ -140,7 +140,8 @@ type Account struct {
 	// Example: 1
 	IsDefault string `json:"is_default"`
 
-	// Password Is kept, without effect: nothing fills in forms; reads as ****** if there is one, which keeps it when written back
+	// Password Is kept, without effect: nothing fills in forms; reads as ****** if there is one, which keeps it when
+	// written back
 	Password string `json:"password"`
 
 	// Status Changed by enable and disable; one of "1", "0"
@@ -217,7 +218,8 @@ type AccountInput struct {
 	// Example: 1
 	IsDefault *string `json:"is_default,omitempty"`
 
-	// Password Is kept, without effect: nothing fills in forms; reads as ****** if there is one, which keeps it when written back
+	// Password Is kept, without effect: nothing fills in forms; reads as ****** if there is one, which keeps it when
+	// written back
 	Password *string `json:"password,omitempty"`
 
 	// Status Changed by enable and disable; one of "1", "0"
@@ -468,7 +470,8 @@ type Application struct {
 	// ProtocolProp The settings of the protocol of protocol_type
 	ProtocolProp ProtocolProp `json:"protocol_prop"`
 
-	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
+	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing
+	// speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
 	//
 	// Example: oidc
 	ProtocolType string `json:"protocol_type"`
@@ -597,7 +600,8 @@ type ApplicationInput struct {
 	// ProtocolProp The settings of the protocol of protocol_type
 	ProtocolProp *ProtocolInputProp `json:"protocol_prop,omitempty"`
 
-	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
+	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing
+	// speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
 	//
 	// Example: oidc
 	ProtocolType *string `json:"protocol_type,omitempty"`
@@ -714,7 +718,8 @@ type ApplicationPatch struct {
 	// ProtocolProp The settings of the protocol of protocol_type
 	ProtocolProp nullable.Nullable[ApplicationPatchProtocolProp] `json:"protocol_prop,omitempty"`
 
-	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
+	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing
+	// speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
 	//
 	// Example: oidc
 	ProtocolType nullable.Nullable[string] `json:"protocol_type,omitempty"`
@@ -767,7 +772,8 @@ type ApplicationPatchConfigProp struct {
 	// AllowedRegMethod How people may register. It has no effect: nobody can register yet
 	AllowedRegMethod nullable.Nullable[json.RawMessage] `json:"allowed_reg_method,omitempty"`
 
-	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
+	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses
+	// connections
 	AllowedSocialLoginProvider nullable.Nullable[map[string]*float64] `json:"allowed_social_login_provider,omitempty"`
 
 	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
@@ -808,7 +814,8 @@ type ApplicationPatchProtocolProp struct {
 	// AuthnContextClassRef SAML: a URI
 	AuthnContextClassRef nullable.Nullable[string] `json:"authn_context_class_ref,omitempty"`
 
-	// DigestAlgorithm Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm
+	// DigestAlgorithm Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest
+	// of signature_algorithm
 	//
 	// Example: http://www.w3.org/2001/04/xmlenc#sha256
 	DigestAlgorithm nullable.Nullable[string] `json:"digest_algorithm,omitempty"`
@@ -918,7 +925,8 @@ type AuditEntry struct {
 	// Example: updated
 	Action string `json:"action"`
 
-	// Actor client:<client id>, user:<user id> or <issuer>#<sub>; system for the platform's own work; the token's subject alone in entries of earlier versions
+	// Actor client:<client id>, user:<user id> or <issuer>#<sub>; system for the platform's own work; the token's
+	// subject alone in entries of earlier versions
 	//
 	// Example: client:4f1c
 	Actor string `json:"actor"`
@@ -1202,7 +1210,8 @@ type AuthRule struct {
 	// Example: 2026-01-31T09:30:00.000Z
 	TimeModified time.Time `json:"time_modified"`
 
-	// Type data, ui, api: one resource; res: all of the application, or those whose code matches; res_set: a set; app: the use of the application; one of "res", "res_set", "data", "ui", "api", "app"
+	// Type data, ui, api: one resource; res: all of the application, or those whose code matches; res_set: a set; app:
+	// the use of the application; one of "res", "res_set", "data", "ui", "api", "app"
 	//
 	// Example: data
 	Type string `json:"type"`
@@ -1261,7 +1270,8 @@ type AuthRuleInput struct {
 	// ResourceSetID Of a set; empty: named by code
 	ResourceSetID *string `json:"resource_set_id,omitempty"`
 
-	// Type data, ui, api: one resource; res: all of the application, or those whose code matches; res_set: a set; app: the use of the application; one of "res", "res_set", "data", "ui", "api", "app"
+	// Type data, ui, api: one resource; res: all of the application, or those whose code matches; res_set: a set; app:
+	// the use of the application; one of "res", "res_set", "data", "ui", "api", "app"
 	//
 	// Example: data
 	Type string `json:"type"`
@@ -1418,7 +1428,8 @@ type AuthUnit struct {
 	// Example: Finance
 	IdentityName string `json:"identity_name"`
 
-	// IdentityType Who it is: what identity_id is the id of; one of "user", "node", "core_object", "application", "group", "everyone"
+	// IdentityType Who it is: what identity_id is the id of; one of "user", "node", "core_object", "application",
+	// "group", "everyone"
 	//
 	// Example: node
 	IdentityType string `json:"identity_type"`
@@ -1460,7 +1471,8 @@ type AuthUnitInput struct {
 	// Example: Finance
 	IdentityName *string `json:"identity_name,omitempty"`
 
-	// IdentityType Who it is: what identity_id is the id of; one of "user", "node", "core_object", "application", "group", "everyone"
+	// IdentityType Who it is: what identity_id is the id of; one of "user", "node", "core_object", "application",
+	// "group", "everyone"
 	//
 	// Example: node
 	IdentityType string `json:"identity_type"`
@@ -1502,7 +1514,8 @@ type AuthUnitPatch struct {
 	// Example: Finance
 	IdentityName nullable.Nullable[string] `json:"identity_name,omitempty"`
 
-	// IdentityType Who it is: what identity_id is the id of; one of "user", "node", "core_object", "application", "group", "everyone"
+	// IdentityType Who it is: what identity_id is the id of; one of "user", "node", "core_object", "application",
+	// "group", "everyone"
 	//
 	// Example: node
 	IdentityType nullable.Nullable[string] `json:"identity_type,omitempty"`
@@ -1665,7 +1678,8 @@ type ChangedDecision struct {
 	// Example: li.wei
 	IdentityName string `json:"identity_name"`
 
-	// IdentityType What identity_id is the id of; one of "user", "node", "core_object", "application", "group", "everyone"
+	// IdentityType What identity_id is the id of; one of "user", "node", "core_object", "application", "group",
+	// "everyone"
 	IdentityType string `json:"identity_type"`
 
 	// ObjectCode Empty for an application
@@ -1700,7 +1714,8 @@ type Check struct {
 	// Example: 1048601
 	IdentityID string `json:"identity_id"`
 
-	// IdentityType What identity_id is the id of; one of "user", "node", "core_object", "application", "group", "everyone"
+	// IdentityType What identity_id is the id of; one of "user", "node", "core_object", "application", "group",
+	// "everyone"
 	IdentityType string `json:"identity_type"`
 
 	// Method The action, if uri is given
@@ -1992,7 +2007,8 @@ type ConfigProp struct {
 	// AllowedRegMethod How people may register. It has no effect: nobody can register yet
 	AllowedRegMethod json.RawMessage `json:"allowed_reg_method,omitempty"`
 
-	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
+	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses
+	// connections
 	AllowedSocialLoginProvider map[string]float64 `json:"allowed_social_login_provider,omitempty"`
 
 	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
@@ -2034,7 +2050,8 @@ type ConfigPropPatch struct {
 	// AllowedRegMethod How people may register. It has no effect: nobody can register yet
 	AllowedRegMethod nullable.Nullable[json.RawMessage] `json:"allowed_reg_method,omitempty"`
 
-	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
+	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses
+	// connections
 	AllowedSocialLoginProvider nullable.Nullable[map[string]*float64] `json:"allowed_social_login_provider,omitempty"`
 
 	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
@@ -2188,7 +2205,8 @@ type CoreObject struct {
 	// Example: 1048577
 	ID string `json:"id"`
 
-	// ManagedBy The provisioning connection that owns the names and members of the tree's nodes, which change only through SCIM; null: none
+	// ManagedBy The provisioning connection that owns the names and members of the tree's nodes, which change only
+	// through SCIM; null: none
 	ManagedBy *CoreObjectManagedBy `json:"managed_by,omitempty"`
 
 	// Name 1…256 characters
@@ -2234,7 +2252,8 @@ type CoreObject struct {
 	Version int64 `json:"version"`
 }
 
-// CoreObjectManagedBy The provisioning connection that owns the names and members of the tree's nodes, which change only through SCIM; null: none
+// CoreObjectManagedBy The provisioning connection that owns the names and members of the tree's nodes, which change
+// only through SCIM; null: none
 type CoreObjectManagedBy struct {
 	// ConnectionID The provisioning connection
 	//
@@ -2542,10 +2561,12 @@ type Decision struct {
 	// Considered With explain: every rule about the object that reaches the identity
 	Considered []Considered `json:"considered,omitempty"`
 
-	// NearestMiss With explain, if it is not allowed: the smallest change that would allow it, or the rule that denies it
+	// NearestMiss With explain, if it is not allowed: the smallest change that would allow it, or the rule that denies
+	// it
 	NearestMiss *Miss `json:"nearest_miss,omitempty"`
 
-	// Reason Why, in one word; one of "granted", "denied", "not_granted", "unknown_identity", "unknown_object", "unknown_action", "identity_disabled", "invalid_uri"
+	// Reason Why, in one word; one of "granted", "denied", "not_granted", "unknown_identity", "unknown_object",
+	// "unknown_action", "identity_disabled", "invalid_uri"
 	Reason string `json:"reason"`
 
 	// RuleID The rule that decides; empty: none
@@ -2681,7 +2702,8 @@ type Evaluation struct {
 
 // EvaluationOptions defines model for EvaluationOptions.
 type EvaluationOptions struct {
-	// EvaluationsSemantic AuthZEN 1.0: all, or until the first denial, or until the first permission; one of "execute_all", "deny_on_first_deny", "permit_on_first_permit"
+	// EvaluationsSemantic AuthZEN 1.0: all, or until the first denial, or until the first permission; one of
+	// "execute_all", "deny_on_first_deny", "permit_on_first_permit"
 	EvaluationsSemantic *string `json:"evaluations_semantic,omitempty"`
 }
 
@@ -2874,7 +2896,8 @@ type EventSubscription struct {
 	// Example: HR sync
 	Name string `json:"name"`
 
-	// State failing: an event used up its tries; disabled: the receiver answered 410; one of "active", "paused", "failing", "disabled"
+	// State failing: an event used up its tries; disabled: the receiver answered 410; one of "active", "paused",
+	// "failing", "disabled"
 	State string `json:"state"`
 
 	// Status 1 while it is active; one of "1", "0"
@@ -2904,7 +2927,8 @@ type EventSubscriptionCountersStruct struct {
 	// Delivered Events that the receiver took
 	Delivered int64 `json:"delivered"`
 
-	// Dropped Events over NATS that were dropped unread since the last reset, because the tenant has used up its share of the storage
+	// Dropped Events over NATS that were dropped unread since the last reset, because the tenant has used up its share
+	// of the storage
 	Dropped int64 `json:"dropped"`
 
 	// Failed Attempts that failed
@@ -3080,7 +3104,8 @@ type FreshSecret struct {
 
 // Function defines model for Function.
 type Function struct {
-	// AllowedHosts The hosts that fetch may send requests to, at most 20: api.example.com, *.example.com, api.example.com:8443
+	// AllowedHosts The hosts that fetch may send requests to, at most 20: api.example.com, *.example.com,
+	// api.example.com:8443
 	AllowedHosts []string `json:"allowed_hosts"`
 
 	// Code 1…64 lower-case letters, digits, _ or -; unique
@@ -3174,7 +3199,8 @@ type FunctionFault struct {
 
 // FunctionInput defines model for FunctionInput.
 type FunctionInput struct {
-	// AllowedHosts The hosts that fetch may send requests to, at most 20: api.example.com, *.example.com, api.example.com:8443
+	// AllowedHosts The hosts that fetch may send requests to, at most 20: api.example.com, *.example.com,
+	// api.example.com:8443
 	AllowedHosts []string `json:"allowed_hosts,omitempty"`
 
 	// Code 1…64 lower-case letters, digits, _ or -; unique
@@ -3379,7 +3405,8 @@ type FunctionLogList struct {
 
 // FunctionPatch A JSON merge patch (RFC 7396) of FunctionInput
 type FunctionPatch struct {
-	// AllowedHosts The hosts that fetch may send requests to, at most 20: api.example.com, *.example.com, api.example.com:8443
+	// AllowedHosts The hosts that fetch may send requests to, at most 20: api.example.com, *.example.com,
+	// api.example.com:8443
 	AllowedHosts nullable.Nullable[[]string] `json:"allowed_hosts,omitempty"`
 
 	// Code 1…64 lower-case letters, digits, _ or -; unique
@@ -3887,7 +3914,8 @@ type Job struct {
 	// Example: nightly-report
 	Code string `json:"code"`
 
-	// Concurrency What happens when the job fires while a run is unfinished: another run starts (allow), none does (skip), or it waits (queue); allow if absent; one of "allow", "skip", "queue"
+	// Concurrency What happens when the job fires while a run is unfinished: another run starts (allow), none does
+	// (skip), or it waits (queue); allow if absent; one of "allow", "skip", "queue"
 	Concurrency *string `json:"concurrency,omitempty"`
 
 	// Description Up to 1024 characters
@@ -3898,7 +3926,8 @@ type Job struct {
 	// Example: 1048577
 	ID string `json:"id"`
 
-	// Misfire What happens to times that were missed by more than a minute: one run for all (fire_once) or none (skip); fire_once if absent; one of "fire_once", "skip"
+	// Misfire What happens to times that were missed by more than a minute: one run for all (fire_once) or none (skip);
+	// fire_once if absent; one of "fire_once", "skip"
 	Misfire *string `json:"misfire,omitempty"`
 
 	// Name 1…128 characters
@@ -3959,7 +3988,8 @@ type JobInput struct {
 	// Example: nightly-report
 	Code string `json:"code"`
 
-	// Concurrency What happens when the job fires while a run is unfinished: another run starts (allow), none does (skip), or it waits (queue); allow if absent; one of "allow", "skip", "queue"
+	// Concurrency What happens when the job fires while a run is unfinished: another run starts (allow), none does
+	// (skip), or it waits (queue); allow if absent; one of "allow", "skip", "queue"
 	Concurrency *string `json:"concurrency,omitempty"`
 
 	// Description Up to 1024 characters
@@ -3970,7 +4000,8 @@ type JobInput struct {
 	// Example: 1048577
 	ID *string `json:"id,omitempty"`
 
-	// Misfire What happens to times that were missed by more than a minute: one run for all (fire_once) or none (skip); fire_once if absent; one of "fire_once", "skip"
+	// Misfire What happens to times that were missed by more than a minute: one run for all (fire_once) or none (skip);
+	// fire_once if absent; one of "fire_once", "skip"
 	Misfire *string `json:"misfire,omitempty"`
 
 	// Name 1…128 characters
@@ -4123,7 +4154,8 @@ type JobPatch struct {
 	// Example: nightly-report
 	Code nullable.Nullable[string] `json:"code,omitempty"`
 
-	// Concurrency What happens when the job fires while a run is unfinished: another run starts (allow), none does (skip), or it waits (queue); allow if absent; one of "allow", "skip", "queue"
+	// Concurrency What happens when the job fires while a run is unfinished: another run starts (allow), none does
+	// (skip), or it waits (queue); allow if absent; one of "allow", "skip", "queue"
 	Concurrency nullable.Nullable[string] `json:"concurrency,omitempty"`
 
 	// Description Up to 1024 characters
@@ -4134,7 +4166,8 @@ type JobPatch struct {
 	// Example: 1048577
 	ID nullable.Nullable[string] `json:"id,omitempty"`
 
-	// Misfire What happens to times that were missed by more than a minute: one run for all (fire_once) or none (skip); fire_once if absent; one of "fire_once", "skip"
+	// Misfire What happens to times that were missed by more than a minute: one run for all (fire_once) or none (skip);
+	// fire_once if absent; one of "fire_once", "skip"
 	Misfire nullable.Nullable[string] `json:"misfire,omitempty"`
 
 	// Name 1…128 characters
@@ -4185,7 +4218,8 @@ type JobPatchSchedule struct {
 	// Example: Europe/Berlin
 	Timezone nullable.Nullable[string] `json:"timezone,omitempty"`
 
-	// Type cron: at times of a calendar; interval: again and again; once: at a time; manual: only when triggered; one of "cron", "interval", "once", "manual"
+	// Type cron: at times of a calendar; interval: again and again; once: at a time; manual: only when triggered; one
+	// of "cron", "interval", "once", "manual"
 	Type nullable.Nullable[string] `json:"type,omitempty"`
 }
 
@@ -4197,7 +4231,8 @@ type JobPatchTarget struct {
 	// Payload Up to 64 KiB
 	Payload json.RawMessage `json:"payload,omitempty"`
 
-	// Secret For webhook: signs the requests (Standard Webhooks): whsec_ and the base64 of 24…64 bytes. ****** keeps it, with the same URL
+	// Secret For webhook: signs the requests (Standard Webhooks): whsec_ and the base64 of 24…64 bytes. ****** keeps
+	// it, with the same URL
 	Secret nullable.Nullable[string] `json:"secret,omitempty"`
 
 	// Subject For nats: runs go to idp.jobs.<tenant>.<subject>
@@ -4239,7 +4274,8 @@ type JobSchedule struct {
 	// Example: Europe/Berlin
 	Timezone *string `json:"timezone,omitempty"`
 
-	// Type cron: at times of a calendar; interval: again and again; once: at a time; manual: only when triggered; one of "cron", "interval", "once", "manual"
+	// Type cron: at times of a calendar; interval: again and again; once: at a time; manual: only when triggered; one
+	// of "cron", "interval", "once", "manual"
 	Type string `json:"type"`
 }
 
@@ -4274,7 +4310,8 @@ type JobTargetInput struct {
 	// Payload Up to 64 KiB
 	Payload json.RawMessage `json:"payload,omitempty"`
 
-	// Secret For webhook: signs the requests (Standard Webhooks): whsec_ and the base64 of 24…64 bytes. ****** keeps it, with the same URL
+	// Secret For webhook: signs the requests (Standard Webhooks): whsec_ and the base64 of 24…64 bytes. ****** keeps
+	// it, with the same URL
 	Secret *string `json:"secret,omitempty"`
 
 	// Subject For nats: runs go to idp.jobs.<tenant>.<subject>
@@ -4695,7 +4732,8 @@ type Membership struct {
 	// Example: 1048577
 	ID string `json:"id"`
 
-	// IsPrimary 1: the user's primary membership in this tree; the first one, until another is made primary; one of "1", "0"
+	// IsPrimary 1: the user's primary membership in this tree; the first one, until another is made primary; one of
+	// "1", "0"
 	//
 	// Example: 1
 	IsPrimary string `json:"is_primary"`
@@ -4763,7 +4801,8 @@ type MembershipBatch struct {
 
 // MembershipPatch A JSON merge patch (RFC 7396) of MembershipInput
 type MembershipPatch struct {
-	// IsPrimary 1: the user's primary membership in this tree; the first one, until another is made primary; one of "1", "0"
+	// IsPrimary 1: the user's primary membership in this tree; the first one, until another is made primary; one of
+	// "1", "0"
 	//
 	// Example: 1
 	IsPrimary nullable.Nullable[string] `json:"is_primary,omitempty"`
@@ -5043,7 +5082,8 @@ type NewApplication struct {
 	// ProtocolProp The settings of the protocol of protocol_type
 	ProtocolProp ProtocolProp `json:"protocol_prop"`
 
-	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
+	// ProtocolType How people sign in to it; oauth2 is oidc without ID tokens and userinfo; sxp is kept, and nothing
+	// speaks it; one of "cas", "oauth2", "saml", "oidc", "sxp"
 	//
 	// Example: oidc
 	ProtocolType string `json:"protocol_type"`
@@ -5261,7 +5301,8 @@ type NewEventSubscription struct {
 	// Example: HR sync
 	Name string `json:"name"`
 
-	// State failing: an event used up its tries; disabled: the receiver answered 410; one of "active", "paused", "failing", "disabled"
+	// State failing: an event used up its tries; disabled: the receiver answered 410; one of "active", "paused",
+	// "failing", "disabled"
 	State string `json:"state"`
 
 	// Status 1 while it is active; one of "1", "0"
@@ -5291,7 +5332,8 @@ type NewEventSubscriptionCountersStruct struct {
 	// Delivered Events that the receiver took
 	Delivered int64 `json:"delivered"`
 
-	// Dropped Events over NATS that were dropped unread since the last reset, because the tenant has used up its share of the storage
+	// Dropped Events over NATS that were dropped unread since the last reset, because the tenant has used up its share
+	// of the storage
 	Dropped int64 `json:"dropped"`
 
 	// Failed Attempts that failed
@@ -5303,7 +5345,8 @@ type NewEventSubscriptionCountersStruct struct {
 
 // NewMembership defines model for NewMembership.
 type NewMembership struct {
-	// IsPrimary 1: the user's primary membership in this tree; the first one, until another is made primary; one of "1", "0"
+	// IsPrimary 1: the user's primary membership in this tree; the first one, until another is made primary; one of
+	// "1", "0"
 	//
 	// Example: 1
 	IsPrimary *string `json:"is_primary,omitempty"`
@@ -5675,7 +5718,8 @@ type NewUser struct {
 	// SysExtProps Any JSON object up to 64 KiB, kept exactly
 	SysExtProps json.RawMessage `json:"sys_ext_props,omitempty"`
 
-	// Username 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
+	// Username 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without
+	// regard to case and width
 	//
 	// Example: li.wei
 	Username string `json:"username"`
@@ -5833,7 +5877,8 @@ type OpenIDMetadata struct {
 	// IntrospectionEndpointAuthMethodsSupported As OpenID Connect Discovery §3 and the standards that add to it say
 	IntrospectionEndpointAuthMethodsSupported []string `json:"introspection_endpoint_auth_methods_supported"`
 
-	// IntrospectionEndpointAuthSigningAlgValuesSupported As OpenID Connect Discovery §3 and the standards that add to it say
+	// IntrospectionEndpointAuthSigningAlgValuesSupported As OpenID Connect Discovery §3 and the standards that add to
+	// it say
 	IntrospectionEndpointAuthSigningAlgValuesSupported []string `json:"introspection_endpoint_auth_signing_alg_values_supported"`
 
 	// Issuer The provider's name, which tokens have as iss
@@ -5866,7 +5911,8 @@ type OpenIDMetadata struct {
 	// RevocationEndpointAuthMethodsSupported As OpenID Connect Discovery §3 and the standards that add to it say
 	RevocationEndpointAuthMethodsSupported []string `json:"revocation_endpoint_auth_methods_supported"`
 
-	// RevocationEndpointAuthSigningAlgValuesSupported As OpenID Connect Discovery §3 and the standards that add to it say
+	// RevocationEndpointAuthSigningAlgValuesSupported As OpenID Connect Discovery §3 and the standards that add to it
+	// say
 	RevocationEndpointAuthSigningAlgValuesSupported []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
 
 	// ScopesSupported As OpenID Connect Discovery §3 and the standards that add to it say
@@ -6202,7 +6248,8 @@ type ProtocolInputProp struct {
 	// AuthnContextClassRef SAML: a URI
 	AuthnContextClassRef *string `json:"authn_context_class_ref,omitempty"`
 
-	// DigestAlgorithm Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm
+	// DigestAlgorithm Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest
+	// of signature_algorithm
 	//
 	// Example: http://www.w3.org/2001/04/xmlenc#sha256
 	DigestAlgorithm *string `json:"digest_algorithm,omitempty"`
@@ -6246,7 +6293,8 @@ type ProtocolProp struct {
 	// AuthnContextClassRef SAML: a URI
 	AuthnContextClassRef *string `json:"authn_context_class_ref,omitempty"`
 
-	// DigestAlgorithm Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest of signature_algorithm
+	// DigestAlgorithm Identifier of XML Signature, not with SHA-1; is kept, without effect: assertions have the digest
+	// of signature_algorithm
 	//
 	// Example: http://www.w3.org/2001/04/xmlenc#sha256
 	DigestAlgorithm *string `json:"digest_algorithm,omitempty"`
@@ -7023,7 +7071,8 @@ type ScimConnection struct {
 	// Example: 0
 	AcceptPassword string `json:"accept_password"`
 
-	// Adopt Whether a POST takes over a user that is there, by its username or its verified email; one of "never", "username", "email"
+	// Adopt Whether a POST takes over a user that is there, by its username or its verified email; one of "never",
+	// "username", "email"
 	//
 	// Example: username
 	Adopt string `json:"adopt"`
@@ -7075,7 +7124,8 @@ type ScimConnection struct {
 	// Example: 1048578
 	RootNodeID string `json:"root_node_id"`
 
-	// Scopes Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+	// Scopes Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be
+	// the caller's
 	Scopes []string `json:"scopes"`
 
 	// State held: requests wait for approval; one of "active", "held"
@@ -7127,7 +7177,8 @@ type ScimConnectionInput struct {
 	// Example: 0
 	AcceptPassword *string `json:"accept_password,omitempty"`
 
-	// Adopt Whether a POST takes over a user that is there, by its username or its verified email; one of "never", "username", "email"
+	// Adopt Whether a POST takes over a user that is there, by its username or its verified email; one of "never",
+	// "username", "email"
 	//
 	// Example: username
 	Adopt *string `json:"adopt,omitempty"`
@@ -7160,7 +7211,8 @@ type ScimConnectionInput struct {
 	// Owns The members of users that only the client changes, and groups for its tree; absent: all that SCIM maps
 	Owns []string `json:"owns,omitempty"`
 
-	// Scopes Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+	// Scopes Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be
+	// the caller's
 	Scopes []string `json:"scopes,omitempty"`
 }
 
@@ -7201,7 +7253,8 @@ type ScimConnectionPatch struct {
 	// Example: 0
 	AcceptPassword nullable.Nullable[string] `json:"accept_password,omitempty"`
 
-	// Adopt Whether a POST takes over a user that is there, by its username or its verified email; one of "never", "username", "email"
+	// Adopt Whether a POST takes over a user that is there, by its username or its verified email; one of "never",
+	// "username", "email"
 	//
 	// Example: username
 	Adopt nullable.Nullable[string] `json:"adopt,omitempty"`
@@ -7234,7 +7287,8 @@ type ScimConnectionPatch struct {
 	// Owns The members of users that only the client changes, and groups for its tree; absent: all that SCIM maps
 	Owns nullable.Nullable[[]string] `json:"owns,omitempty"`
 
-	// Scopes Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be the caller's
+	// Scopes Scopes of this API that users whom the client adopts may have, and that its groups may give; all must be
+	// the caller's
 	Scopes nullable.Nullable[[]string] `json:"scopes,omitempty"`
 }
 
@@ -7619,10 +7673,12 @@ type SignInSettings struct {
 	// Example: #8ab4ff
 	ColourDark string `json:"colour_dark"`
 
-	// FailuresOfTenant Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
+	// FailuresOfTenant Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait
+	// some seconds
 	FailuresOfTenant int64 `json:"failures_of_tenant"`
 
-	// FailuresPerMinute Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
+	// FailuresPerMinute Wrong passwords from one address in a minute; beyond it, only browsers in which the person has
+	// signed in before may try
 	FailuresPerMinute int64 `json:"failures_per_minute"`
 
 	// ID Given by the platform; never used again
@@ -7678,10 +7734,12 @@ type SignInSettingsInput struct {
 	// Example: #8ab4ff
 	ColourDark *string `json:"colour_dark,omitempty"`
 
-	// FailuresOfTenant Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
+	// FailuresOfTenant Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait
+	// some seconds
 	FailuresOfTenant *int64 `json:"failures_of_tenant,omitempty"`
 
-	// FailuresPerMinute Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
+	// FailuresPerMinute Wrong passwords from one address in a minute; beyond it, only browsers in which the person has
+	// signed in before may try
 	FailuresPerMinute *int64 `json:"failures_per_minute,omitempty"`
 
 	// Links At the foot of each page, up to 5
@@ -7714,10 +7772,12 @@ type SignInSettingsPatch struct {
 	// Example: #8ab4ff
 	ColourDark nullable.Nullable[string] `json:"colour_dark,omitempty"`
 
-	// FailuresOfTenant Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds
+	// FailuresOfTenant Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait
+	// some seconds
 	FailuresOfTenant nullable.Nullable[int64] `json:"failures_of_tenant,omitempty"`
 
-	// FailuresPerMinute Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try
+	// FailuresPerMinute Wrong passwords from one address in a minute; beyond it, only browsers in which the person has
+	// signed in before may try
 	FailuresPerMinute nullable.Nullable[int64] `json:"failures_per_minute,omitempty"`
 
 	// Links At the foot of each page, up to 5
@@ -8425,7 +8485,8 @@ type TreeNodeUser struct {
 	// Example: 1048577
 	ID string `json:"id"`
 
-	// IsPrimary 1: the user's primary membership in this tree; the first one, until another is made primary; one of "1", "0"
+	// IsPrimary 1: the user's primary membership in this tree; the first one, until another is made primary; one of
+	// "1", "0"
 	//
 	// Example: 1
 	IsPrimary string `json:"is_primary"`
@@ -8648,7 +8709,8 @@ type User struct {
 	// TimeResigned In the future while the resignation is only scheduled
 	TimeResigned *time.Time `json:"time_resigned,omitempty"`
 
-	// Username 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
+	// Username 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without
+	// regard to case and width
 	//
 	// Example: li.wei
 	Username string `json:"username"`
@@ -8797,7 +8859,8 @@ type UserPatch struct {
 	// SysExtProps Any JSON object up to 64 KiB, kept exactly
 	SysExtProps nullable.Nullable[json.RawMessage] `json:"sys_ext_props,omitempty"`
 
-	// Username 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width
+	// Username 1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without
+	// regard to case and width
 	//
 	// Example: li.wei
 	Username nullable.Nullable[string] `json:"username,omitempty"`

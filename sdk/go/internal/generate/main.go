@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 func main() {
@@ -60,6 +61,11 @@ func run(document, catalogue, out string) error {
 		}
 	}
 	for name, source := range files {
+		if strings.HasSuffix(name, ".go") {
+			if source, err = fit(source); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
 		if err := os.WriteFile(filepath.Join(out, "go", name), source, 0o644); err != nil {
 			return err
 		}

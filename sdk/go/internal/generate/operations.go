@@ -143,12 +143,12 @@ func (d Document) call(path, method string, o Operation) call {
 		case p.In == "query":
 			c.Query = append(c.Query, goParameter{
 				Name: goName(p.Name), Type: queryType(p), Wire: p.Name,
-				Comment: wrap(comment(p.Description, p.Schema.Enum)),
+				Comment: paragraphs(comment(p.Description, p.Schema.Enum)),
 			})
 		}
 	}
 	c.Path = pathExpression(path, c.PathParams)
-	c.Comment = wrap(c.Name+": "+lowerFirst(o.Summary)+".", o.Description, "("+c.HTTP+scopeNote(o.Scope)+")")
+	c.Comment = paragraphs(c.Name+": "+lowerFirst(o.Summary)+".", o.Description, "("+c.HTTP+scopeNote(o.Scope)+")")
 	c.setBody(o.RequestBody.Content)
 	c.setResult(d, o.Responses["200"].Content)
 	return c
@@ -259,26 +259,15 @@ func scopeNote(scope string) string {
 	return "; scope " + strings.ReplaceAll(scope, " ", " and ")
 }
 
-// wrap makes a comment of paragraphs, in lines of up to 120 columns.
-func wrap(paragraphs ...string) string {
-	var out []string
-	for _, paragraph := range paragraphs {
-		if paragraph == "" {
-			continue
+// paragraphs makes a comment; fit breaks its lines.
+func paragraphs(texts ...string) string {
+	var lines []string
+	for _, text := range texts {
+		if text != "" {
+			lines = append(lines, "// "+strings.Join(strings.Fields(text), " "))
 		}
-		if len(out) > 0 {
-			out = append(out, "//")
-		}
-		line := "//"
-		for _, word := range strings.Fields(paragraph) {
-			if len([]rune(line))+1+len([]rune(word)) > 118 {
-				out, line = append(out, line), "//"
-			}
-			line += " " + word
-		}
-		out = append(out, line)
 	}
-	return strings.Join(out, "\n")
+	return strings.Join(lines, "\n//\n")
 }
 
 func lowerFirst(s string) string {
