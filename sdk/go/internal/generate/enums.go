@@ -12,7 +12,7 @@ import (
 // word matches values that tell their meaning. Others, such as "1", tell it only in the description of their member.
 var word = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// request matches the names of schemas that only requests have: their values are those of the record.
+// request matches schemas that only requests have. Their enumerations are generated from the record's schema.
 var request = regexp.MustCompile(`^New[A-Z]|(Input|Patch|Request|Form)$`)
 
 // enums makes a constant of each value of the enumerations of records: SubJobStateRunning. They have no types of
