@@ -1177,6 +1177,9 @@ type AuthRule struct {
 	// Example: 1048577
 	ID string `json:"id"`
 
+	// InheritedFrom In lists with inherited rules: the unit that has the rule
+	InheritedFrom *AuthUnit `json:"inherited_from,omitempty"`
+
 	// ResourceID Of one resource; empty: named by code
 	//
 	// Example: 1048578
@@ -3921,10 +3924,16 @@ type Job struct {
 	// Description Up to 1024 characters
 	Description *string `json:"description,omitempty"`
 
+	// Fired How many runs the job has had
+	Fired *int64 `json:"fired,omitempty"`
+
 	// ID Given by the platform; never used again
 	//
 	// Example: 1048577
 	ID string `json:"id"`
+
+	// LastSubJobID Its last run; empty: none
+	LastSubJobID *string `json:"last_sub_job_id,omitempty"`
 
 	// Misfire What happens to times that were missed by more than a minute: one run for all (fire_once) or none (skip);
 	// fire_once if absent; one of "fire_once", "skip"
@@ -3935,11 +3944,20 @@ type Job struct {
 	// Example: Nightly report
 	Name string `json:"name"`
 
+	// NextFireTime null: none
+	NextFireTime *time.Time `json:"next_fire_time,omitempty"`
+
 	// Retry What happens when a run fails
 	Retry *JobRetry `json:"retry,omitempty"`
 
 	// Schedule When it fires
 	Schedule JobSchedule `json:"schedule"`
+
+	// ScheduledSince When the schedule was set or resumed
+	ScheduledSince *time.Time `json:"scheduled_since,omitempty"`
+
+	// State suspended: it does not fire; finished: it never fires again; one of "scheduled", "suspended", "finished"
+	State *string `json:"state,omitempty"`
 
 	// Status 0 disables the job; 1 if absent; one of "1", "0"
 	Status *string `json:"status,omitempty"`

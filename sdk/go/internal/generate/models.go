@@ -21,13 +21,14 @@ func models(document []byte) ([]byte, error) {
 	if err := json.Unmarshal(document, &d); err != nil {
 		return nil, err
 	}
+	records := answered(d)
 	d["paths"] = map[string]any{} // calls.tmpl makes the types of parameters
 	components, _ := d["components"].(map[string]any)
 	schemas, _ := components["schemas"].(map[string]any)
 	d["components"] = map[string]any{"schemas": schemas}
 	schemas["EventDataStruct"] = map[string]any{} // each type of events has members of its own: package events
-	for _, schema := range schemas {
-		simplify(schema)
+	for name, schema := range schemas {
+		simplify(schema, records[name])
 	}
 	simple, err := json.Marshal(d)
 	if err != nil {
@@ -55,6 +56,49 @@ func models(document []byte) ([]byte, error) {
 	return imports.Process("models.go", []byte(header+types), nil)
 }
 
+// answered returns the names of the schemas that responses have, alone or within other schemas.
+func answered(d map[string]any) map[string]bool {
+	names, seen := map[string]bool{}, map[string]bool{}
+	var visit func(v any)
+	visit = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, item := range v {
+				visit(item)
+			}
+		case map[string]any:
+			for _, member := range v {
+				visit(member)
+			}
+			reference, _ := v["$ref"].(string)
+			path, isReference := strings.CutPrefix(reference, "#/")
+			if !isReference || seen[path] {
+				return
+			}
+			seen[path] = true
+			if name, ok := strings.CutPrefix(path, "components/schemas/"); ok {
+				names[name] = true
+			}
+			var target any = d
+			for part := range strings.SplitSeq(path, "/") {
+				object, _ := target.(map[string]any)
+				target = object[part]
+			}
+			visit(target)
+		}
+	}
+	paths, _ := d["paths"].(map[string]any)
+	for _, path := range paths {
+		operations, _ := path.(map[string]any)
+		for _, operation := range operations {
+			if operation, ok := operation.(map[string]any); ok {
+				visit(operation["responses"])
+			}
+		}
+	}
+	return names
+}
+
 // innerTypes are the names of types of members: ApplicationPatch_ConfigProp.
 var innerTypes = regexp.MustCompile(`\b([A-Z][A-Za-z]*)_([A-Z][A-Za-z]*)\b`)
 
@@ -68,10 +112,11 @@ var initialisms = []string{"IDP", "JWK", "JWKS", "MFA", "SSO", "KV", "CEL", "ARN
 // simplify changes a schema so that its Go type is easy to use:
 //   - Objects with any members, and any JSON, stay raw: large integers and the order of members survive.
 //   - Values of an enumeration are named in the comment. As types they would have names such as N1.
-//   - Members that a request may have, but that the server ignores, are left out.
-//   - A member that is always there and may be null is a pointer. nullable.Nullable, which tells null from absent,
-//     is for patches.
-func simplify(v any) {
+//   - Optional members that only the platform sets are left out, unless it is the schema of a record: requests may have
+//     them, but the server ignores them.
+//   - A member that may be null is a pointer if it is always there, or is a record's. nullable.Nullable, which tells
+//     null from absent, is for patches.
+func simplify(v any, record bool) {
 	schema, ok := v.(map[string]any)
 	if !ok {
 		return
@@ -101,22 +146,22 @@ func simplify(v any) {
 	for name, property := range properties {
 		p, _ := property.(map[string]any)
 		needed := slices.Contains(required, any(name))
-		if p["readOnly"] == true && !needed {
+		if p["readOnly"] == true && !needed && !record {
 			delete(properties, name)
 			continue
 		}
 		delete(p, "readOnly")
-		if needed && p["nullable"] == true && !isAny(p) {
+		if (needed || record) && p["nullable"] == true && !isAny(p) {
 			delete(p, "nullable")
 			required = slices.DeleteFunc(required, func(other any) bool { return other == name })
 		}
-		simplify(p)
+		simplify(p, record)
 	}
 	if required != nil {
 		schema["required"] = required
 	}
-	simplify(schema["items"])
-	simplify(schema["additionalProperties"])
+	simplify(schema["items"], record)
+	simplify(schema["additionalProperties"], record)
 }
 
 // isAny reports whether a schema allows any JSON, or any object.
