@@ -233,7 +233,8 @@ sdk-compare: sdk-go cli-operations sdk-typescript ## Fail if the gateway's docum
 sdk-test: $(NODE_MODULES) ## Pack and install the TypeScript SDK, check its types as users do, and play it against a server; needs Node
 	@npm test --silent --prefix sdk/typescript
 
-console-test: build types ## Check the console's types, and play it in Chromium with axe; needs Node and Chromium (IDP_TEST_SCREENSHOTS=folder keeps pictures)
+console-test: build types $(NODE_MODULES) ## Check the console's types, and play it in Chromium with axe, and the TypeScript SDK; needs Node and Chromium (IDP_TEST_SCREENSHOTS=folder keeps pictures)
+	@npm run --silent build --prefix sdk/typescript
 	cd console/browsertest && $(BROWSERTEST) -timeout 20m -parallel 4 -skip '^TestSpeed$$' ./...
 	cd console/browsertest && IDP_TEST_CONSOLE_SCALE=1 $(BROWSERTEST) -v -run '^TestScale$$' .
 	@$(MAKE) --no-print-directory console-speed

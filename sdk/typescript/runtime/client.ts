@@ -1,5 +1,6 @@
 import {createClient as createPlainClient, type Client} from '../src/client/index.js';
 import {ProblemError} from './errors.js';
+import {newKey} from './key.js';
 import {keepBody, retrying, type RetryOptions} from './retry.js';
 import type {TokenSource} from './tokens.js';
 
@@ -29,7 +30,7 @@ export function createClient(config: ClientConfig): Client {
   });
   client.interceptors.request.use((request, options) => {
     if (request.method === 'POST' && !request.headers.has('Idempotency-Key')) {
-      request.headers.set('Idempotency-Key', crypto.randomUUID());
+      request.headers.set('Idempotency-Key', newKey());
     }
     keepBody(request, options.serializedBody ?? options.body);
     return request;

@@ -1,4 +1,5 @@
 import {ProblemError} from './errors.js';
+import {newKey} from './key.js';
 import {keepBody, retrying, type RetryOptions} from './retry.js';
 
 /** TokenSource gives the token of each request. */
@@ -38,7 +39,7 @@ export function clientCredentials(of: ClientCredentials): Required<TokenSource> 
     const headers = new Headers({
       Authorization: basicAuth(of.clientId, of.clientSecret), Accept: 'application/json',
       'Content-Type': 'application/x-www-form-urlencoded',
-      'Idempotency-Key': crypto.randomUUID(), // asking again does no harm
+      'Idempotency-Key': newKey(), // asking again does no harm
     });
     if (of.tenant) headers.set('X-Tenant-Id', of.tenant);
     const address = `${of.url.replace(/\/+$/, '')}/v1/oauth2/token`;

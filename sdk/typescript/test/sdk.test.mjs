@@ -131,6 +131,16 @@ test('a lost answer is asked for again, a change by the same key', async () => {
   assert.equal(requests.length, 2);
 });
 
+test('a page that is not served by HTTPS makes keys, too', async (t) => {
+  Object.defineProperty(crypto, 'randomUUID', {value: undefined, configurable: true});
+  t.after(() => delete crypto.randomUUID);
+  answer = json(200, {access_token: 't', expires_in: 100});
+  assert.equal(await clientCredentials({url, clientId: 'a', clientSecret: 'b'}).token(), 't');
+  for (const username of ['x', 'y']) await sdk.createUser({client, body: {username}, throwOnError: true});
+  for (const key of keys()) assert.match(key, /^[0-9a-f]{32}$/);
+  assert.equal(new Set(keys()).size, 3);
+});
+
 test('what may have been done without a key is not repeated', async () => {
   answer = lose(9);
   await assert.rejects(sdk.updateUser({client, path: {id: '7'}, body: {email: null}}),
