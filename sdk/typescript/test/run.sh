@@ -3,7 +3,8 @@
 # bundlers, then what it does in Node.
 set -eu
 cd "$(dirname "$0")/.."
-tools=$PWD/node_modules/.bin
+sdk=$PWD
+tools=$sdk/node_modules/.bin
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 rm -rf dist
@@ -16,10 +17,16 @@ echo '{"private":true,"type":"module"}' > "$fresh/package.json"
 npm install --silent --offline --no-audit --no-fund --prefix "$fresh" "$fresh/$package"
 cp -R test/*.ts test/*.mjs ../testdata/*.json "$fresh"
 cd "$fresh"
+# The README's quick start is TypeScript as it stands.
+{
+  echo 'declare const process: {env: Record<string, string | undefined>};'
+  sed -n '/^```js quickstart$/,/^```$/{/^```/!p;}' "$sdk/README.md"
+} > quickstart.ts
+grep -q listUsers quickstart.ts
 for way in nodenext bundler; do
   module=$way
   [ $way = nodenext ] || module=esnext
   "$tools/tsc" --strict --noEmit --module $module --moduleResolution $way --target es2022 \
-    --lib es2022,dom,dom.iterable,dom.asynciterable types.ts
+    --lib es2022,dom,dom.iterable,dom.asynciterable types.ts quickstart.ts
 done
 node --test .
