@@ -23,15 +23,19 @@ export class ProblemError extends Error implements Problem {
   /** Where a feed of events can go on, if events after the cursor are no longer kept. */
   readonly next?: string;
 
+  declare readonly response: Response;
+
   constructor(
     /** The body of the answer: the parsed document, or the text of one that is not JSON. */
     readonly body: unknown,
-    readonly response: Response,
+    response: Response,
   ) {
     const members = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>;
     const code = text(members.code) ?? text(members.error) ?? codes[response.status] ?? 'internal';
     const detail = text(members.detail) ?? text(members.error_description);
     super(`${response.status} ${code}${detail ? `: ${detail}` : ''}`);
+    // What nobody catches is printed with its members, and a response has a page of them.
+    Object.defineProperty(this, 'response', {value: response, enumerable: false});
     this.code = code;
     this.status = response.status;
     this.type = text(members.type) ?? 'about:blank';

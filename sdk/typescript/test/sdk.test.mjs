@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import {createServer} from 'node:http';
 import {once} from 'node:events';
+import {inspect} from 'node:util';
 import {after, before, beforeEach, test} from 'node:test';
 import * as sdk from '@idplatform/sdk';
 
@@ -84,6 +85,8 @@ test('a problem is the error, with every fault', async () => {
   assert.equal(error.code, 'invalid_parameters');
   assert.equal(error.errors[0].location, 'body.email');
   assert.equal(response.status, 400);
+  assert.equal(error.response.status, 400);
+  assert.doesNotMatch(inspect(error), /Response/, 'what nobody catches is printed in few lines');
   await assert.rejects(sdk.createUser({client, body: {username: 'x'}, throwOnError: true}),
     (thrown) => thrown instanceof ProblemError && thrown.code === 'invalid_parameters' && thrown.status === 400);
 });
