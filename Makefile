@@ -227,7 +227,7 @@ types: console/web/node_modules/.package-lock.json ## Check the console's TypeSc
 
 sdk-compare: sdk-go cli-operations sdk-typescript ## Fail if the gateway's document, the SDKs and the command line's table are not what the services' documents make; needs Node
 	@changed=$$(git status --short -- gateway/openapi.json.gz sdk/typescript/src sdk/typescript/runtime/events.gen.ts sdk/testdata/events.json \
-		sdk/go/models.go sdk/go/events/types.go 'sdk/go/calls_*.go' cli/internal/operations/operations.json); \
+		sdk/go/models.go sdk/go/enums.go sdk/go/events/types.go 'sdk/go/calls_*.go' cli/internal/operations/operations.json); \
 		[ -z "$$changed" ] || { echo "$$changed"; echo "run make generate, and commit what it changes"; exit 1; }
 
 sdk-test: $(NODE_MODULES) ## Pack and install the TypeScript SDK, check its types as users do, and play it against a server; needs Node
