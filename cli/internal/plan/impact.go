@@ -161,7 +161,7 @@ func (s *Step) changesOtherwise() bool {
 	return false
 }
 
-// findsMembers reports whether a node has members by itself: those of another node, or whom its condition finds.
+// findsMembers reports whether a node takes its members from another node or from a condition.
 func findsMembers(node map[string]any) bool {
 	return node["is_dynamic"] == "1" || node["is_pointer"] == "1"
 }

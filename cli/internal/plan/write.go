@@ -198,7 +198,8 @@ func (p *Plan) deletion(s *Step) []Write {
 	return []Write{w}
 }
 
-// id is the id of a record by its key. If it is not known yet, it is that of the stand-in, or "".
+// id is the id of a record by its key. While a step is tried ahead, it is the stand-in's for a record that is not
+// there; else "".
 func (p *Plan) id(kind string, key any) string {
 	name, _ := key.(string)
 	return cmp.Or(p.live.ids[Ref{kind, name}], p.standIn)

@@ -10,7 +10,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// languages are those of the console. There is a bundle for each, which has the texts of no other.
+// languages are those of the console. Each has its own bundle.
 var languages = []string{"en", "zh"}
 
 // calls begin the object literals that have texts in all languages: {save: ['Save', '保存']}.
