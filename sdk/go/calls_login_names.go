@@ -30,7 +30,8 @@ type UserExistsBody = UserIdentity
 
 // UserExists: check whether a user exists.
 //
-// Finds the user who has all the given members.
+// Finds the user who has all the given members. Several users can have an employee number, or a shared email or mobile:
+// then the answer has `several` and no `user_id`.
 //
 // (POST /v1/users-exist; scope users:read)
 func (c *Client) UserExists(ctx context.Context, body UserExistsBody, options ...Option) (*Existence, error) {

@@ -3037,7 +3037,10 @@ type Existence struct {
 	// Exists Whether there is such a user
 	Exists bool `json:"exists"`
 
-	// UserID Its id; empty: none
+	// Several Whether there are several such users
+	Several *bool `json:"several,omitempty"`
+
+	// UserID Its id, if there is one only
 	UserID *string `json:"user_id,omitempty"`
 }
 
@@ -5672,7 +5675,7 @@ type NewUser struct {
 	// Example: 李伟
 	DisplayName *string `json:"display_name,omitempty"`
 
-	// Email RFC 5321 address; unique when not empty
+	// Email RFC 5321 address; unique when not empty, unless the settings of users allow to share it
 	//
 	// Example: li.wei@acme.test
 	Email *string `json:"email,omitempty"`
@@ -5708,7 +5711,7 @@ type NewUser struct {
 	// LockedUntil When the lock ends by itself; null: it does not
 	LockedUntil nullable.Nullable[time.Time] `json:"locked_until,omitempty"`
 
-	// Mobile E.164 number; unique when not empty
+	// Mobile E.164 number; unique when not empty, unless the settings of users allow to share it
 	//
 	// Example: +8613800000000
 	Mobile *string `json:"mobile,omitempty"`
@@ -8631,7 +8634,7 @@ type User struct {
 	// Example: 李伟
 	DisplayName string `json:"display_name"`
 
-	// Email RFC 5321 address; unique when not empty
+	// Email RFC 5321 address; unique when not empty, unless the settings of users allow to share it
 	//
 	// Example: li.wei@acme.test
 	Email string `json:"email"`
@@ -8675,7 +8678,7 @@ type User struct {
 	// ManagedBy The provisioning connection that owns members of the user, which change only through SCIM; null: none
 	ManagedBy *UserManagedBy `json:"managed_by,omitempty"`
 
-	// Mobile E.164 number; unique when not empty
+	// Mobile E.164 number; unique when not empty, unless the settings of users allow to share it
 	//
 	// Example: +8613800000000
 	Mobile string `json:"mobile"`
@@ -8694,6 +8697,10 @@ type User struct {
 
 	// RealNameStatus Changed by real-name verification; one of "none", "pending", "verified", "rejected"
 	RealNameStatus string `json:"real_name_status"`
+
+	// SharedContacts Those of email and mobile that another user had before, where the tenant allows that (settings of
+	// users). The user signs in by them once nobody else has them
+	SharedContacts []string `json:"shared_contacts,omitempty"`
 
 	// Status 1 active, 0 disabled, resigned (by resignation only); one of "1", "0", "resigned"
 	//
@@ -8816,7 +8823,7 @@ type UserPatch struct {
 	// Example: 李伟
 	DisplayName nullable.Nullable[string] `json:"display_name,omitempty"`
 
-	// Email RFC 5321 address; unique when not empty
+	// Email RFC 5321 address; unique when not empty, unless the settings of users allow to share it
 	//
 	// Example: li.wei@acme.test
 	Email nullable.Nullable[string] `json:"email,omitempty"`
@@ -8852,7 +8859,7 @@ type UserPatch struct {
 	// LockedUntil When the lock ends by itself; null: it does not
 	LockedUntil nullable.Nullable[time.Time] `json:"locked_until,omitempty"`
 
-	// Mobile E.164 number; unique when not empty
+	// Mobile E.164 number; unique when not empty, unless the settings of users allow to share it
 	//
 	// Example: +8613800000000
 	Mobile nullable.Nullable[string] `json:"mobile,omitempty"`
@@ -8887,6 +8894,43 @@ type UserPatch struct {
 	//
 	// Example: Asia/Shanghai
 	Zoneinfo nullable.Nullable[string] `json:"zoneinfo,omitempty"`
+}
+
+// UserSettings defines model for UserSettings.
+type UserSettings struct {
+	// ID Given by the platform; never used again
+	//
+	// Example: 1048577
+	ID string `json:"id"`
+
+	// SharedContacts Whether users may have the email or mobile of another user. Nobody signs in by a value that
+	// several users have
+	SharedContacts bool `json:"shared_contacts"`
+
+	// TenantID The tenant that it belongs to
+	//
+	// Example: acme
+	TenantID string `json:"tenant_id"`
+
+	// TimeCreated When it was created
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeCreated time.Time `json:"time_created"`
+
+	// TimeModified When it last changed
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeModified time.Time `json:"time_modified"`
+
+	// Version Grows by one with every change; If-Match takes it
+	Version int64 `json:"version"`
+}
+
+// UserSettingsPatch A JSON merge patch (RFC 7396) of UserSettingsInput
+type UserSettingsPatch struct {
+	// SharedContacts Whether users may have the email or mobile of another user. Nobody signs in by a value that
+	// several users have
+	SharedContacts nullable.Nullable[bool] `json:"shared_contacts,omitempty"`
 }
 
 // UsersExistRequest defines model for UsersExistRequest.

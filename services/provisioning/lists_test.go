@@ -216,6 +216,31 @@ func TestDiscoveryOfAConnection(t *testing.T) {
 	require.NotContains(t, c.Get(schemas).Header.Get("Cache-Control"), "public")
 }
 
+// What the documents say of contact values is what the tenant's settings of users say.
+func TestUniquenessOfContacts(t *testing.T) {
+	t.Parallel()
+	c := connect(t, nil)
+	open := &client{Client: c.service.Stranger(), t: t}
+	uniqueness := func(c *client) (all []any) {
+		const schema = "/scim/v2/Schemas/urn:ietf:params:scim:schemas:core:2.0:User"
+		for _, a := range c.want(http.StatusOK, http.MethodGet, schema, nil)["attributes"].([]any) {
+			switch a := a.(object); a["name"] {
+			case "userName":
+				all = append(all, a["uniqueness"])
+			case "emails", "phoneNumbers":
+				all = append(all, a["subAttributes"].([]any)[0].(object)["uniqueness"])
+			}
+		}
+		return all
+	}
+	require.Equal(t, []any{"server", "server", "server"}, uniqueness(c))
+	c.world.mu.Lock()
+	c.world.sharing = true
+	c.world.mu.Unlock()
+	require.Equal(t, []any{"server", "none", "none"}, uniqueness(c))
+	require.Equal(t, []any{"server", "server", "server"}, uniqueness(open))
+}
+
 func TestTheLog(t *testing.T) {
 	t.Parallel()
 	c := connect(t, nil)

@@ -35,6 +35,7 @@ type world struct {
 	fail func(question string) (err error, late bool)
 
 	unready error // what permissions answers instead, if it is set
+	sharing bool  // users may share contact values
 }
 
 type tenantWorld struct {
@@ -67,6 +68,11 @@ func newWorld(t testing.TB, s *testkit.Service) *world {
 		questions.NodeRecords.Answer(b, w.nodeRecords), questions.MembershipRecords.Answer(b, w.memberRecords),
 		questions.ExistingConnections.Answer(b, loginConnections), questions.ScopesOfUser.Answer(b, w.scopesOfUser),
 		questions.ScopesOfNodes.Answer(b, w.scopesOfNodes),
+		questions.SettingsOfUsers.Answer(b, func(context.Context, questions.Nothing) (questions.UserSettings, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return questions.UserSettings{SharedContacts: w.sharing}, nil
+		}),
 	} {
 		require.NoError(t, err)
 	}

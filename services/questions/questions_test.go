@@ -85,6 +85,7 @@ func TestGoldenQuestions(t *testing.T) {
 		questions.Nodes{Nodes: []questions.Node{{ID: "3", Name: "Platform", ParentID: "2", ObjectCode: "company",
 			Sequence: 20, Code: "platform", Status: "1", IsPointer: "0", IsDynamic: "0", Version: 2,
 			TimeCreated: "2026-01-31T09:30:00.000Z"}}, Next: "…"}))
+	add(of(questions.SettingsOfUsers, questions.Nothing{}, questions.UserSettings{SharedContacts: true}))
 	add(of(questions.UserPlaces, questions.PartsOf{Parts: 4}, questions.Places{IDs: []string{"1048577"}}))
 	add(of(questions.MembershipPlaces, questions.PartsOf{Parts: 4}, questions.Places{IDs: []string{"5"}}))
 	add(of(questions.MembershipRecords,

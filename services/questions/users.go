@@ -119,6 +119,14 @@ var CredentialsOfConnection = bus.Question[ConnectionNumber, Count]{
 	Service: "users", Name: "credentials-of-connection",
 }
 
+// UserSettings are the tenant's settings of users.
+type UserSettings struct {
+	SharedContacts bool `json:"shared_contacts"` // users may have the email or mobile of another user
+}
+
+// SettingsOfUsers asks for them. An earlier version of the users service does not answer: then nothing is shared.
+var SettingsOfUsers = bus.Question[Nothing, UserSettings]{Service: "users", Name: "settings"}
+
 // Nothing is a request or an answer without members.
 type Nothing struct{}
 

@@ -97,6 +97,12 @@ func (p *prepared) ofUsers() []testkit.Commands {
 		{Operation: "import 1,000 users", Do: func(c *testkit.Client) *testkit.Answer {
 			return send(c, ndjson, "", records(1000))
 		}},
+		testkit.Takes("create a user with a shared email", http.MethodPost, "/v1/users", func() any {
+			p.c.Patch(settings, object{"shared_contacts": true}).OK(nil)
+			email := addUser(p.t, p.c, p.fresh(), object{"email": p.fresh() + "@acme.test"})["email"]
+			return object{"username": p.fresh(), "email": email}
+		}),
+		testkit.Takes("change the settings of users", http.MethodPatch, settings, object{"shared_contacts": true}),
 		testkit.Takes("change a user", http.MethodPatch, there,
 			func() any { return object{"display_name": p.fresh(), "email": p.fresh() + "@acme.test"} }),
 		testkit.Takes("move a user to another node", http.MethodPost, there+"/change-organization",

@@ -44,6 +44,7 @@ func life(t *testing.T, s *testkit.Service, c *testkit.Client) (secrets []string
 			return object{"memberships": []any{}}, nil
 		}))
 	tick := func() { s.Clock.Advance(time.Second) }
+	c.Patch(settings, object{"shared_contacts": true}).OK(nil)
 	user := addUser(t, c, "li.wei", object{"email": "li.wei@acme.test", "display_name": "李伟 <&>", "password": password,
 		"sys_ext_props": object{"a": 1}})
 	post := func(operation string, body any) *testkit.Answer {
@@ -95,8 +96,10 @@ func TestGoldenEvents(t *testing.T) {
 	testkit.GoldenEvents(t, began, events, "credential.created", "credential.deleted", "credential.updated",
 		"user.created",
 		"user.deleted", "user.locked", "user.login_failed", "user.login_verified", "user.organization_changed",
-		"user.password_changed", "user.reinstated", "user.resigned", "user.unlocked", "user.updated")
-	testkit.EventTypes(t, s, "users", began, events, map[string]string{"user": "User", "credential": "Credential"})
+		"user.password_changed", "user.reinstated", "user.resigned", "user.unlocked", "user.updated",
+		"user_settings.updated")
+	testkit.EventTypes(t, s, "users", began, events, map[string]string{"user": "User", "credential": "Credential",
+		"user_settings": "UserSettings"})
 }
 
 // No secret is where it must not be: hashes are only in accounts; passwords and id numbers are nowhere.

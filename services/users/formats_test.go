@@ -42,12 +42,14 @@ func TestGoldenDocuments(t *testing.T) {
 	c.Post(path(user, "resign"), object{"effective_time": s.Clock.Now().Add(time.Hour), "reason": "retired",
 		"successor_id": addUser(t, c, "successor")["id"]}).OK(nil)
 	c.Post(path(user, "lock"), object{"reason": "on leave", "until": s.Clock.Now().Add(time.Hour)}).OK(nil)
+	setting := c.Patch(settings, object{"shared_contacts": true}).ID()
 	credential := c.Post(credentials, object{"user_id": number(user), "provider_code": "wechat", "id1": "1", "id2": "2",
 		"metadata": "m", "username": "lw", "display_name": "李"}).ID()
 
 	for name, document := range map[string]struct{ collection, id string }{
 		"user": {"users", user["id"].(string)}, "account": {"accounts", user["id"].(string)},
 		"avatar": {"avatars", user["id"].(string)}, "credential": {"credentials", credential},
+		"settings": {"settings", setting},
 	} {
 		testkit.GoldenDocument(t, s, began, name, document.collection, document.id, steady)
 	}

@@ -115,7 +115,10 @@ func TestUsersExist(t *testing.T) {
 	}
 	require.Equal(t, want, exist(items...))
 	shared := exist(object{"employee_number": "A-18"}, object{"employee_number": "A-19"}).([]any)
-	require.Equal(t, []any{true, true}, []any{shared[0].(object)["exists"], shared[1].(object)["exists"]})
+	several := object{"exists": true, "several": true}
+	require.Equal(t, several, shared[0])
+	require.Equal(t, true, shared[1].(object)["exists"])
+	require.Equal(t, several, c.Post("/v1/users-exist", object{"employee_number": "A-18"}).Object())
 
 	many := make([]object, 1000)
 	for i := range many {

@@ -131,6 +131,11 @@ func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) 
 			return users.Records(ctx, q)
 		}),
 		questions.UserPlaces.Answer(b, users.Places),
+		questions.SettingsOfUsers.Answer(b, func(ctx context.Context, _ questions.Nothing) (questions.UserSettings,
+			error) {
+			may, err := users.MayShare(ctx)
+			return questions.UserSettings{SharedContacts: may}, err
+		}),
 		questions.MatchingUsers.Answer(b, func(ctx context.Context, q questions.Search) (questions.Found, error) {
 			ids, more, err := users.Matching(ctx, q.Keyword, q.IDs, q.Limit)
 			return questions.Found{IDs: ids, More: more}, err

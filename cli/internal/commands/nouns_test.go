@@ -20,7 +20,9 @@ func people(w http.ResponseWriter, body string) {
 	}
 	var items []string
 	for item := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(body, `{"items":[{`), "}]}"), "},{") {
-		if id, ok := known[item]; ok {
+		if item == `"email":"desk@acme.test"` {
+			items = append(items, `{"exists":true,"several":true}`)
+		} else if id, ok := known[item]; ok {
 			items = append(items, fmt.Sprintf(`{"exists":true,"user_id":%q}`, id))
 		} else {
 			items = append(items, `{"exists":false}`)
@@ -37,7 +39,11 @@ func acme(w http.ResponseWriter, r *http.Request) {
 		people(w, string(body))
 	case "GET /v1/users":
 		_, _ = io.WriteString(w,
-			`{"items":[{"id":"7","username":"li.wei","display_name":"李伟","status":"1","locked":true}]}`)
+			`{"items":[{"id":"7","username":"li.wei","display_name":"李伟","status":"1","locked":true`)
+		if r.URL.Query().Get("keyword") == "desk@acme.test" {
+			_, _ = io.WriteString(w, `,"email":"desk@acme.test"`)
+		}
+		_, _ = io.WriteString(w, `}]}`)
 	case "POST /v1/batch/tree-nodes-check":
 		_, _ = io.WriteString(w, `{"company/rd":{"id":"21","object_code":"company","code":"rd"},"company/none":null,
 			"21":{"id":"21","object_code":"company","code":"rd"},
@@ -81,7 +87,7 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, acme)
 	for name, code := range map[string]int{
-		"li.wei": 0, "li@acme.test": 0, "7": 0, "both": 2, "nobody": 3, "+86138": 3,
+		"li.wei": 0, "li@acme.test": 0, "7": 0, "both": 2, "nobody": 3, "+86138": 3, "desk@acme.test": 2,
 	} {
 		got := p.run("users", "get", name)
 		assert.Equal(t, code, got.code, "%s: %s", name, got.err)
@@ -90,6 +96,7 @@ func TestNames(t *testing.T) {
 	assert.Contains(t, got.err, "7  by username")
 	assert.Contains(t, got.err, "8  by employee number")
 	assert.Contains(t, p.run("users", "get", "nobody").err, "near it: li.wei 李伟")
+	assert.Contains(t, p.run("users", "get", "desk@acme.test").err, "7  li.wei 李伟")
 
 	got = p.run("nodes", "get", "company/none")
 	assert.Equal(t, 3, got.code)

@@ -99,6 +99,9 @@ func userID(ctx context.Context, s *session.Session, name string) (string, error
 	}
 	var fits []found
 	for i, answer := range answers.Items {
+		if answer.Several != nil && *answer.Several {
+			return "", severalUsers(ctx, client, name)
+		}
 		if !answer.Exists || answer.UserID == nil {
 			continue
 		}
@@ -111,6 +114,21 @@ func userID(ctx context.Context, s *session.Session, name string) (string, error
 		return "", noUser(ctx, client, name)
 	}
 	return one("user", name, fits)
+}
+
+// severalUsers is the error of a name that several users have, with users who have it.
+func severalUsers(ctx context.Context, client *idp.Client, name string) error {
+	page, err := client.ListUsers(ctx, idp.ListUsersParams{Keyword: name, PageSize: mostNear, Count: new(false)})
+	if err != nil {
+		return several("user", name, "name one by its username or id", nil)
+	}
+	var fits []found
+	for _, user := range page.Items {
+		if user.Email == name || user.Mobile == name || user.EmployeeNumber == name {
+			fits = append(fits, found{user.ID, strings.TrimSpace(user.Username + " " + user.DisplayName)})
+		}
+	}
+	return several("user", name, "name one by its username or id", fits)
 }
 
 func questionOf(q idp.UserIdentity) string {

@@ -114,10 +114,13 @@ func (i *importer) findUsers(ctx context.Context, names []string, found ids) err
 			return failure.WithScope(err, "users:read")
 		}
 		for n, answer := range answers.Items {
+			key := name{aUser, asked[from+n]}.key()
+			if answer.Several != nil && *answer.Several {
+				found[key] = ""
+			}
 			if !answer.Exists || answer.UserID == nil {
 				continue
 			}
-			key := name{aUser, asked[from+n]}.key()
 			if other, has := found[key]; has && other != *answer.UserID {
 				found[key] = ""
 				continue

@@ -155,6 +155,7 @@ const (
 	TypeUserResigned                 Type = "user.resigned"
 	TypeUserUnlocked                 Type = "user.unlocked"
 	TypeUserUpdated                  Type = "user.updated"
+	TypeUserSettingsUpdated          Type = "user_settings.updated"
 )
 
 var newData = map[Type]func() any{
@@ -303,6 +304,7 @@ var newData = map[Type]func() any{
 	TypeUserResigned:                 func() any { return new(UserResigned) },
 	TypeUserUnlocked:                 func() any { return new(UserUnlocked) },
 	TypeUserUpdated:                  func() any { return new(UserUpdated) },
+	TypeUserSettingsUpdated:          func() any { return new(UserSettingsUpdated) },
 }
 
 // AccessDenied is the data of access.denied: an access was denied.
@@ -1487,4 +1489,10 @@ type UserUnlocked struct {
 type UserUpdated struct {
 	Previous json.RawMessage `json:"previous"`
 	Record   idp.User        `json:"record"`
+}
+
+// UserSettingsUpdated is the data of user_settings.updated: a user settings was updated.
+type UserSettingsUpdated struct {
+	Previous json.RawMessage  `json:"previous"`
+	Record   idp.UserSettings `json:"record"`
 }

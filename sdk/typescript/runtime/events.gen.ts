@@ -31,6 +31,7 @@ import type {
   TreeAssociation,
   TreeNode,
   User,
+  UserSettings,
 } from '../src/types.gen.js';
 
 /** EventData is the type of data of each type of events. */
@@ -1074,6 +1075,11 @@ export interface EventData {
     previous?: Record<string, unknown>;
     record: User;
   };
+  /** A user settings was updated. */
+  'idp.user_settings.updated': {
+    previous?: Record<string, unknown>;
+    record: UserSettings;
+  };
 }
 
 export const eventTypes: ReadonlySet<string> = /* @__PURE__ */ new Set([
@@ -1222,4 +1228,5 @@ export const eventTypes: ReadonlySet<string> = /* @__PURE__ */ new Set([
   'idp.user.resigned',
   'idp.user.unlocked',
   'idp.user.updated',
+  'idp.user_settings.updated',
 ]);

@@ -3930,7 +3930,11 @@ export type Existence = {
      */
     exists: boolean;
     /**
-     * Its id; empty: none
+     * Whether there are several such users
+     */
+    several?: boolean;
+    /**
+     * Its id, if there is one only
      */
     user_id?: string;
 };
@@ -7333,7 +7337,7 @@ export type NewUser = {
      */
     display_name?: string;
     /**
-     * RFC 5321 address; unique when not empty
+     * RFC 5321 address; unique when not empty, unless the settings of users allow to share it
      */
     email?: string;
     /**
@@ -7392,7 +7396,7 @@ export type NewUser = {
         members: Array<string>;
     } | null;
     /**
-     * E.164 number; unique when not empty
+     * E.164 number; unique when not empty, unless the settings of users allow to share it
      */
     mobile?: string;
     /**
@@ -7415,6 +7419,10 @@ export type NewUser = {
      * Changed by real-name verification
      */
     real_name_status?: 'none' | 'pending' | 'verified' | 'rejected';
+    /**
+     * Those of email and mobile that another user had before, where the tenant allows that (settings of users). The user signs in by them once nobody else has them
+     */
+    readonly shared_contacts?: Array<string>;
     /**
      * 1 active, 0 disabled, resigned (by resignation only)
      */
@@ -11154,7 +11162,7 @@ export type User = {
      */
     display_name: string;
     /**
-     * RFC 5321 address; unique when not empty
+     * RFC 5321 address; unique when not empty, unless the settings of users allow to share it
      */
     email: string;
     /**
@@ -11213,7 +11221,7 @@ export type User = {
         members: Array<string>;
     } | null;
     /**
-     * E.164 number; unique when not empty
+     * E.164 number; unique when not empty, unless the settings of users allow to share it
      */
     mobile: string;
     /**
@@ -11236,6 +11244,10 @@ export type User = {
      * Changed by real-name verification
      */
     real_name_status: 'none' | 'pending' | 'verified' | 'rejected';
+    /**
+     * Those of email and mobile that another user had before, where the tenant allows that (settings of users). The user signs in by them once nobody else has them
+     */
+    readonly shared_contacts?: Array<string>;
     /**
      * 1 active, 0 disabled, resigned (by resignation only)
      */
@@ -11365,7 +11377,7 @@ export type UserPatch = {
      */
     display_name?: string | null;
     /**
-     * RFC 5321 address; unique when not empty
+     * RFC 5321 address; unique when not empty, unless the settings of users allow to share it
      */
     email?: string | null;
     /**
@@ -11424,7 +11436,7 @@ export type UserPatch = {
         members?: Array<string> | null;
     } | null;
     /**
-     * E.164 number; unique when not empty
+     * E.164 number; unique when not empty, unless the settings of users allow to share it
      */
     mobile?: string | null;
     /**
@@ -11447,6 +11459,10 @@ export type UserPatch = {
      * Changed by real-name verification
      */
     real_name_status?: 'none' | 'pending' | 'verified' | 'rejected' | null;
+    /**
+     * Those of email and mobile that another user had before, where the tenant allows that (settings of users). The user signs in by them once nobody else has them
+     */
+    readonly shared_contacts?: Array<string> | null;
     /**
      * 1 active, 0 disabled, resigned (by resignation only)
      */
@@ -11493,6 +11509,63 @@ export type UserPatch = {
      * IANA time zone
      */
     zoneinfo?: string | null;
+};
+
+export type UserSettings = {
+    /**
+     * Given by the platform; never used again
+     */
+    readonly id: string;
+    /**
+     * Whether users may have the email or mobile of another user. Nobody signs in by a value that several users have
+     */
+    shared_contacts: boolean;
+    /**
+     * The tenant that it belongs to
+     */
+    readonly tenant_id: string;
+    /**
+     * When it was created
+     */
+    readonly time_created: string;
+    /**
+     * When it last changed
+     */
+    readonly time_modified: string;
+    /**
+     * Grows by one with every change; If-Match takes it
+     */
+    readonly version: number;
+};
+
+/**
+ * A JSON merge patch (RFC 7396) of UserSettingsInput
+ */
+export type UserSettingsPatch = {
+    /**
+     * Given by the platform; never used again
+     */
+    readonly id?: string | null;
+    /**
+     * Whether users may have the email or mobile of another user. Nobody signs in by a value that several users have
+     */
+    shared_contacts?: boolean | null;
+    /**
+     * The tenant that it belongs to
+     */
+    readonly tenant_id?: string | null;
+    /**
+     * When it was created
+     */
+    readonly time_created?: string | null;
+    /**
+     * When it last changed
+     */
+    readonly time_modified?: string | null;
+    /**
+     * Grows by one with every change; If-Match takes it
+     */
+    readonly version?: number | null;
 };
 
 export type UsersExistRequest = {
@@ -14981,7 +15054,7 @@ export type NewUserWritable = {
      */
     display_name?: string;
     /**
-     * RFC 5321 address; unique when not empty
+     * RFC 5321 address; unique when not empty, unless the settings of users allow to share it
      */
     email?: string;
     /**
@@ -15023,7 +15096,7 @@ export type NewUserWritable = {
      */
     locked_until?: string | null;
     /**
-     * E.164 number; unique when not empty
+     * E.164 number; unique when not empty, unless the settings of users allow to share it
      */
     mobile?: string;
     /**
@@ -16348,7 +16421,7 @@ export type UserWritable = {
      */
     display_name: string;
     /**
-     * RFC 5321 address; unique when not empty
+     * RFC 5321 address; unique when not empty, unless the settings of users allow to share it
      */
     email: string;
     /**
@@ -16390,7 +16463,7 @@ export type UserWritable = {
      */
     locked_until: string | null;
     /**
-     * E.164 number; unique when not empty
+     * E.164 number; unique when not empty, unless the settings of users allow to share it
      */
     mobile: string;
     /**
@@ -16465,7 +16538,7 @@ export type UserPatchWritable = {
      */
     display_name?: string | null;
     /**
-     * RFC 5321 address; unique when not empty
+     * RFC 5321 address; unique when not empty, unless the settings of users allow to share it
      */
     email?: string | null;
     /**
@@ -16507,7 +16580,7 @@ export type UserPatchWritable = {
      */
     locked_until?: string | null;
     /**
-     * E.164 number; unique when not empty
+     * E.164 number; unique when not empty, unless the settings of users allow to share it
      */
     mobile?: string | null;
     /**
@@ -16544,6 +16617,23 @@ export type UserPatchWritable = {
      * IANA time zone
      */
     zoneinfo?: string | null;
+};
+
+export type UserSettingsWritable = {
+    /**
+     * Whether users may have the email or mobile of another user. Nobody signs in by a value that several users have
+     */
+    shared_contacts: boolean;
+};
+
+/**
+ * A JSON merge patch (RFC 7396) of UserSettingsInput
+ */
+export type UserSettingsPatchWritable = {
+    /**
+     * Whether users may have the email or mobile of another user. Nobody signs in by a value that several users have
+     */
+    shared_contacts?: boolean | null;
 };
 
 export type VerifyLoginRequestWritable = {
@@ -43225,6 +43315,141 @@ export type CheckLoginNameResponses = {
 };
 
 export type CheckLoginNameResponse = CheckLoginNameResponses[keyof CheckLoginNameResponses];
+
+export type GetUserSettingsData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the client has; 304 if it is still the record's
+         */
+        'If-None-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: never;
+    url: '/v1/users-settings';
+};
+
+export type GetUserSettingsErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type GetUserSettingsError = GetUserSettingsErrors[keyof GetUserSettingsErrors];
+
+export type GetUserSettingsResponses = {
+    /**
+     * OK
+     */
+    200: UserSettings;
+};
+
+export type GetUserSettingsResponse = GetUserSettingsResponses[keyof GetUserSettingsResponses];
+
+export type UpdateUserSettingsData = {
+    body: UserSettingsPatchWritable;
+    headers?: {
+        /**
+         * The ETag that the record must still have; else 412
+         */
+        'If-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/users-settings';
+};
+
+export type UpdateUserSettingsErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type UpdateUserSettingsError = UpdateUserSettingsErrors[keyof UpdateUserSettingsErrors];
+
+export type UpdateUserSettingsResponses = {
+    /**
+     * OK
+     */
+    200: UserSettings;
+};
+
+export type UpdateUserSettingsResponse = UpdateUserSettingsResponses[keyof UpdateUserSettingsResponses];
 
 export type ExportUsersData = {
     body?: never;

@@ -9,7 +9,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
-	"github.com/idplatform/idplatform/services/provisioning/internal/people"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/message"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/schema"
 )
@@ -31,16 +30,16 @@ type about struct {
 	maxAge  string // "" of those of one connection
 }
 
-// describe makes the documents for a connection; nil stands for a caller who has none.
-func (a *api) describe(c *connection.Connection) about {
+// describe makes the documents for a connection and its users; nil stands for a caller who has none.
+func (a *api) describe(c *connection.Connection, user *schema.Resource) about {
 	limits := schema.Limits{
 		BulkOperations: message.MaxBulkOperations, BulkSize: message.MaxBulkSize,
 		DefaultCount: message.DefaultCount, MaxCount: message.MaxCount,
 	}
 	d := about{maxAge: maxAge}
-	user, passwords := schema.User, false
+	passwords := false
 	if c != nil {
-		user, passwords, d.maxAge = people.Kind(c), c.AcceptPassword == "1", ""
+		passwords, d.maxAge = c.AcceptPassword == "1", ""
 	}
 	d.config = schema.NewConfig(a.Base, limits, passwords)
 	d.types, d.schemas = schema.TypeDocuments(a.Base, user), schema.Documents(a.Base, user)
@@ -48,7 +47,7 @@ func (a *api) describe(c *connection.Connection) about {
 }
 
 func (a *api) registerDiscovery(s *rest.Server) {
-	general := a.describe(nil)
+	general := a.describe(nil, schema.User)
 	document := func(id, path, summary string, of func(about) any) {
 		handleDocument(a, s, general, rest.Op{ID: id, Path: root + path, Summary: summary, Response: of(general)},
 			func(d about, _ *Asked) (any, error) { return of(d), nil })
@@ -94,7 +93,11 @@ func handleDocument[I any, P interface {
 		}
 		d := general
 		if c, err := a.caller(ctx); err == nil {
-			d = a.describe(c)
+			kind, err := a.Users.ToldKind(ctx, c)
+			if err != nil {
+				return rest.SCIMAnswer{}, err
+			}
+			d = a.describe(c, kind)
 		}
 		answer, err := documentAnswer(of(d, in))
 		answer.MaxAge = d.maxAge

@@ -96,6 +96,18 @@ type Call struct {
 // Kind is the resource type of a connection's users.
 func Kind(c *connection.Connection) *schema.Resource { return schema.User.With(c.Extensions...) }
 
+// ToldKind is Kind, with what the tenant's settings of users say about contact values.
+func (s *Users) ToldKind(ctx context.Context, c *connection.Connection) (*schema.Resource, error) {
+	settings, err := questions.SettingsOfUsers.Ask(ctx, s.Bus, questions.Nothing{})
+	if err != nil && apperr.KindOf(err) != apperr.Unavailable {
+		return nil, err
+	}
+	if settings.SharedContacts {
+		return Kind(c).Sharing(), nil
+	}
+	return Kind(c), nil
+}
+
 const maxExternalID = 255 // characters
 
 // wish is what a request wants a user to become.

@@ -28,5 +28,6 @@ func Register(s *rest.Server, users *user.Users, credentials *credential.Credent
 	a.registerAvatars(s.Tagged("Avatars", "The pictures of users."))
 	a.registerCredentials(s.Tagged("Stored credentials", "Social identities that are bound to users."))
 	a.registerTenants(s.Tagged("Tenants", "The separate organizations that the platform serves."))
+	a.registerSettings(s.Tagged("Settings of users", "What a tenant allows its users."))
 	a.registerTransfer(s.Tagged("Transfers", "Users in bulk, in and out, as streams."))
 }

@@ -20,7 +20,9 @@ func (a *api) registerNames(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "user-exists", Method: http.MethodPost, Path: "/v1/users-exist", Scope: auth.UsersRead,
 		Summary: "Check whether a user exists",
-		Doc:     "Finds the user who has all the given members.", Request: map[string]any{"username": "li.wei"},
+		Doc: "Finds the user who has all the given members. Several users can have an employee number, or a shared " +
+			"email or mobile: then the answer has `several` and no `user_id`.",
+		Request:  map[string]any{"username": "li.wei"},
 		Response: map[string]any{"exists": true, "user_id": "1048577"},
 	}, a.userExists)
 	rest.Handle(s, rest.Op{

@@ -97,11 +97,11 @@ func (s *Users) ApplyChange(ctx context.Context, c questions.UserChange, passwor
 	if c.Action == questions.CreateUser {
 		id = ids[0]
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.UserState, error) {
+	return writeContacts(ctx, s, func(tx *docstore.Tx, share func(*User) error) (questions.UserState, error) {
 		note := &changeNote{docstore.Meta{ID: c.ID}, id, true}
 		var made *Doc
 		if err := changes.Once(ctx, tx, c.ID, note, func() (err error) {
-			made, err = s.apply(ctx, tx, c, id, &created, hash)
+			made, err = s.apply(ctx, tx, c, id, created, hash, share)
 			if err == nil && c.Credential != nil {
 				err = s.Bind(ctx, tx, ids[1], id, *c.Credential)
 			}
@@ -175,11 +175,15 @@ func (s *Users) present(ctx context.Context, tx *docstore.Tx, changeID string) (
 
 // apply makes a change that was not made yet, and returns the user; nil if it is deleted.
 func (s *Users) apply(
-	ctx context.Context, tx *docstore.Tx, c questions.UserChange, id string, created *User, hash string,
+	ctx context.Context, tx *docstore.Tx, c questions.UserChange, id string, created User, hash string,
+	share func(*User) error,
 ) (*Doc, error) {
 	if c.Action == questions.CreateUser {
-		created.ManagedBy = ownership(c.ManagedBy, nil)
-		doc, err := Add(ctx, tx, id, *created, hash)
+		created.ID, created.ManagedBy = id, ownership(c.ManagedBy, nil)
+		if err := share(&created); err != nil {
+			return nil, err
+		}
+		doc, err := Add(ctx, tx, id, created, hash)
 		return &doc, err
 	}
 	u, err := s.load(ctx, tx, id)
@@ -194,7 +198,7 @@ func (s *Users) apply(
 	}
 	switch c.Action {
 	case questions.UpdateUser, questions.ReinstateUser:
-		return s.applyProfile(ctx, tx, c, u, hash)
+		return s.applyProfile(ctx, tx, c, u, hash, share)
 	case questions.ResignUser:
 		return s.applyResignation(ctx, tx, u)
 	case questions.DeleteUser:
@@ -208,7 +212,7 @@ func (s *Users) apply(
 
 // applyProfile changes the profile and the owner, and takes back a resignation first if the change says so.
 func (s *Users) applyProfile(
-	ctx context.Context, tx *docstore.Tx, c questions.UserChange, u *User, hash string,
+	ctx context.Context, tx *docstore.Tx, c questions.UserChange, u *User, hash string, share func(*User) error,
 ) (*Doc, error) {
 	var doc Doc
 	if c.Action == questions.ReinstateUser && !u.TimeResigned.IsZero() {
@@ -226,7 +230,7 @@ func (s *Users) applyProfile(
 		return nil, err
 	}
 	proposal.ManagedBy = ownership(c.ManagedBy, u.ManagedBy)
-	doc, err := changeOwned(ctx, tx, u, proposal)
+	doc, err := changeOwned(ctx, tx, u, proposal, share)
 	if err != nil || hash == "" {
 		return &doc, err
 	}

@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -43,55 +44,53 @@ func (s *Users) ExistMany(ctx context.Context, list []Identity) (Existences, err
 	return answer, s.findNumbered(ctx, list, numbered, answer.Items)
 }
 
-// findSingle answers items that have an id or a login name: by the first of them, of which each belongs to one user at
-// most. The record is compared with the other members.
+// findSingle answers items that have an id or a login name: by the first of them. The record is compared with the other
+// members.
 func (s *Users) findSingle(ctx context.Context, list []Identity, some []int, answer []Existence) error {
 	var ids []string
-	var logins []docstore.Value
+	byID, byName := map[string][]int{}, map[string][]int{} // the items that wait for a user
 	for _, i := range some {
 		if who := list[i]; who.ID != "" {
 			ids = append(ids, who.ID)
+			byID[who.ID] = append(byID[who.ID], i)
 		} else {
-			logins = append(logins, docstore.Text(who.logins()[0]))
+			key := who.logins()[0]
+			byName[key] = append(byName[key], i)
 		}
 	}
-	var docs []Doc
+	found := func(u *User, waiting []int) {
+		for _, i := range waiting {
+			if list[i].is(u) {
+				answer[i].add(u.ID)
+			}
+		}
+	}
 	if len(ids) > 0 {
-		found, err := users.FindMany(ctx, s.Store, ids)
+		docs, err := users.FindMany(ctx, s.Store, ids)
 		if err != nil {
 			return err
 		}
-		docs = found
+		for i := range docs {
+			u, err := docs[i].Value()
+			if err != nil {
+				return err
+			}
+			found(u, byID[u.ID])
+		}
 	}
-	if len(logins) > 0 {
-		page, err := users.Page(ctx, s.Store,
-			docstore.Query{Filter: docstore.In(byLogin, logins...), Limit: len(logins)})
+	if len(byName) == 0 {
+		return nil
+	}
+	return users.Each(ctx, s.Store, called(slices.Collect(maps.Keys(byName))...), func(doc Doc) error {
+		u, err := doc.Value()
 		if err != nil {
 			return err
 		}
-		docs = append(docs, page.Docs...)
-	}
-	byID, byName := map[string]*User{}, map[string]*User{}
-	for i := range docs {
-		u, err := docs[i].Value()
-		if err != nil {
-			return err
+		for _, key := range append(u.logins(), u.sharedKeys()...) {
+			found(u, byName[key])
 		}
-		byID[u.ID] = u
-		for _, login := range u.logins() {
-			byName[login] = u
-		}
-	}
-	for _, i := range some {
-		u := byID[list[i].ID]
-		if list[i].ID == "" {
-			u = byName[list[i].logins()[0]]
-		}
-		if u != nil && list[i].is(u) {
-			answer[i] = Existence{Exists: true, UserID: u.ID}
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // findNumbered answers items that have an employee number alone, from the index. Several users may have one: a round
@@ -112,11 +111,20 @@ func (s *Users) findNumbered(ctx context.Context, list []Identity, some []int, a
 		if err != nil {
 			return err
 		}
-		for _, u := range found {
-			for _, i := range wanted[u.Text] {
-				answer[i] = Existence{Exists: true, UserID: u.ID}
+		for n, end := 0, 0; n < len(found); n = end {
+			number := found[n].Text
+			for end = n + 1; end < len(found) && found[end].Text == number; {
+				end++
 			}
-			delete(wanted, u.Text)
+			if end == limit && end-n == 1 { // the next round tells whether others have it, too
+				break
+			}
+			for _, i := range wanted[number] {
+				for _, u := range found[n:min(end, n+2)] {
+					answer[i].add(u.ID)
+				}
+			}
+			delete(wanted, number)
 		}
 		if len(found) < limit {
 			return nil

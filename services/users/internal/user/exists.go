@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -24,11 +25,11 @@ func (s *Users) CheckLoginName(ctx context.Context, name, userID string) (LoginN
 		answer.Reasons = append(answer.Reasons, "is not a username, email address or E.164 number")
 		return answer, nil
 	}
-	doc, err := s.byLogin(ctx, s.Store, name)
-	if err != nil && !apperr.IsNotFound(err) {
+	page, err := users.Page(ctx, s.Store, docstore.Query{Filter: called(loginKey(name)), Limit: mostCalled})
+	if err != nil {
 		return LoginName{}, err
 	}
-	if err == nil && doc.ID != userID {
+	if slices.ContainsFunc(page.Docs, func(doc Doc) bool { return doc.ID != userID }) {
 		answer.Available = false
 		answer.Reasons = append(answer.Reasons, "is taken")
 	}
@@ -46,8 +47,18 @@ type Identity struct {
 
 // Existence is the answer to an existence check.
 type Existence struct {
-	Exists bool   `json:"exists" doc:"Whether there is such a user"`
-	UserID string `json:"user_id,omitempty" doc:"Its id; empty: none"`
+	Exists  bool   `json:"exists" doc:"Whether there is such a user"`
+	UserID  string `json:"user_id,omitempty" doc:"Its id, if there is one only"`
+	Several bool   `json:"several,omitempty" doc:"Whether there are several such users"`
+}
+
+// add notes a user that was found.
+func (e *Existence) add(id string) {
+	if e.Exists {
+		e.UserID, e.Several = "", true
+		return
+	}
+	e.Exists, e.UserID = true, id
 }
 
 // Exists looks for a user. The error is apperr.InvalidParameters if no member is given.
@@ -60,7 +71,7 @@ func (s *Users) Exists(ctx context.Context, who Identity) (Existence, error) {
 		all = append(all, docstore.ID(who.ID))
 	}
 	for _, login := range who.logins() {
-		all = append(all, docstore.Eq(byLogin, docstore.Text(login)))
+		all = append(all, called(login))
 	}
 	if who.EmployeeNumber != "" {
 		all = append(all, docstore.Eq(byEmployeeNumber, docstore.Text(textindex.Key(who.EmployeeNumber))))
@@ -70,16 +81,17 @@ func (s *Users) Exists(ctx context.Context, who Identity) (Existence, error) {
 	if err != nil {
 		return Existence{}, err
 	}
+	var answer Existence
 	for i := range page.Docs {
 		u, err := page.Docs[i].Value()
 		if err != nil {
 			return Existence{}, err
 		}
 		if who.is(u) {
-			return Existence{Exists: true, UserID: u.ID}, nil
+			answer.add(u.ID)
 		}
 	}
-	return Existence{}, nil
+	return answer, nil
 }
 
 // given refuses an identity without a member.

@@ -140,7 +140,7 @@ func BadImport(fault string) *Import {
 // would accept Username for username.
 var importMembers = func() map[string]json.RawMessage {
 	var members map[string]json.RawMessage
-	blank, _ := json.Marshal(Import{}) // cannot fail
+	blank, _ := json.Marshal(Import{User: User{SharedContacts: []string{"email"}}}) // cannot fail
 	_ = json.Unmarshal(blank, &members)
 	return members
 }()
@@ -231,6 +231,8 @@ type batch struct {
 	seen   Seen // from earlier transactions of a dry run
 	made   Seen // from this transaction
 
+	mayShare *bool // whether the tenant allows users to share contact values; nil: not asked yet
+
 	// guarded has, for the users who would get another password, why the caller may not set it; nil if it may. The map
 	// is nil for a caller who may set every password.
 	guarded map[string]error
@@ -240,7 +242,11 @@ type batch struct {
 // Seen maps the key of a login name to its holder.
 type Seen map[string]holder
 
-type holder struct{ id, username string } // username is in its compared form
+// holder is the user who has a login name. The names are in their compared form.
+type holder struct {
+	id, username string
+	shared       []string // contact values that the user shares with others
+}
 
 // findOwners looks up all login names of the records together.
 func (b *batch) findOwners(ctx context.Context, records []*Import) error {
@@ -280,7 +286,7 @@ func (b *batch) findOwners(ctx context.Context, records []*Import) error {
 }
 
 func (b *batch) own(u *User) {
-	has := holder{u.ID, loginKey(u.Username)}
+	has := holder{u.ID, loginKey(u.Username), u.sharedKeys()}
 	for _, key := range u.logins() {
 		if key == "" {
 			continue
@@ -295,37 +301,79 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 		return failed(err), nil
 	}
 	var taken apperr.Faults
-	owner := ""
+	var owner holder
 	// a user whose email is the record's username is not its owner
 	if has := b.owners[loginKey(r.Username)]; has.username == loginKey(r.Username) {
-		owner = has.id
+		owner = has
 	}
-	conflict := owner
-	for _, m := range []struct{ location, name string }{{"username", r.Username}, {"email", r.Email},
-		{"mobile", r.Mobile}} {
-		key := loginKey(m.name)
-		if key == "" {
+	conflict := owner.id
+	for _, m := range []contact{{"username", func(u *User) string { return u.Username }}, contacts[0], contacts[1]} {
+		key := loginKey(m.of(&r.User))
+		has := b.owners[key]
+		if key == "" || has.id == "" {
 			continue
 		}
-		if has := b.owners[key].id; has != "" {
-			conflict = cmp.Or(conflict, has)
-			taken.Check(b.on == ConflictUpdates && has == owner, m.location, "is taken")
+		if m.name != "username" {
+			shared, err := b.isShared(ctx, key, has, owner)
+			if err != nil {
+				return Imported{}, err
+			}
+			if shared {
+				continue
+			}
 		}
+		conflict = cmp.Or(conflict, has.id)
+		taken.Check(b.on == ConflictUpdates && has.id == owner.id, m.name, "is taken")
 	}
 	switch err := taken.Err(); {
 	case err != nil && b.on == ConflictSkips:
 		return Imported{Status: Skipped, ID: conflict}, nil
 	case err != nil:
 		return failed(err), nil
-	case owner != "":
-		return b.update(ctx, owner, r)
+	case owner.id != "":
+		return b.update(ctx, owner.id, r)
 	}
 	draft := r.User
-	draft.ID, draft.ManagedBy = id, nil
+	draft.ID, draft.ManagedBy, draft.SharedContacts = id, nil, nil
+	if err := b.share(&draft); err != nil {
+		return Imported{}, err
+	}
 	b.own(&draft)
 	b.created[id] = true
 	_, err := Add(ctx, b.tx, id, draft, r.hash)
 	return Imported{Status: Created, ID: id}, err
+}
+
+// isShared reports whether a contact value of another user can be the owner's, too: it is already, or the tenant allows
+// it and the value is not the other's username.
+func (b *batch) isShared(ctx context.Context, key string, has, owner holder) (bool, error) {
+	switch {
+	case has.id == owner.id:
+		return false, nil
+	case slices.Contains(owner.shared, key):
+		return true, nil
+	case has.username == key:
+		return false, nil
+	}
+	if b.mayShare == nil {
+		may, err := mayShare(ctx, b.tx)
+		if err != nil {
+			return false, err
+		}
+		b.mayShare = &may
+	}
+	return *b.mayShare, nil
+}
+
+// share adds the contact values that other users have to the shared ones of u.
+func (b *batch) share(u *User) error {
+	for _, c := range contacts {
+		has := b.owners[loginKey(c.of(u))].id
+		if has != "" && has != u.ID && !u.shares(c.name) {
+			u.SharedContacts = append(u.SharedContacts, c.name)
+		}
+	}
+	return nil
 }
 
 // guard asks whether the caller may give other passwords to the users whom records would change; nil if it may do so
@@ -393,7 +441,7 @@ func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, err
 	if proposal.Status == Resigned {
 		proposal.Status = u.Status
 	}
-	if _, err := change(ctx, b.tx, u, proposal); err != nil {
+	if _, err := change(ctx, b.tx, u, proposal, b.share); err != nil {
 		switch apperr.KindOf(err) {
 		case apperr.InvalidParameters, apperr.InvalidState, apperr.ManagedElsewhere:
 			return failed(err), nil

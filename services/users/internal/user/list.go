@@ -117,8 +117,9 @@ func matching(keyword string, fullText bool) docstore.Filter {
 		if !strings.Contains(key, "@") { // else byLogin has another form of the domain; see loginKey
 			username, email = docstore.Known(username), docstore.Known(email)
 		}
-		return docstore.Or(docstore.Prefix(byLogin, key), docstore.Prefix(byDisplayName, key),
-			docstore.Prefix(byEmployeeNumber, key), docstore.ID(keyword), username, email)
+		return docstore.Or(docstore.Prefix(byLogin, key), docstore.Prefix(byWord, sharedMark+key),
+			docstore.Prefix(byDisplayName, key), docstore.Prefix(byEmployeeNumber, key), docstore.ID(keyword), username,
+			email)
 	}
 	return textindex.Matching(byWord, keyword)
 }

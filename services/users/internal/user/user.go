@@ -43,14 +43,15 @@ type User struct {
 	TimeLastLogin       clock.Time `json:"time_last_login" readOnly:"true" nullable:"true" doc:"Changes without a new version; null: never"`
 	TimeResigned        clock.Time `json:"time_resigned" readOnly:"true" nullable:"true" doc:"In the future while the resignation is only scheduled"`
 	ManagedBy           *ManagedBy `json:"managed_by" readOnly:"true" doc:"The provisioning connection that owns members of the user, which change only through SCIM; null: none"`
+	SharedContacts      []string   `json:"shared_contacts,omitempty" readOnly:"true" doc:"Those of email and mobile that another user had before, where the tenant allows that (settings of users). The user signs in by them once nobody else has them"`
 }
 
 // Profile holds the members that create and update may set.
 type Profile struct {
 	Username           string          `json:"username" required:"true" doc:"1…255 printable characters, with blanks only between others. Unique with all emails and mobiles, without regard to case and width" example:"li.wei"`
 	DisplayName        string          `json:"display_name" doc:"Up to 256 characters; how the person is shown" example:"李伟"`
-	Email              string          `json:"email" doc:"RFC 5321 address; unique when not empty" example:"li.wei@acme.test"`
-	Mobile             string          `json:"mobile" doc:"E.164 number; unique when not empty" example:"+8613800000000"`
+	Email              string          `json:"email" doc:"RFC 5321 address; unique when not empty, unless the settings of users allow to share it" example:"li.wei@acme.test"`
+	Mobile             string          `json:"mobile" doc:"E.164 number; unique when not empty, unless the settings of users allow to share it" example:"+8613800000000"`
 	EmployeeNumber     string          `json:"employee_number" doc:"Up to 64 characters" example:"A-17"`
 	Gender             string          `json:"gender" doc:"Up to 64 characters" example:""`
 	Locale             string          `json:"locale" doc:"BCP 47 tag" example:"zh-CN"`
@@ -127,17 +128,25 @@ const (
 // sortable are the fields that a list of users can be sorted by. The first is the default.
 var sortable = []string{byTimeCreated, byUsername, byDisplayName, byEmail, byTimeModified}
 
-// logins are the names that the user can sign in with, as compared. They share one namespace: nobody's username is
-// another's email.
+// logins are the names that the user can sign in with, as compared; "" for an absent one, and for a contact value that
+// another user had before. They share one namespace: nobody's username is another's email.
 func (u *User) logins() []string {
-	return []string{loginKey(u.Username), loginKey(u.Email), loginKey(u.Mobile)}
+	keys := []string{loginKey(u.Username)}
+	for _, c := range contacts {
+		key := loginKey(c.of(u))
+		if u.shares(c.name) {
+			key = ""
+		}
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // loginKey is the form in which login names are compared. Those of one mailbox are equal, however its domain is
 // written.
 func loginKey(name string) string { return dnsname.EmailKey(textindex.Key(name)) }
 
-// words are what a search of all members finds.
+// words are what a search of all members finds, and the shared contact values; see called.
 func (u *User) words() []string {
 	texts := make([]string, 0, 12)
 	texts = append(texts, u.Username, u.DisplayName, u.Email, u.Mobile, u.EmployeeNumber, u.RealName,
@@ -147,7 +156,11 @@ func (u *User) words() []string {
 			texts = append(texts, textindex.Strings(props, maxSearchedProps)...)
 		}
 	}
-	return textindex.Starts(textindex.Words(texts...))
+	words := textindex.Starts(textindex.Words(texts...))
+	for _, key := range u.sharedKeys() {
+		words = append(words, sharedMark+key)
+	}
+	return words
 }
 
 // maxSearchedProps is how many text values of each of the ext props a search finds.

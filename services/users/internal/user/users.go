@@ -2,7 +2,6 @@ package user
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -53,7 +52,8 @@ func New(d Deps) *Users {
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return append(avatars.Defs(), users.Def(), accounts.Def(), intents.Def(), changes.Notes.Def())
+	return append(avatars.Defs(), users.Def(), accounts.Def(), intents.Def(), changes.Notes.Def(),
+		settings.Def())
 }
 
 // Doc is a user as read or written.
@@ -87,16 +87,21 @@ func (s *Users) Create(ctx context.Context, draft User, newPassword string) (Doc
 	if err != nil {
 		return Doc{}, err
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		return Add(ctx, tx, id, draft, hash)
+	return writeContacts(ctx, s, func(tx *docstore.Tx, share func(*User) error) (Doc, error) {
+		u := draft
+		u.ID, u.SharedContacts = id, nil // read-only
+		if err := share(&u); err != nil {
+			return Doc{}, err
+		}
+		return Add(ctx, tx, id, u, hash)
 	})
 }
 
-// Add inserts a checked draft with a new id, in a transaction that may add others, too. It takes only Profile and
-// ManagedBy from the draft.
+// Add inserts a checked draft with a new id, in a transaction that may add others, too. It takes only Profile,
+// ManagedBy and SharedContacts from the draft.
 func Add(ctx context.Context, tx *docstore.Tx, id string, draft User, hash string) (Doc, error) {
 	u := User{Meta: docstore.Meta{ID: id}, Profile: draft.Profile, Protected: Protected{RealNameStatus: RealNameNone},
-		ManagedBy: draft.ManagedBy}
+		ManagedBy: draft.ManagedBy, SharedContacts: draft.SharedContacts}
 	if hash != "" {
 		u.PasswordSet, u.TimePasswordChanged = true, tx.Now
 		if _, err := accounts.Insert(ctx, tx, &account{Meta: docstore.Meta{ID: id}, Password: hash}); err != nil {
@@ -115,7 +120,7 @@ func (s *Users) Get(ctx context.Context, id string) (Doc, error) {
 // The error is apperr.NotFound, InvalidParameters, InvalidState (status of a resigned user), AlreadyExists or
 // VersionMismatch.
 func (s *Users) Update(ctx context.Context, id string, edit func(*User) error) (Doc, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+	return writeContacts(ctx, s, func(tx *docstore.Tx, share func(*User) error) (Doc, error) {
 		u, err := s.load(ctx, tx, id)
 		if err != nil {
 			return Doc{}, err
@@ -124,22 +129,23 @@ func (s *Users) Update(ctx context.Context, id string, edit func(*User) error) (
 		if err := edit(&proposal); err != nil {
 			return Doc{}, err
 		}
-		return change(ctx, tx, u, proposal)
+		return change(ctx, tx, u, proposal, share)
 	})
 }
 
-// change sets u's profile to the proposal's. The error is apperr.ManagedElsewhere if that changes an owned member.
-func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (Doc, error) {
+// change sets u's profile to the proposal's; see writeContacts for share. The error is apperr.ManagedElsewhere if that
+// changes an owned member.
+func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User, share func(*User) error) (Doc, error) {
 	proposal.normalize()
 	proposal.ManagedBy = u.ManagedBy // read-only
 	if err := checkOwned(u.ManagedBy, &u.Profile, &proposal.Profile); err != nil {
 		return Doc{}, err
 	}
-	return changeOwned(ctx, tx, u, proposal)
+	return changeOwned(ctx, tx, u, proposal, share)
 }
 
 // changeOwned is change for the owner of the members.
-func changeOwned(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (Doc, error) {
+func changeOwned(ctx context.Context, tx *docstore.Tx, u *User, proposal User, share func(*User) error) (Doc, error) {
 	var faults apperr.Faults
 	proposal.normalize()
 	proposal.Protected.differs(u.Protected, &faults)
@@ -164,7 +170,11 @@ func changeOwned(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (
 	if proposal.Mobile != u.Mobile && u.MobileVerified {
 		proposal.MobileVerified = false
 	}
-	u.Profile, u.ManagedBy = proposal.Profile, proposal.ManagedBy
+	proposal.keepShared(u)
+	if err := share(&proposal); err != nil {
+		return Doc{}, err
+	}
+	u.Profile, u.ManagedBy, u.SharedContacts = proposal.Profile, proposal.ManagedBy, proposal.SharedContacts
 	return users.Replace(ctx, tx, u)
 }
 
@@ -271,10 +281,4 @@ func (s *Users) byMember(ctx context.Context, value string, member func(*User) s
 		err = apperr.Missing("user")
 	}
 	return doc, err
-}
-
-// byLogin finds the user with a login name. Blanks around it, as the keyboards of phones add, do not count: no login
-// name has any. The error is apperr.NotFound.
-func (s *Users) byLogin(ctx context.Context, r docstore.Reader, name string) (Doc, error) {
-	return users.First(ctx, r, docstore.Eq(byLogin, docstore.Text(loginKey(strings.TrimSpace(name)))))
 }

@@ -3,7 +3,10 @@ package schema
 // User is the resource type of users.
 var User = &Resource{
 	Name: "User", Endpoint: "/Users", Description: "A user account.",
-	Core: &Schema{ID: UserURN, Name: "User", Description: "User Account", Attributes: append(person(), lists()...)},
+	Core: userSchema(func(value *Attribute) {
+		unique(value)
+		value.Description += " That of the user is unique."
+	}),
 	Extensions: []*Schema{{
 		ID: EnterpriseURN, Name: "EnterpriseUser", Description: "Enterprise User", Attributes: []*Attribute{
 			text("employeeNumber", "The number that the organization gave the person."),
@@ -17,6 +20,21 @@ var User = &Resource{
 				text("displayName", "The displayName of a manager who is a user.", readOnly))),
 		},
 	}},
+}
+
+// userSchema is the core schema of users. contact is applied to the values of e-mail addresses and phone numbers.
+func userSchema(contact property) *Schema {
+	return &Schema{ID: UserURN, Name: "User", Description: "User Account",
+		Attributes: append(person(), lists(contact)...)}
+}
+
+var shared = userSchema(func(*Attribute) {})
+
+// Sharing returns the resource type of users who may have the e-mail address or number of another user.
+func (r *Resource) Sharing() *Resource {
+	sharing := *r
+	sharing.Core = shared
+	return &sharing
 }
 
 // person are the attributes of users that have one value.
@@ -45,12 +63,12 @@ func person() []*Attribute {
 }
 
 // lists are the attributes of users that have several values.
-func lists() []*Attribute {
+func lists(contact property) []*Attribute {
 	return []*Attribute{
 		values("emails", "E-mail addresses. The primary one, else that of type work, else the first is the user's.",
-			text("value", "The address. That of the user is unique.", unique), "work", "home", "other"),
+			text("value", "The address.", contact), "work", "home", "other"),
 		values("phoneNumbers", "Phone numbers. That of type mobile is the user's.",
-			text("value", "The number. That of the user is unique.", unique), "work", "home", "mobile", "fax", "pager",
+			text("value", "The number.", contact), "work", "home", "mobile", "fax", "pager",
 			"other"),
 		values("ims", "Instant messaging addresses.", text("value", "The address."),
 			"aim", "gtalk", "icq", "xmpp", "msn", "skype", "qq", "yahoo"),
