@@ -126,6 +126,9 @@ func TestAUsernameGoesBeforeAContact(t *testing.T) {
 	allowSharing(c, true)
 	ann := addUser(t, c, "ann", object{"email": "desk@acme.test"})
 	addUser(t, c, "bea", object{"email": "desk@acme.test", "password": "the other one's"})
+	for n := range 3 {
+		addUser(t, c, fmt.Sprint("other-", n), object{"email": "desk@acme.test"})
+	}
 	c.Delete(path(ann), nil).OK(nil)
 	addUser(t, c, "desk@acme.test", object{"password": password})
 	require.True(t, signsIn(c, "desk@acme.test", password))

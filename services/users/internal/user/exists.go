@@ -25,7 +25,7 @@ func (s *Users) CheckLoginName(ctx context.Context, name, userID string) (LoginN
 		answer.Reasons = append(answer.Reasons, "is not a username, email address or E.164 number")
 		return answer, nil
 	}
-	page, err := users.Page(ctx, s.Store, docstore.Query{Filter: called(loginKey(name)), Limit: mostCalled})
+	page, err := users.Page(ctx, s.Store, docstore.Query{Filter: called(loginKey(name)), Limit: 2})
 	if err != nil {
 		return LoginName{}, err
 	}

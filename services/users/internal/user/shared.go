@@ -47,32 +47,30 @@ func called(keys ...string) docstore.Filter {
 	return docstore.Or(docstore.In(byLogin, logins...), docstore.In(byWord, words...))
 }
 
-// mostCalled is how many users are read to find the one whom a login name means: one may have it as username, and one
-// of the others is enough to know that a contact value is shared.
-const mostCalled = 3
-
 // byLogin finds the user whom a login name means. Blanks around it, as the keyboards of phones add, do not count: no
 // login name has any. A username means its user. A contact value of several users means nobody. The error is
 // apperr.NotFound.
 func (s *Users) byLogin(ctx context.Context, r docstore.Reader, name string) (Doc, error) {
 	key := loginKey(strings.TrimSpace(name))
-	page, err := users.Page(ctx, r, docstore.Query{Filter: called(key), Limit: mostCalled})
+	page, err := users.Page(ctx, r, docstore.Query{Filter: called(key), Limit: 2})
 	if err != nil {
 		return Doc{}, err
 	}
 	if len(page.Docs) == 1 {
 		return page.Docs[0], nil
 	}
-	for i := range page.Docs {
-		u, err := page.Docs[i].Value()
-		if err != nil {
-			return Doc{}, err
-		}
-		if loginKey(u.Username) == key {
-			return page.Docs[i], nil
-		}
+	if len(page.Docs) == 0 {
+		return Doc{}, apperr.Missing("user")
 	}
-	return Doc{}, apperr.Missing("user")
+	doc, err := users.First(ctx, r, docstore.Eq(byLogin, docstore.Text(key)))
+	if err != nil {
+		return Doc{}, err
+	}
+	u, err := doc.Value()
+	if err == nil && loginKey(u.Username) != key {
+		err = apperr.Missing("user")
+	}
+	return doc, err
 }
 
 // keepShared makes the shared contact values of was, as far as they are unchanged, those of u.
