@@ -94,6 +94,7 @@ func TestUsersExist(t *testing.T) {
 		addUser(t, c, fmt.Sprint("a", i), object{"employee_number": "A-18"})
 	}
 	addUser(t, c, "last", object{"employee_number": "A-19"})
+	addUser(t, c, "own@acme.test", object{"email": "own@acme.test"})
 	foreign := addUser(t, in(s, "globex"), "foreign")
 	items := []object{
 		{"username": "LI.wei"}, {"username": "nobody"}, {"email": "li.wei@ACME.test"}, {"mobile": "+8613800000000"},
@@ -104,6 +105,8 @@ func TestUsersExist(t *testing.T) {
 		{"username": "li.wei", "email": "other@acme.test"}, {"username": "a1", "employee_number": "A-18"},
 		{"username": "a1", "employee_number": "A-17"}, {"username": "a1", "id": user["id"]},
 		{"username": "li.wei"}, {"username": "\x00"}, {"username": "li.wei", "email": ""},
+		{"username": "own@acme.test"}, {"email": "own@acme.test"},
+		{"username": "own@acme.test", "email": "own@acme.test"},
 	}
 	var want []any
 	for _, item := range items {

@@ -54,11 +54,12 @@ type Existence struct {
 
 // add notes a user that was found.
 func (e *Existence) add(id string) {
-	if e.Exists {
+	switch {
+	case !e.Exists:
+		e.Exists, e.UserID = true, id
+	case e.UserID != id:
 		e.UserID, e.Several = "", true
-		return
 	}
-	e.Exists, e.UserID = true, id
 }
 
 // Exists looks for a user. The error is apperr.InvalidParameters if no member is given.
