@@ -8647,6 +8647,10 @@ type User struct {
 	// Example: A-17
 	EmployeeNumber string `json:"employee_number"`
 
+	// FirstContacts Those of shared_contacts that this user had first. Others cannot have them as username, and only
+	// this user can have them verified
+	FirstContacts []string `json:"first_contacts,omitempty"`
+
 	// FreeExtProps Any JSON object up to 64 KiB, kept exactly
 	FreeExtProps json.RawMessage `json:"free_ext_props"`
 
@@ -8698,8 +8702,8 @@ type User struct {
 	// RealNameStatus Changed by real-name verification; one of "none", "pending", "verified", "rejected"
 	RealNameStatus string `json:"real_name_status"`
 
-	// SharedContacts Those of email and mobile that another user had before, where the tenant allows that (settings of
-	// users). The user signs in by them once nobody else has them
+	// SharedContacts Those of email and mobile that other users have, too, where the settings of users allow that.
+	// Nobody signs in by them
 	SharedContacts []string `json:"shared_contacts,omitempty"`
 
 	// Status 1 active, 0 disabled, resigned (by resignation only); one of "1", "0", "resigned"
@@ -8903,8 +8907,8 @@ type UserSettings struct {
 	// Example: 1048577
 	ID string `json:"id"`
 
-	// SharedContacts Whether users may have the email or mobile of another user. Nobody signs in by a value that
-	// several users have
+	// SharedContacts Whether users may have the email or mobile of another user. While several have one, none of them
+	// signs in by it, and applications that know people by it take one for the other
 	SharedContacts bool `json:"shared_contacts"`
 
 	// TenantID The tenant that it belongs to
@@ -8928,8 +8932,8 @@ type UserSettings struct {
 
 // UserSettingsPatch A JSON merge patch (RFC 7396) of UserSettingsInput
 type UserSettingsPatch struct {
-	// SharedContacts Whether users may have the email or mobile of another user. Nobody signs in by a value that
-	// several users have
+	// SharedContacts Whether users may have the email or mobile of another user. While several have one, none of them
+	// signs in by it, and applications that know people by it take one for the other
 	SharedContacts nullable.Nullable[bool] `json:"shared_contacts,omitempty"`
 }
 

@@ -153,6 +153,28 @@ func TestWhoHasScopesIsNotAdopted(t *testing.T) {
 	}
 }
 
+// Where users may share addresses, the owner of a verified one is still adopted, and nobody is made in the place of one
+// who may not be.
+func TestASharedAddressIsAdopted(t *testing.T) {
+	t.Parallel()
+	c := connect(t, object{"adopt": "email"})
+	c.world.mu.Lock()
+	c.world.sharing = true
+	c.world.mu.Unlock()
+	post := func(name, email string) object {
+		return c.want(http.StatusCreated, http.MethodPost, usersPath,
+			person(name, object{"emails": []any{object{"value": email}}}))
+	}
+	ann := c.world.addUser("acme", "ann", "ann@acme.test", true)
+	require.Equal(t, ann, post("ann.lee", "ann@acme.test")["id"])
+	boss := c.world.addUser("acme", "boss", "boss@acme.test", true)
+	c.world.give(boss, "platform:admin")
+	c.fault(http.StatusConflict, "uniqueness", http.MethodPost, usersPath,
+		person("other", object{"emails": []any{object{"value": "boss@acme.test"}}}))
+	unproven := c.world.addUser("acme", "bea", "bea@acme.test", false)
+	require.NotEqual(t, unproven, post("bea.lee", "bea@acme.test")["id"])
+}
+
 // A connection sets no password of a user who has scopes beyond its own, but disables the user.
 func TestPasswordsOfUsersWithScopes(t *testing.T) {
 	t.Parallel()

@@ -261,7 +261,7 @@ func (w *world) applyUser(t *tenantWorld, tenant string, c questions.UserChange)
 		}
 		u[name] = v
 	}
-	if err := t.checkUser(id, u); err != nil {
+	if err := t.checkUser(id, u, w.sharing && !c.Unique); err != nil {
 		return "", err
 	}
 	if m := c.ManagedBy; m != nil {
@@ -286,7 +286,7 @@ func (w *world) applyUser(t *tenantWorld, tenant string, c questions.UserChange)
 	return id, nil
 }
 
-func (t *tenantWorld) checkUser(id string, u object) error {
+func (t *tenantWorld) checkUser(id string, u object, sharing bool) error {
 	if name := u["username"].(string); name == "" || strings.TrimSpace(name) != name {
 		return apperr.Invalid("username", "must have blanks only between others")
 	}
@@ -300,7 +300,10 @@ func (t *tenantWorld) checkUser(id string, u object) error {
 	}
 	for other, o := range t.users {
 		for _, m := range []string{"username", "email", "mobile"} {
-			if other != id && u[m] != "" && strings.EqualFold(o[m].(string), u[m].(string)) {
+			if sharing && m != "username" || other == id || u[m] == "" {
+				continue
+			}
+			if strings.EqualFold(o[m].(string), u[m].(string)) {
 				return apperr.Taken(m)
 			}
 		}

@@ -69,6 +69,8 @@ type UserChange struct {
 	Credential *UserCredential `json:"credential,omitempty"`
 	ManagedBy  *ManagedBy      `json:"managed_by,omitempty"` // without members: the connection owns none any more
 	DryRun     bool            `json:"dry_run,omitempty"`
+	// Unique refuses an email or mobile of another user, whatever the tenant's settings of users allow.
+	Unique bool `json:"unique,omitempty"`
 }
 
 // ToProvision is the use for which a password in a UserChange is sealed; see PasswordFor.

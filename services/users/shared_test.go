@@ -50,8 +50,11 @@ func TestSharedContacts(t *testing.T) {
 
 	bea = addUser(t, c, "bea", bea)
 	require.Equal(t, []any{"email", "mobile"}, bea["shared_contacts"])
-	require.NotContains(t, c.Get(path(ann)).Object(), "shared_contacts")
-	unchanged(t, c, ann)
+	require.NotContains(t, bea, "first_contacts")
+	ann = c.Get(path(ann)).Object()
+	require.Equal(t, []any{"email", "mobile"}, ann["shared_contacts"])
+	require.Equal(t, []any{"email", "mobile"}, ann["first_contacts"])
+	require.EqualValues(t, 3, ann["version"])
 
 	t.Log("nobody signs in by what is shared")
 	for _, name := range []string{"desk@acme.test", "+8613800000000"} {
@@ -93,46 +96,91 @@ func TestSharedContacts(t *testing.T) {
 
 	t.Log("who has a value alone signs in by it")
 	c.Patch(path(ann), object{"email": "ann@acme.test"}).OK(nil)
+	bea = c.Get(path(bea)).Object()
+	require.Equal(t, []any{"mobile"}, bea["shared_contacts"])
+	require.NotContains(t, bea, "first_contacts")
 	require.True(t, signsIn(c, "desk@acme.test", password))
+	require.True(t, signsIn(c, "ann@acme.test", password))
 	require.Contains(t, string(find("desk@acme.test").User), `"bea"`)
 	require.Equal(t, bea["id"], exists(object{"email": "desk@acme.test"}))
-	require.Equal(t, false, c.Post("/v1/users-login-name-check", object{"login_name": "desk@acme.test"}).
-		Object()["available"])
 	require.False(t, signsIn(c, "+8613800000000", password))
 	c.Delete(path(ann), nil).OK(nil)
 	require.True(t, signsIn(c, "+8613800000000", password))
+	require.NotContains(t, c.Get(path(bea)).Object(), "shared_contacts")
 
 	t.Log("a changed value is shared no more, or with others")
-	bea = c.Patch(path(bea), object{"email": "bea@acme.test", "shared_contacts": []string{"email"}}).Object()
-	require.Equal(t, []any{"mobile"}, bea["shared_contacts"])
 	cleo := addUser(t, c, "cleo", object{"email": "cleo@acme.test"})
-	cleo = c.Patch(path(cleo), object{"email": "bea@acme.test"}).Object()
+	cleo = c.Patch(path(cleo), object{"email": "desk@acme.test", "shared_contacts": []string{}}).Object()
 	require.Equal(t, []any{"email"}, cleo["shared_contacts"])
-	require.False(t, signsIn(c, "bea@acme.test", password))
+	require.False(t, signsIn(c, "desk@acme.test", password))
 
 	t.Log("who shares a value goes on when it is no longer allowed")
 	allowSharing(c, false)
 	require.Equal(t, []any{"email"}, c.Patch(path(cleo), object{"gender": "f"}).Object()["shared_contacts"])
-	c.Post("/v1/users", object{"username": "gil", "email": "bea@acme.test"}).
-		Problem(http.StatusConflict, "already_exists")
 	require.Equal(t, []string{"updated"}, statuses(importLines(t, c, "?on_conflict=update",
-		`{"username":"cleo","email":"bea@acme.test","gender":"d"}`)))
+		`{"username":"cleo","email":"desk@acme.test","gender":"d"}`)))
+	taken := func() {
+		t.Helper()
+		for _, body := range []object{{"username": "gil", "email": "desk@acme.test"}, {"username": "desk@acme.test"}} {
+			c.Post("/v1/users", body).Problem(http.StatusConflict, "already_exists")
+			body["status"] = "1"
+		}
+		require.Equal(t, []string{"failed"},
+			statuses(importLines(t, c, "", `{"username":"gil","email":"desk@acme.test"}`)))
+		require.Equal(t, false, c.Post("/v1/users-login-name-check", object{"login_name": "desk@acme.test"}).
+			Object()["available"])
+	}
+	taken()
+	dora := addUser(t, c, "dora")
+	allowSharing(c, true)
+	c.Patch(path(dora), object{"email": "desk@acme.test"}).OK(nil)
+	allowSharing(c, false)
+	c.Delete("/v1/batch/users", object{"ids": []any{bea["id"]}}).OK(nil) // the first with it
+	taken()
+	require.Equal(t, []any{"email"}, c.Get(path(cleo)).Object()["first_contacts"])
+	c.Delete(path(cleo), nil).OK(nil)
+	taken()
+	require.NotContains(t, c.Get(path(dora)).Object(), "shared_contacts")
+	c.Patch(path(dora), object{"email": nil}).OK(nil)
+	addUser(t, c, "desk@acme.test")
 }
 
-// A username means its user, also where others have it as a contact value since a time when nobody had that name.
-func TestAUsernameGoesBeforeAContact(t *testing.T) {
+// A username means its user, also one that is the user's own shared email.
+func TestAUsernameThatIsAlsoShared(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	allowSharing(c, true)
-	ann := addUser(t, c, "ann", object{"email": "desk@acme.test"})
-	addUser(t, c, "bea", object{"email": "desk@acme.test", "password": "the other one's"})
-	for n := range 3 {
-		addUser(t, c, fmt.Sprint("other-", n), object{"email": "desk@acme.test"})
-	}
-	c.Delete(path(ann), nil).OK(nil)
-	addUser(t, c, "desk@acme.test", object{"password": password})
+	ann := addUser(t, c, "ann", object{"email": "desk@acme.test", "password": password})
+	bea := addUser(t, c, "bea", object{"email": "desk@acme.test", "password": "the other one's"})
+	c.Patch(path(bea), object{"username": "desk@acme.test"}).Problem(http.StatusConflict, "already_exists")
+	c.Patch(path(ann), object{"username": "desk@acme.test"}).OK(nil)
 	require.True(t, signsIn(c, "desk@acme.test", password))
 	require.False(t, signsIn(c, "desk@acme.test", "the other one's"))
+	require.Equal(t, object{"exists": true, "user_id": ann["id"]},
+		c.Post("/v1/users-exist", object{"username": "desk@acme.test"}).Object())
+	require.Equal(t, []any{object{"exists": true, "user_id": ann["id"]}},
+		c.Post("/v1/batch/users-exist", object{"items": []any{object{"username": "desk@acme.test"}}}).Object()["items"])
+	addUser(t, c, "cleo", object{"email": "cleo@acme.test"})
+	c.Post("/v1/users", object{"username": "dora", "email": "desk@acme.test"}).
+		Problem(http.StatusConflict, "already_exists")
+	c.Delete(path(ann), nil).OK(nil)
+	require.True(t, signsIn(c, "desk@acme.test", "the other one's"))
+}
+
+// Applications that know people by verified addresses would take one for the other.
+func TestNobodyElseHasASharedContactVerified(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	allowSharing(c, true)
+	ann := addUser(t, c, "ann", object{"email": "desk@acme.test", "email_verified": true})
+	bea := addUser(t, c, "bea", object{"email": "desk@acme.test", "email_verified": true})
+	require.Equal(t, false, bea["email_verified"])
+	require.Equal(t, false, c.Patch(path(bea), object{"email_verified": true}).Object()["email_verified"])
+	require.Equal(t, true, c.Get(path(ann)).Object()["email_verified"])
+	importLines(t, c, "", `{"username":"cleo","email":"desk@acme.test","email_verified":true}`)
+	require.NotContains(t, string(c.Get("/v1/users?keyword=cleo").Body), `"email_verified":true`)
+	c.Delete(path(ann), nil).OK(nil)
+	require.Equal(t, true, c.Patch(path(bea), object{"email_verified": true}).Object()["email_verified"])
 }
 
 func TestImportOfSharedContacts(t *testing.T) {
@@ -152,6 +200,7 @@ func TestImportOfSharedContacts(t *testing.T) {
 		statuses(importLines(t, c, "?on_conflict=update", file)))
 	exported := string(c.Get("/v1/users/export").Body)
 	require.Contains(t, exported, `"shared_contacts":["email"]`)
+	require.Contains(t, exported, `"first_contacts":["email"]`)
 	for _, line := range importLines(t, c, "?on_conflict=update", exported) {
 		require.Equal(t, "updated", line.Status, line)
 	}
@@ -166,7 +215,7 @@ func TestImportOfSharedContacts(t *testing.T) {
 		c.Get("/v1/users?keyword=cleo").Object()["items"].([]any)[0].(object)["shared_contacts"])
 }
 
-// However many make or change users with one email at the same time, one of them has it alone.
+// However many make or change users with one email at the same time, one of them is the first.
 func TestSharedContactsAtOnce(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -183,12 +232,16 @@ func TestSharedContactsAtOnce(t *testing.T) {
 		}()
 		go func() { answers <- c.Patch(path(moving[n]), object{"email": "desk@acme.test"}) }()
 	}
-	alone := 0
 	for range 2 * many {
-		if record := (<-answers).Object(); record["shared_contacts"] == nil {
-			alone++
+		(<-answers).OK(nil)
+	}
+	first := 0
+	for _, item := range c.Get("/v1/users?page_size=100").Object()["items"].([]any) {
+		require.Equal(t, []any{"email"}, item.(object)["shared_contacts"])
+		if item.(object)["first_contacts"] != nil {
+			first++
 		}
 	}
-	require.Equal(t, 1, alone)
+	require.Equal(t, 1, first)
 	require.EqualValues(t, 2*many, c.Get("/v1/users?keyword=desk@acme.test").Object()["total"])
 }

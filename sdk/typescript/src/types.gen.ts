@@ -7349,6 +7349,10 @@ export type NewUser = {
      */
     employee_number?: string;
     /**
+     * Those of shared_contacts that this user had first. Others cannot have them as username, and only this user can have them verified
+     */
+    readonly first_contacts?: Array<string>;
+    /**
      * Any JSON object up to 64 KiB, kept exactly
      */
     free_ext_props?: {
@@ -7420,7 +7424,7 @@ export type NewUser = {
      */
     real_name_status?: 'none' | 'pending' | 'verified' | 'rejected';
     /**
-     * Those of email and mobile that another user had before, where the tenant allows that (settings of users). The user signs in by them once nobody else has them
+     * Those of email and mobile that other users have, too, where the settings of users allow that. Nobody signs in by them
      */
     readonly shared_contacts?: Array<string>;
     /**
@@ -11174,6 +11178,10 @@ export type User = {
      */
     employee_number: string;
     /**
+     * Those of shared_contacts that this user had first. Others cannot have them as username, and only this user can have them verified
+     */
+    readonly first_contacts?: Array<string>;
+    /**
      * Any JSON object up to 64 KiB, kept exactly
      */
     free_ext_props: {
@@ -11245,7 +11253,7 @@ export type User = {
      */
     real_name_status: 'none' | 'pending' | 'verified' | 'rejected';
     /**
-     * Those of email and mobile that another user had before, where the tenant allows that (settings of users). The user signs in by them once nobody else has them
+     * Those of email and mobile that other users have, too, where the settings of users allow that. Nobody signs in by them
      */
     readonly shared_contacts?: Array<string>;
     /**
@@ -11389,6 +11397,10 @@ export type UserPatch = {
      */
     employee_number?: string | null;
     /**
+     * Those of shared_contacts that this user had first. Others cannot have them as username, and only this user can have them verified
+     */
+    readonly first_contacts?: Array<string> | null;
+    /**
      * Any JSON object up to 64 KiB, kept exactly
      */
     free_ext_props?: {
@@ -11460,7 +11472,7 @@ export type UserPatch = {
      */
     real_name_status?: 'none' | 'pending' | 'verified' | 'rejected' | null;
     /**
-     * Those of email and mobile that another user had before, where the tenant allows that (settings of users). The user signs in by them once nobody else has them
+     * Those of email and mobile that other users have, too, where the settings of users allow that. Nobody signs in by them
      */
     readonly shared_contacts?: Array<string> | null;
     /**
@@ -11517,7 +11529,7 @@ export type UserSettings = {
      */
     readonly id: string;
     /**
-     * Whether users may have the email or mobile of another user. Nobody signs in by a value that several users have
+     * Whether users may have the email or mobile of another user. While several have one, none of them signs in by it, and applications that know people by it take one for the other
      */
     shared_contacts: boolean;
     /**
@@ -11547,7 +11559,7 @@ export type UserSettingsPatch = {
      */
     readonly id?: string | null;
     /**
-     * Whether users may have the email or mobile of another user. Nobody signs in by a value that several users have
+     * Whether users may have the email or mobile of another user. While several have one, none of them signs in by it, and applications that know people by it take one for the other
      */
     shared_contacts?: boolean | null;
     /**
@@ -16621,7 +16633,7 @@ export type UserPatchWritable = {
 
 export type UserSettingsWritable = {
     /**
-     * Whether users may have the email or mobile of another user. Nobody signs in by a value that several users have
+     * Whether users may have the email or mobile of another user. While several have one, none of them signs in by it, and applications that know people by it take one for the other
      */
     shared_contacts: boolean;
 };
@@ -16631,7 +16643,7 @@ export type UserSettingsWritable = {
  */
 export type UserSettingsPatchWritable = {
     /**
-     * Whether users may have the email or mobile of another user. Nobody signs in by a value that several users have
+     * Whether users may have the email or mobile of another user. While several have one, none of them signs in by it, and applications that know people by it take one for the other
      */
     shared_contacts?: boolean | null;
 };

@@ -189,6 +189,7 @@ func (s *Users) make(ctx context.Context, call Call, gone *directory.User, w wis
 	if err != nil {
 		return nil, err
 	}
+	change.Unique = c.Adopt == connection.AdoptEmail // so that who has the address can be adopted
 	j := job{
 		call: call, change: change, claim: claimOf(c, w), replaces: gone, stored: true,
 		link: directory.Link{ConnectionID: c.ID, ExternalID: &w.externalID, Event: "created"},
@@ -200,6 +201,10 @@ func (s *Users) make(ctx context.Context, call Call, gone *directory.User, w wis
 	found, ours := s.adoptable(ctx, c, w)
 	if ours != nil {
 		return nil, ours
+	}
+	if found == nil && j.change.Unique {
+		j.change.Unique = false
+		return s.carry(ctx, j)
 	}
 	if found == nil {
 		return nil, err

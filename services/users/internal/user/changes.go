@@ -97,7 +97,10 @@ func (s *Users) ApplyChange(ctx context.Context, c questions.UserChange, passwor
 	if c.Action == questions.CreateUser {
 		id = ids[0]
 	}
-	return writeContacts(ctx, s, func(tx *docstore.Tx, share func(*User) error) (questions.UserState, error) {
+	return writeContacts(ctx, s, func(tx *docstore.Tx, share sharer) (questions.UserState, error) {
+		if c.Unique {
+			share = unshared
+		}
 		note := &changeNote{docstore.Meta{ID: c.ID}, id, true}
 		var made *Doc
 		if err := changes.Once(ctx, tx, c.ID, note, func() (err error) {
@@ -176,7 +179,7 @@ func (s *Users) present(ctx context.Context, tx *docstore.Tx, changeID string) (
 // apply makes a change that was not made yet, and returns the user; nil if it is deleted.
 func (s *Users) apply(
 	ctx context.Context, tx *docstore.Tx, c questions.UserChange, id string, created User, hash string,
-	share func(*User) error,
+	share sharer,
 ) (*Doc, error) {
 	if c.Action == questions.CreateUser {
 		created.ID, created.ManagedBy = id, ownership(c.ManagedBy, nil)
@@ -212,7 +215,7 @@ func (s *Users) apply(
 
 // applyProfile changes the profile and the owner, and takes back a resignation first if the change says so.
 func (s *Users) applyProfile(
-	ctx context.Context, tx *docstore.Tx, c questions.UserChange, u *User, hash string, share func(*User) error,
+	ctx context.Context, tx *docstore.Tx, c questions.UserChange, u *User, hash string, share sharer,
 ) (*Doc, error) {
 	var doc Doc
 	if c.Action == questions.ReinstateUser && !u.TimeResigned.IsZero() {

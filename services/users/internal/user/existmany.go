@@ -2,7 +2,6 @@ package user
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -44,53 +43,67 @@ func (s *Users) ExistMany(ctx context.Context, list []Identity) (Existences, err
 	return answer, s.findNumbered(ctx, list, numbered, answer.Items)
 }
 
-// findSingle answers items that have an id or a login name: by the first of them. The record is compared with the other
-// members.
+// findSingle answers items that have an id or a login name: by the first of them, of which each belongs to one user,
+// unless users share it. The record is compared with the other members.
 func (s *Users) findSingle(ctx context.Context, list []Identity, some []int, answer []Existence) error {
 	var ids []string
-	byID, byName := map[string][]int{}, map[string][]int{} // the items that wait for a user
+	var logins []docstore.Value
 	for _, i := range some {
 		if who := list[i]; who.ID != "" {
 			ids = append(ids, who.ID)
-			byID[who.ID] = append(byID[who.ID], i)
 		} else {
-			key := who.logins()[0]
-			byName[key] = append(byName[key], i)
+			logins = append(logins, docstore.Text(who.logins()[0]))
 		}
 	}
-	found := func(u *User, waiting []int) {
-		for _, i := range waiting {
-			if list[i].is(u) {
-				answer[i].add(u.ID)
-			}
-		}
-	}
+	var docs []Doc
 	if len(ids) > 0 {
-		docs, err := users.FindMany(ctx, s.Store, ids)
+		found, err := users.FindMany(ctx, s.Store, ids)
 		if err != nil {
 			return err
 		}
-		for i := range docs {
-			u, err := docs[i].Value()
-			if err != nil {
+		docs = found
+	}
+	if len(logins) > 0 {
+		page, err := users.Page(ctx, s.Store,
+			docstore.Query{Filter: docstore.In(byLogin, logins...), Limit: len(logins)})
+		if err != nil {
+			return err
+		}
+		docs = append(docs, page.Docs...)
+	}
+	byID, byName := map[string]*User{}, map[string]*User{}
+	for i := range docs {
+		u, err := docs[i].Value()
+		if err != nil {
+			return err
+		}
+		byID[u.ID] = u
+		for _, login := range u.logins() {
+			byName[login] = u
+		}
+	}
+	for _, i := range some {
+		if who := list[i]; who.ID != "" {
+			answer[i].of(byID[who.ID], who)
+		} else if u := byName[who.logins()[0]]; u == nil || !slices.Contains(u.sharedKeys(), who.logins()[0]) {
+			answer[i].of(u, who)
+		} else if who == (Identity{Email: who.Email}) || who == (Identity{Mobile: who.Mobile}) {
+			answer[i] = Existence{Exists: true, Several: true}
+		} else {
+			var err error
+			if answer[i], err = s.Exists(ctx, who); err != nil {
 				return err
 			}
-			found(u, byID[u.ID])
 		}
 	}
-	if len(byName) == 0 {
-		return nil
+	return nil
+}
+
+// of notes a user, who may be nil, if it is the one that is looked for.
+func (e *Existence) of(u *User, who Identity) {
+	if u != nil && who.is(u) {
+		e.add(u.ID)
 	}
-	return users.Each(ctx, s.Store, called(slices.Collect(maps.Keys(byName))...), func(doc Doc) error {
-		u, err := doc.Value()
-		if err != nil {
-			return err
-		}
-		for _, key := range append(u.logins(), u.sharedKeys()...) {
-			found(u, byName[key])
-		}
-		return nil
-	})
 }
 
 // findNumbered answers items that have an employee number alone, from the index. Several users may have one: a round

@@ -2,7 +2,6 @@ package user
 
 import (
 	"context"
-	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -25,11 +24,11 @@ func (s *Users) CheckLoginName(ctx context.Context, name, userID string) (LoginN
 		answer.Reasons = append(answer.Reasons, "is not a username, email address or E.164 number")
 		return answer, nil
 	}
-	page, err := users.Page(ctx, s.Store, docstore.Query{Filter: called(loginKey(name)), Limit: 2})
-	if err != nil {
+	doc, err := users.First(ctx, s.Store, docstore.Eq(byLogin, docstore.Text(loginKey(name))))
+	if err != nil && !apperr.IsNotFound(err) {
 		return LoginName{}, err
 	}
-	if slices.ContainsFunc(page.Docs, func(doc Doc) bool { return doc.ID != userID }) {
+	if err == nil && doc.ID != userID {
 		answer.Available = false
 		answer.Reasons = append(answer.Reasons, "is taken")
 	}
@@ -71,14 +70,19 @@ func (s *Users) Exists(ctx context.Context, who Identity) (Existence, error) {
 	if who.ID != "" {
 		all = append(all, docstore.ID(who.ID))
 	}
-	for _, login := range who.logins() {
-		all = append(all, called(login))
+	if who.Username != "" {
+		all = append(all, docstore.Eq(byLogin, docstore.Text(loginKey(who.Username))))
+	}
+	for _, value := range []string{who.Email, who.Mobile} {
+		if value != "" {
+			all = append(all, having(loginKey(value)))
+		}
 	}
 	if who.EmployeeNumber != "" {
 		all = append(all, docstore.Eq(byEmployeeNumber, docstore.Text(textindex.Key(who.EmployeeNumber))))
 	}
 	// The index of login names does not tell which kind a name is, so the record is checked, too.
-	page, err := users.Page(ctx, s.Store, docstore.Query{Filter: docstore.And(all...), Limit: 200})
+	page, err := users.Page(ctx, s.Store, docstore.Query{Filter: docstore.And(all...), Limit: 2})
 	if err != nil {
 		return Existence{}, err
 	}

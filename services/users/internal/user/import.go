@@ -140,7 +140,8 @@ func BadImport(fault string) *Import {
 // would accept Username for username.
 var importMembers = func() map[string]json.RawMessage {
 	var members map[string]json.RawMessage
-	blank, _ := json.Marshal(Import{User: User{SharedContacts: []string{"email"}}}) // cannot fail
+	shared := []string{"email"}                                                                 // else it is left out
+	blank, _ := json.Marshal(Import{User: User{SharedContacts: shared, FirstContacts: shared}}) // cannot fail
 	_ = json.Unmarshal(blank, &members)
 	return members
 }()
@@ -307,8 +308,9 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 		owner = has
 	}
 	conflict := owner.id
-	for _, m := range []contact{{"username", func(u *User) string { return u.Username }}, contacts[0], contacts[1]} {
-		key := loginKey(m.of(&r.User))
+	username := contact{name: "username", of: func(u *User) string { return u.Username }}
+	for _, m := range append([]contact{username}, contacts...) {
+		key := m.key(&r.User)
 		has := b.owners[key]
 		if key == "" || has.id == "" {
 			continue
@@ -334,14 +336,31 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 		return b.update(ctx, owner.id, r)
 	}
 	draft := r.User
-	draft.ID, draft.ManagedBy, draft.SharedContacts = id, nil, nil
-	if err := b.share(&draft); err != nil {
+	draft.ID, draft.ManagedBy, draft.SharedContacts, draft.FirstContacts = id, nil, nil, nil
+	if err := b.share(ctx, &draft); err != nil {
 		return Imported{}, err
 	}
 	b.own(&draft)
 	b.created[id] = true
 	_, err := Add(ctx, b.tx, id, draft, r.hash)
 	return Imported{Status: Created, ID: id}, err
+}
+
+// findFirst finds who is the first with a contact value that a user has shared, now that the user may have left it.
+func (b *batch) findFirst(ctx context.Context, was *User) error {
+	for _, key := range was.sharedKeys() {
+		if _, has := b.owners[key]; has {
+			continue
+		}
+		first, err := users.LoadWhere(ctx, b.tx, docstore.Eq(byLogin, docstore.Text(key)), "", 1)
+		if err != nil {
+			return err
+		}
+		for _, u := range first {
+			b.own(u)
+		}
+	}
+	return nil
 }
 
 // isShared reports whether a contact value of another user can be the owner's, too: it is already, or the tenant allows
@@ -365,12 +384,23 @@ func (b *batch) isShared(ctx context.Context, key string, has, owner holder) (bo
 	return *b.mayShare, nil
 }
 
-// share adds the contact values that other users have to the shared ones of u.
-func (b *batch) share(u *User) error {
+// share notes the contact values that other users have in the records of both. In a dry run of several transactions the
+// other may be a user whom an earlier one would have made.
+func (b *batch) share(ctx context.Context, u *User) error {
 	for _, c := range contacts {
-		has := b.owners[loginKey(c.of(u))].id
-		if has != "" && has != u.ID && !u.shares(c.name) {
-			u.SharedContacts = append(u.SharedContacts, c.name)
+		has := b.owners[c.key(u)].id
+		if has == "" || has == u.ID || c.shared(u) {
+			continue
+		}
+		holders, err := users.LoadMany(ctx, b.tx, []string{has})
+		if err != nil {
+			return err
+		}
+		c.share(u)
+		for _, first := range holders {
+			if err := c.shareWith(ctx, b.tx, u, first); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -433,7 +463,7 @@ func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, err
 			return failed(err), nil
 		}
 	}
-	before := u.logins()
+	was := *u
 	proposal := *u
 	if err := r.edit(&proposal); err != nil {
 		return Imported{}, err
@@ -441,7 +471,7 @@ func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, err
 	if proposal.Status == Resigned {
 		proposal.Status = u.Status
 	}
-	if _, err := change(ctx, b.tx, u, proposal, b.share); err != nil {
+	if _, err := change(ctx, b.tx, u, proposal, func(u *User) error { return b.share(ctx, u) }); err != nil {
 		switch apperr.KindOf(err) {
 		case apperr.InvalidParameters, apperr.InvalidState, apperr.ManagedElsewhere:
 			return failed(err), nil
@@ -453,11 +483,11 @@ func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, err
 			return Imported{}, err
 		}
 	}
-	for _, key := range before {
+	for _, key := range was.logins() {
 		delete(b.owners, key)
 	}
 	b.own(u)
-	return Imported{Status: Updated, ID: id}, nil
+	return Imported{Status: Updated, ID: id}, b.findFirst(ctx, &was)
 }
 
 // failed is the result of a refused record. Its faults have the locations that they would have in a request with the

@@ -17,7 +17,7 @@ type Settings struct {
 
 // SettingsProfile holds the members that clients set.
 type SettingsProfile struct {
-	SharedContacts bool `json:"shared_contacts" doc:"Whether users may have the email or mobile of another user. Nobody signs in by a value that several users have" example:"false"`
+	SharedContacts bool `json:"shared_contacts" doc:"Whether users may have the email or mobile of another user. While several have one, none of them signs in by it, and applications that know people by it take one for the other" example:"false"`
 }
 
 const byOne = "one"

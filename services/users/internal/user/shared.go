@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -12,23 +11,49 @@ import (
 
 // contact is a member that a user can share with others.
 type contact struct {
-	name string
-	of   func(*User) string
+	name     string
+	of       func(*User) string
+	unverify func(*User)
 }
 
 var contacts = []contact{
-	{"email", func(u *User) string { return u.Email }},
-	{"mobile", func(u *User) string { return u.Mobile }},
+	{"email", func(u *User) string { return u.Email }, func(u *User) { u.EmailVerified = false }},
+	{"mobile", func(u *User) string { return u.Mobile }, func(u *User) { u.MobileVerified = false }},
 }
 
-// shares reports whether a contact value is one that another user had before.
-func (u *User) shares(member string) bool { return slices.Contains(u.SharedContacts, member) }
+// key is the contact value as compared; "" if the user has none.
+func (c contact) key(u *User) string { return loginKey(c.of(u)) }
 
-// sharedKeys are the contact values that another user had before, as compared.
+// shared reports whether other users have the contact value, too. One of them is the first: its value is in the unique
+// index, so that nobody gets it as username.
+func (c contact) shared(u *User) bool { return slices.Contains(u.SharedContacts, c.name) }
+func (c contact) first(u *User) bool  { return slices.Contains(u.FirstContacts, c.name) }
+
+func (c contact) share(u *User) { u.SharedContacts = with(u.SharedContacts, c.name) }
+func (c contact) lead(u *User)  { u.FirstContacts = with(u.FirstContacts, c.name) }
+
+// unshare notes that nobody else has the contact value.
+func (c contact) unshare(u *User) {
+	u.SharedContacts, u.FirstContacts = without(u.SharedContacts, c.name), without(u.FirstContacts, c.name)
+}
+
+// with and without return new lists, because copies of a record have the same.
+func with(list []string, name string) []string {
+	if slices.Contains(list, name) {
+		return list
+	}
+	return append(slices.Clone(list), name)
+}
+
+func without(list []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(other string) bool { return other == name })
+}
+
+// sharedKeys are the contact values that other users have, too, as compared.
 func (u *User) sharedKeys() (keys []string) {
 	for _, c := range contacts {
-		if u.shares(c.name) {
-			keys = append(keys, loginKey(c.of(u)))
+		if c.shared(u) {
+			keys = append(keys, c.key(u))
 		}
 	}
 	return keys
@@ -37,83 +62,101 @@ func (u *User) sharedKeys() (keys []string) {
 // sharedMark begins the words of shared contact values. No word of a search has it.
 const sharedMark = "\x1f"
 
-// called selects the users who have one of the login names, also by a contact value that they share. Shared values are
-// among the words of a user, because an index of their own would have an entry for each user.
-func called(keys ...string) docstore.Filter {
-	logins, words := make([]docstore.Value, len(keys)), make([]docstore.Value, len(keys))
-	for i, key := range keys {
-		logins[i], words[i] = docstore.Text(key), docstore.Text(sharedMark+key)
-	}
-	return docstore.Or(docstore.In(byLogin, logins...), docstore.In(byWord, words...))
+// sharing selects the users who share a contact value. The values are among the words of users, because an index of
+// their own would have an entry for each user.
+func sharing(key string) docstore.Filter { return docstore.Eq(byWord, docstore.Text(sharedMark+key)) }
+
+// having selects the users who have a login name, also one that they share.
+func having(key string) docstore.Filter {
+	return docstore.Or(docstore.Eq(byLogin, docstore.Text(key)), sharing(key))
 }
 
-// byLogin finds the user whom a login name means. Blanks around it, as the keyboards of phones add, do not count: no
-// login name has any. A username means its user. A contact value of several users means nobody. The error is
-// apperr.NotFound.
-func (s *Users) byLogin(ctx context.Context, r docstore.Reader, name string) (Doc, error) {
-	key := loginKey(strings.TrimSpace(name))
-	page, err := users.Page(ctx, r, docstore.Query{Filter: called(key), Limit: 2})
-	if err != nil {
-		return Doc{}, err
-	}
-	if len(page.Docs) == 1 {
-		return page.Docs[0], nil
-	}
-	if len(page.Docs) == 0 {
-		return Doc{}, apperr.Missing("user")
-	}
-	doc, err := users.First(ctx, r, docstore.Eq(byLogin, docstore.Text(key)))
-	if err != nil {
-		return Doc{}, err
-	}
-	u, err := doc.Value()
-	if err == nil && loginKey(u.Username) != key {
-		err = apperr.Missing("user")
-	}
-	return doc, err
-}
-
-// keepShared makes the shared contact values of was, as far as they are unchanged, those of u.
+// keepShared makes what was says of unchanged contact values what u says, and nothing of others.
 func (u *User) keepShared(was *User) {
-	u.SharedContacts = nil
+	u.SharedContacts, u.FirstContacts = was.SharedContacts, was.FirstContacts
 	for _, c := range contacts {
-		if was.shares(c.name) && loginKey(c.of(was)) == loginKey(c.of(u)) {
-			u.SharedContacts = append(u.SharedContacts, c.name)
+		if c.key(was) != c.key(u) {
+			c.unshare(u)
 		}
 	}
 }
 
-// share adds the contact values that other users have, unless they are usernames, to the shared ones of u.
-func (s *Users) share(ctx context.Context, tx *docstore.Tx, u *User) error {
+// unverify takes back that a person has shown to own a value that another user had first: applications that know people
+// by verified addresses would take one for the other.
+func (u *User) unverify() {
 	for _, c := range contacts {
-		key := loginKey(c.of(u))
-		if key == "" || u.shares(c.name) {
+		if c.shared(u) && !c.first(u) {
+			c.unverify(u)
+		}
+	}
+}
+
+// share notes the contact values that other users have, unless they are usernames, in the records of both.
+func share(ctx context.Context, tx *docstore.Tx, u *User) error {
+	for _, c := range contacts {
+		key := c.key(u)
+		if key == "" || c.shared(u) {
 			continue
 		}
-		doc, err := users.First(ctx, tx, docstore.Eq(byLogin, docstore.Text(key)))
-		if apperr.IsNotFound(err) {
-			continue
-		}
+		holders, err := users.LoadWhere(ctx, tx, docstore.Eq(byLogin, docstore.Text(key)), "", 1)
 		if err != nil {
 			return err
 		}
-		other, err := doc.Value()
-		if err != nil {
-			return err
+		if len(holders) == 0 || holders[0].ID == u.ID || loginKey(holders[0].Username) == key {
+			continue
 		}
-		if other.ID != u.ID && loginKey(other.Username) != key {
-			u.SharedContacts = append(u.SharedContacts, c.name)
+		if err := c.shareWith(ctx, tx, u, holders[0]); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+func (c contact) shareWith(ctx context.Context, tx *docstore.Tx, u, first *User) error {
+	c.share(u)
+	if c.shared(first) {
+		return nil
+	}
+	c.share(first)
+	c.lead(first)
+	_, err := users.Replace(ctx, tx, first)
+	return err
+}
+
+// leave tells those who share a contact value that a user, who is written already, has another one now. is is nil if
+// the user is deleted. If one of them is left, the value is no longer shared; else another one is the first.
+func leave(ctx context.Context, tx *docstore.Tx, was, is *User) error {
+	for _, c := range contacts {
+		if !c.shared(was) || is != nil && c.key(is) == c.key(was) {
+			continue
+		}
+		others, err := users.LoadWhere(ctx, tx, sharing(c.key(was)), "", 2)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(others) == 1:
+			c.unshare(others[0])
+		case len(others) == 2 && c.first(was):
+			c.lead(others[0])
+		default:
+			continue
+		}
+		if _, err := users.Replace(ctx, tx, others[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sharer notes which contact values of a record are shared, before it is written.
+type sharer func(*User) error
+
 // writeContacts runs fn in a transaction. If contact values are taken and the tenant allows users to share them, it
-// runs fn again with share, which fn calls for each record before it writes it.
-func writeContacts[R any](ctx context.Context, s *Users, fn func(tx *docstore.Tx, share func(*User) error) (R, error),
-) (R, error) {
+// runs fn again with a sharer that notes this.
+func writeContacts[R any](ctx context.Context, s *Users, fn func(*docstore.Tx, sharer) (R, error)) (R, error) {
 	result, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
-		return fn(tx, func(*User) error { return nil })
+		return fn(tx, unshared)
 	})
 	if !contactTaken(err) {
 		return result, err
@@ -126,9 +169,12 @@ func writeContacts[R any](ctx context.Context, s *Users, fn func(tx *docstore.Tx
 		} else if !allowed {
 			return none, refused
 		}
-		return fn(tx, func(u *User) error { return s.share(ctx, tx, u) })
+		return fn(tx, func(u *User) error { return share(ctx, tx, u) })
 	})
 }
+
+// unshared is the sharer of records whose contact values must be theirs alone.
+func unshared(*User) error { return nil }
 
 // contactTaken reports whether an error says that somebody has a contact value.
 func contactTaken(err error) bool {

@@ -43,7 +43,8 @@ type User struct {
 	TimeLastLogin       clock.Time `json:"time_last_login" readOnly:"true" nullable:"true" doc:"Changes without a new version; null: never"`
 	TimeResigned        clock.Time `json:"time_resigned" readOnly:"true" nullable:"true" doc:"In the future while the resignation is only scheduled"`
 	ManagedBy           *ManagedBy `json:"managed_by" readOnly:"true" doc:"The provisioning connection that owns members of the user, which change only through SCIM; null: none"`
-	SharedContacts      []string   `json:"shared_contacts,omitempty" readOnly:"true" doc:"Those of email and mobile that another user had before, where the tenant allows that (settings of users). The user signs in by them once nobody else has them"`
+	SharedContacts      []string   `json:"shared_contacts,omitempty" readOnly:"true" doc:"Those of email and mobile that other users have, too, where the settings of users allow that. Nobody signs in by them"`
+	FirstContacts       []string   `json:"first_contacts,omitempty" readOnly:"true" doc:"Those of shared_contacts that this user had first. Others cannot have them as username, and only this user can have them verified"`
 }
 
 // Profile holds the members that create and update may set.
@@ -128,13 +129,13 @@ const (
 // sortable are the fields that a list of users can be sorted by. The first is the default.
 var sortable = []string{byTimeCreated, byUsername, byDisplayName, byEmail, byTimeModified}
 
-// logins are the names that the user can sign in with, as compared; "" for an absent one, and for a contact value that
-// another user had before. They share one namespace: nobody's username is another's email.
+// logins are the names that are the user's alone, as compared; "" for an absent one, and for a contact value that
+// another user had first. They share one namespace: nobody's username is another's email.
 func (u *User) logins() []string {
 	keys := []string{loginKey(u.Username)}
 	for _, c := range contacts {
-		key := loginKey(c.of(u))
-		if u.shares(c.name) {
+		key := c.key(u)
+		if c.shared(u) && !c.first(u) {
 			key = ""
 		}
 		keys = append(keys, key)
@@ -146,7 +147,7 @@ func (u *User) logins() []string {
 // written.
 func loginKey(name string) string { return dnsname.EmailKey(textindex.Key(name)) }
 
-// words are what a search of all members finds, and the shared contact values; see called.
+// words are what a search of all members finds, and the shared contact values; see sharing.
 func (u *User) words() []string {
 	texts := make([]string, 0, 12)
 	texts = append(texts, u.Username, u.DisplayName, u.Email, u.Mobile, u.EmployeeNumber, u.RealName,

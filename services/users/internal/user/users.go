@@ -2,6 +2,8 @@ package user
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -87,9 +89,9 @@ func (s *Users) Create(ctx context.Context, draft User, newPassword string) (Doc
 	if err != nil {
 		return Doc{}, err
 	}
-	return writeContacts(ctx, s, func(tx *docstore.Tx, share func(*User) error) (Doc, error) {
+	return writeContacts(ctx, s, func(tx *docstore.Tx, share sharer) (Doc, error) {
 		u := draft
-		u.ID, u.SharedContacts = id, nil // read-only
+		u.ID, u.SharedContacts, u.FirstContacts = id, nil, nil // read-only
 		if err := share(&u); err != nil {
 			return Doc{}, err
 		}
@@ -98,10 +100,11 @@ func (s *Users) Create(ctx context.Context, draft User, newPassword string) (Doc
 }
 
 // Add inserts a checked draft with a new id, in a transaction that may add others, too. It takes only Profile,
-// ManagedBy and SharedContacts from the draft.
+// ManagedBy and SharedContacts from the draft: whoever adds it is not the first with a shared value.
 func Add(ctx context.Context, tx *docstore.Tx, id string, draft User, hash string) (Doc, error) {
 	u := User{Meta: docstore.Meta{ID: id}, Profile: draft.Profile, Protected: Protected{RealNameStatus: RealNameNone},
 		ManagedBy: draft.ManagedBy, SharedContacts: draft.SharedContacts}
+	u.unverify()
 	if hash != "" {
 		u.PasswordSet, u.TimePasswordChanged = true, tx.Now
 		if _, err := accounts.Insert(ctx, tx, &account{Meta: docstore.Meta{ID: id}, Password: hash}); err != nil {
@@ -120,7 +123,7 @@ func (s *Users) Get(ctx context.Context, id string) (Doc, error) {
 // The error is apperr.NotFound, InvalidParameters, InvalidState (status of a resigned user), AlreadyExists or
 // VersionMismatch.
 func (s *Users) Update(ctx context.Context, id string, edit func(*User) error) (Doc, error) {
-	return writeContacts(ctx, s, func(tx *docstore.Tx, share func(*User) error) (Doc, error) {
+	return writeContacts(ctx, s, func(tx *docstore.Tx, share sharer) (Doc, error) {
 		u, err := s.load(ctx, tx, id)
 		if err != nil {
 			return Doc{}, err
@@ -135,7 +138,7 @@ func (s *Users) Update(ctx context.Context, id string, edit func(*User) error) (
 
 // change sets u's profile to the proposal's; see writeContacts for share. The error is apperr.ManagedElsewhere if that
 // changes an owned member.
-func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User, share func(*User) error) (Doc, error) {
+func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User, share sharer) (Doc, error) {
 	proposal.normalize()
 	proposal.ManagedBy = u.ManagedBy // read-only
 	if err := checkOwned(u.ManagedBy, &u.Profile, &proposal.Profile); err != nil {
@@ -145,7 +148,7 @@ func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User, share 
 }
 
 // changeOwned is change for the owner of the members.
-func changeOwned(ctx context.Context, tx *docstore.Tx, u *User, proposal User, share func(*User) error) (Doc, error) {
+func changeOwned(ctx context.Context, tx *docstore.Tx, u *User, proposal User, share sharer) (Doc, error) {
 	var faults apperr.Faults
 	proposal.normalize()
 	proposal.Protected.differs(u.Protected, &faults)
@@ -170,12 +173,19 @@ func changeOwned(ctx context.Context, tx *docstore.Tx, u *User, proposal User, s
 	if proposal.Mobile != u.Mobile && u.MobileVerified {
 		proposal.MobileVerified = false
 	}
-	proposal.keepShared(u)
+	was := *u
+	proposal.keepShared(&was)
 	if err := share(&proposal); err != nil {
 		return Doc{}, err
 	}
-	u.Profile, u.ManagedBy, u.SharedContacts = proposal.Profile, proposal.ManagedBy, proposal.SharedContacts
-	return users.Replace(ctx, tx, u)
+	proposal.unverify()
+	u.Profile, u.ManagedBy = proposal.Profile, proposal.ManagedBy
+	u.SharedContacts, u.FirstContacts = proposal.SharedContacts, proposal.FirstContacts
+	doc, err := users.Replace(ctx, tx, u)
+	if err != nil {
+		return Doc{}, err
+	}
+	return doc, leave(ctx, tx, &was, u)
 }
 
 var errResigned = apperr.New(apperr.InvalidState, "the user has resigned")
@@ -223,6 +233,9 @@ func remove(ctx context.Context, tx *docstore.Tx, id string) error {
 		return err
 	}
 	if _, err := users.Delete(ctx, tx, u); err != nil {
+		return err
+	}
+	if err := leave(ctx, tx, u, nil); err != nil {
 		return err
 	}
 	had, err := accounts.LoadMany(ctx, tx, []string{id})
@@ -278,6 +291,21 @@ func (s *Users) byMember(ctx context.Context, value string, member func(*User) s
 	}
 	u, err := doc.Value()
 	if err == nil && loginKey(member(u)) != loginKey(value) {
+		err = apperr.Missing("user")
+	}
+	return doc, err
+}
+
+// byLogin finds the user with a login name. Blanks around it, as the keyboards of phones add, do not count: no login
+// name has any. Nobody has a contact value that several users share. The error is apperr.NotFound.
+func (s *Users) byLogin(ctx context.Context, r docstore.Reader, name string) (Doc, error) {
+	key := loginKey(strings.TrimSpace(name))
+	doc, err := users.First(ctx, r, docstore.Eq(byLogin, docstore.Text(key)))
+	if err != nil {
+		return Doc{}, err
+	}
+	u, err := doc.Value()
+	if err == nil && key != loginKey(u.Username) && slices.Contains(u.sharedKeys(), key) {
 		err = apperr.Missing("user")
 	}
 	return doc, err
