@@ -133,11 +133,15 @@ const singles: Record<string, Find> = {
 };
 
 /** isBatched: the names of many records of a kind cost one call. */
-export const isBatched = (kind: string) => kind in finders;
+export const isBatched = (kind: string) => Object.hasOwn(finders, kind);
+
+/** finderOf a kind; none of a word that an address has and that is no kind, such as constructor. */
+const finderOf = (kind: string): Find | undefined =>
+  Object.hasOwn(singles, kind) ? singles[kind] : isBatched(kind) ? finders[kind] : undefined;
 
 /** findName asks for the name of a record; '' if there is none that may be read. */
 export const findName: (kind: string, id: string) => Promise<string> = (kind, id) =>
-  (finders[kind] ?? singles[kind])?.(id).catch(() => '') ?? Promise.resolve('');
+  finderOf(kind)?.(id).catch(() => '') ?? Promise.resolve('');
 
 interface Known {
   name: Signal<string>;
@@ -154,7 +158,7 @@ changes.subscribe(() => age++);
  * nameOf is the name of a record, which is asked for once; '' until it is there, and if there is none. Whoever shows
  * many names asks for all of them at one moment.
  */
-export function nameOf(kind: string, id: string, find: Find | undefined = finders[kind] ?? singles[kind]): string {
+export function nameOf(kind: string, id: string, find: Find | undefined = finderOf(kind)): string {
   if (!id || !find) return '';
   const key = keyOf(kind, id);
   const known = names.get(key) ?? {name: signal(''), age: -1};

@@ -71,15 +71,18 @@ export function askNames(entries: AuditEntry[], told: Told): void {
   }
 }
 
-/** Named is the name of an entry's record, and leads to it unless it is gone; its id if nobody knows a name. */
-export function Named({entry: e, told}: {entry: Entry; told: Told}) {
+/**
+ * Named is the name of an entry's record, and leads to it unless it is gone; its id if nobody knows a name. In a row it
+ * is no stop of the Tab key: the panel of the row has the same link.
+ */
+export function Named({entry: e, told, inRow}: {entry: Entry; told: Told; inRow?: boolean}) {
   const {entity, id, name, more, gone} = aboutOf(e, told);
   if (!name) return <span class="mono num clip">{id}</span>;
   const link = !gone && recordHref(entity, id);
   return (
     <span class="row">
       {link ? (
-        <a class="clip" href={link}>
+        <a class="clip" href={link} tabIndex={inRow ? -1 : undefined}>
           {name}
         </a>
       ) : (

@@ -41,6 +41,7 @@ const kinds = texts({
   token: ['Token', '令牌'],
   token_family: ['Refresh token', '刷新令牌'],
   user: ['User', '用户'],
+  user_settings: ['User settings', '用户设置'],
 });
 
 const actions = texts({

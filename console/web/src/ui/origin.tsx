@@ -42,8 +42,11 @@ export function actorWords(actor: string): string {
   return subject && host ? t('elsewhere', {id: subject, host}) : actor;
 }
 
-/** Actor is who made a change, by name: a user, an application, an issuer's subject, the platform. */
-export function Actor({actor, copy}: {actor: string; copy?: boolean}) {
+/**
+ * Actor is who made a change, by name: a user, an application, an issuer's subject, the platform. In a row it is no stop
+ * of the Tab key: the panel of the row has the same link.
+ */
+export function Actor({actor, copy, inRow}: {actor: string; copy?: boolean; inRow?: boolean}) {
   const mine = !!session.value.actor && actor === session.value.actor;
   if (actor === 'system' || actor === '') return <span class="faint">{actorWords(actor)}</span>;
   if (mine && !copy)
@@ -58,7 +61,7 @@ export function Actor({actor, copy}: {actor: string; copy?: boolean}) {
   return (
     <span class="row" title={actor}>
       {link ? (
-        <a class="clip" href={link}>
+        <a class="clip" href={link} tabIndex={inRow ? -1 : undefined}>
           {name}
         </a>
       ) : (

@@ -61,14 +61,14 @@ export function Outcome({entry: e}: {entry: AuditEntry}) {
 function columns(told: Told): Column<AuditEntry>[] {
   return [
     {key: 'what', header: t('what'), cell: (e) => <span class="clip">{whatWords(e)}</span>},
-    {key: 'record', header: t('record'), cell: (e) => <Named entry={e} told={told} />},
+    {key: 'record', header: t('record'), cell: (e) => <Named entry={e} told={told} inRow />},
     {
       key: 'changed',
       header: t('changed'),
       priority: 3,
       cell: (e) => <span class="muted">{e.outcome === 'denied' ? reasonOf(e) : members(e).join(', ')}</span>,
     },
-    {key: 'actor', header: t('actor'), priority: 2, width: '108px', cell: (e) => <Actor actor={e.actor} />},
+    {key: 'actor', header: t('actor'), priority: 2, width: '108px', cell: (e) => <Actor actor={e.actor} inRow />},
     {key: 'from', header: t('origin'), priority: 3, width: '140px', cell: (e) => <From entry={e} />},
     {key: 'outcome', header: t('outcome'), priority: 2, width: '92px', cell: (e) => <Outcome entry={e} />},
     {

@@ -57,9 +57,9 @@ function columns(): Column<Row>[] {
       isGap(r) ? null : f(r);
   return [
     {key: 'type', header: t('what'), cell: of((e) => <span class="clip">{wordsOf(e)}</span>)},
-    {key: 'record', header: t('record'), cell: of((e) => <Named entry={entryOf(e)} told={none} />)},
+    {key: 'record', header: t('record'), cell: of((e) => <Named entry={entryOf(e)} told={none} inRow />)},
     {key: 'changed', header: t('changed'), priority: 3, cell: of((e) => <span class="muted">{changedWords(e)}</span>)},
-    {key: 'actor', header: t('actor'), priority: 2, cell: of((e) => <Actor actor={e.actor ?? ''} />)},
+    {key: 'actor', header: t('actor'), priority: 2, cell: of((e) => <Actor actor={e.actor ?? ''} inRow />)},
     {
       key: 'time',
       header: t('time'),
