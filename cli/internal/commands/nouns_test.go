@@ -16,11 +16,11 @@ import (
 func people(w http.ResponseWriter, body string) {
 	known := map[string]string{
 		`"username":"li.wei"`: "7", `"email":"li@acme.test"`: "7", `"username":"wang.fang"`: "8", `"id":"7"`: "7",
-		`"username":"both"`: "7", `"employee_number":"both"`: "8",
+		`"username":"both"`: "7", `"employee_number":"both"`: "8", `"username":"DESK@acme.test"`: "8",
 	}
 	var items []string
 	for item := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(body, `{"items":[{`), "}]}"), "},{") {
-		if item == `"email":"desk@acme.test"` {
+		if strings.EqualFold(item, `"email":"desk@acme.test"`) {
 			items = append(items, `{"exists":true,"several":true}`)
 		} else if id, ok := known[item]; ok {
 			items = append(items, fmt.Sprintf(`{"exists":true,"user_id":%q}`, id))
@@ -40,7 +40,7 @@ func acme(w http.ResponseWriter, r *http.Request) {
 	case "GET /v1/users":
 		_, _ = io.WriteString(w,
 			`{"items":[{"id":"7","username":"li.wei","display_name":"李伟","status":"1","locked":true`)
-		if r.URL.Query().Get("keyword") == "desk@acme.test" {
+		if strings.EqualFold(r.URL.Query().Get("keyword"), "desk@acme.test") {
 			_, _ = io.WriteString(w, `,"email":"desk@acme.test"`)
 		}
 		_, _ = io.WriteString(w, `}]}`)
@@ -97,6 +97,7 @@ func TestNames(t *testing.T) {
 	assert.Contains(t, got.err, "8  by employee number")
 	assert.Contains(t, p.run("users", "get", "nobody").err, "near it: li.wei 李伟")
 	assert.Contains(t, p.run("users", "get", "desk@acme.test").err, "7  li.wei 李伟")
+	assert.Contains(t, p.run("users", "get", "DESK@acme.test").err, "8  by username\n  7  li.wei 李伟")
 
 	got = p.run("nodes", "get", "company/none")
 	assert.Equal(t, 3, got.code)

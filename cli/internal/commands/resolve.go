@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/idplatform/idplatform/cli/internal/failure"
 	"github.com/idplatform/idplatform/cli/internal/naming"
@@ -40,11 +41,14 @@ func one(kind, name string, fits []found) (string, error) {
 
 // several is the error of a name that more than one record has.
 func several(kind, name, advice string, fits []found) error {
-	var list strings.Builder
-	for _, f := range fits {
-		fmt.Fprintf(&list, "\n  %s  %s", f.id, f.shown)
+	text := fmt.Sprintf("several fit %s %q; %s", kind, name, advice)
+	for i, f := range fits {
+		if i == 0 {
+			text += ":"
+		}
+		text += fmt.Sprintf("\n  %s  %s", f.id, f.shown)
 	}
-	return failure.Usagef("several fit %s %q; %s:%s", kind, name, advice, list.String())
+	return failure.Usagef("%s", text)
 }
 
 // none is the error of a name that no record has, with names that are near it.
@@ -98,10 +102,9 @@ func userID(ctx context.Context, s *session.Session, name string) (string, error
 		return "", failure.WithScope(err, "users:read")
 	}
 	var fits []found
+	several := false
 	for i, answer := range answers.Items {
-		if answer.Several != nil && *answer.Several {
-			return "", severalUsers(ctx, client, name)
-		}
+		several = several || answer.Several != nil && *answer.Several
 		if !answer.Exists || answer.UserID == nil {
 			continue
 		}
@@ -110,25 +113,32 @@ func userID(ctx context.Context, s *session.Session, name string) (string, error
 			fits = append(fits, fit)
 		}
 	}
-	if len(fits) == 0 {
+	switch {
+	case several:
+		return "", severalUsers(ctx, client, name, fits)
+	case len(fits) == 0:
 		return "", noUser(ctx, client, name)
 	}
 	return one("user", name, fits)
 }
 
-// severalUsers is the error of a name that several users have, with users who have it.
-func severalUsers(ctx context.Context, client *idp.Client, name string) error {
-	page, err := client.ListUsers(ctx, idp.ListUsersParams{Keyword: name, PageSize: mostNear, Count: new(false)})
+// severalUsers is the error of a name that several users have: those in fits, and some whom a search finds.
+func severalUsers(ctx context.Context, client *idp.Client, name string, fits []found) error {
+	const advice = "name one by its username or id"
+	page, err := client.ListUsers(ctx, idp.ListUsersParams{Keyword: name, PageSize: 100, Count: new(false)})
 	if err != nil {
-		return several("user", name, "name one by its username or id", nil)
+		return several("user", name, advice, fits)
 	}
-	var fits []found
+	key := func(text string) string { return cases.Fold().String(norm.NFKC.String(text)) } // nearly as the platform compares
+	same := func(other string) bool { return key(other) == key(name) }
 	for _, user := range page.Items {
-		if user.Email == name || user.Mobile == name || user.EmployeeNumber == name {
+		known := slices.ContainsFunc(fits, func(f found) bool { return f.id == user.ID })
+		has := slices.ContainsFunc([]string{user.Email, user.Mobile, user.EmployeeNumber}, same)
+		if has && !known && len(fits) < mostNear {
 			fits = append(fits, found{user.ID, strings.TrimSpace(user.Username + " " + user.DisplayName)})
 		}
 	}
-	return several("user", name, "name one by its username or id", fits)
+	return several("user", name, advice, fits)
 }
 
 func questionOf(q idp.UserIdentity) string {
