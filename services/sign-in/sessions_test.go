@@ -546,6 +546,8 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.admin()
+	would := c.Patch("/v1/sign-in/settings?dry_run=true", object{"name": "Acme"}) // the first request of the tenant
+	require.Equal(t, "Acme", would.Object()["name"])
 	first := c.Get("/v1/sign-in/settings")
 	require.Equal(t, `"1"`, first.Header.Get("ETag"))
 	c.Patch("/v1/sign-in/settings", object{"colour": "#ffff00", "colour_dark": "#000080", "logo": "data:text/html;base64,PGI+",

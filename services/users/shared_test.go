@@ -22,6 +22,8 @@ func allowSharing(c *testkit.Client, allowed bool) {
 func TestSettingsOfUsers(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
+	would := c.Patch(settings+"?dry_run=true", object{"shared_contacts": true}) // the first request of the tenant
+	require.Equal(t, true, would.Object()["shared_contacts"])
 	first := c.Get(settings).Object()
 	require.Equal(t, false, first["shared_contacts"])
 	require.EqualValues(t, 1, first["version"])

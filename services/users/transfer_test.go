@@ -307,6 +307,8 @@ func TestImportCSV(t *testing.T) {
 		send(c, csvType, "", bad).Problem(http.StatusBadRequest, "invalid_parameters", "body")
 	}
 	require.Equal(t, before, total(c))
+	list = rows(csvType, "username,shared_contacts,managed_by,avatar_url\nignoring,\"email, mobile\",scim,x\n")
+	require.Equal(t, []string{"created"}, statuses(list), "read-only members are ignored")
 }
 
 func TestImportRefuses(t *testing.T) {

@@ -133,7 +133,7 @@ func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) 
 		questions.UserPlaces.Answer(b, users.Places),
 		questions.SettingsOfUsers.Answer(b, func(ctx context.Context, _ questions.Nothing) (questions.UserSettings,
 			error) {
-			may, err := users.MayShare(ctx)
+			may, err := user.MayShare(ctx, users.Store)
 			return questions.UserSettings{SharedContacts: may}, err
 		}),
 		questions.MatchingUsers.Answer(b, func(ctx context.Context, q questions.Search) (questions.Found, error) {

@@ -14,7 +14,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/weburl"
 )
 
@@ -69,14 +68,9 @@ const (
 	maxText  = 500 // characters
 )
 
-const byOne = "one"
-
-var all = outbox.Define("sign_in_settings", "/sign-in/settings", docstore.Schema[Settings]{
+var all = outbox.DefineSingleton("sign_in_settings", "/sign-in/settings", docstore.Schema[Settings]{
 	Name: "settings", Noun: "sign-in settings",
-	Indexes: []docstore.Index[Settings]{
-		docstore.Unique(docstore.ByText(byOne, func(*Settings) string { return "1" }), ""),
-	},
-})
+}, func(id string) *Settings { return &Settings{Meta: docstore.Meta{ID: id}, Profile: initial()} })
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{all.Def()} }
@@ -92,49 +86,16 @@ func initial() Profile {
 		Texts: Texts{SignIn: map[string]string{}, Help: map[string]string{}}}
 }
 
-func first() docstore.Filter { return docstore.Eq(byOne, docstore.Text("1")) }
-
 // Of returns the tenant's settings; the defaults if it has none.
-func (s *Service) Of(ctx context.Context) (*Settings, error) {
-	doc, err := all.First(ctx, s.Store, first())
-	if apperr.IsNotFound(err) {
-		return &Settings{Profile: initial()}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return doc.Value()
-}
+func (s *Service) Of(ctx context.Context) (*Settings, error) { return all.Value(ctx, s.Store) }
 
 // Get returns the tenant's settings, and stores the defaults if it has none.
-func (s *Service) Get(ctx context.Context) (Doc, error) {
-	doc, err := all.First(ctx, s.Store, first())
-	if !apperr.IsNotFound(err) {
-		return doc, err
-	}
-	id, err := s.Store.NewID(ctx)
-	if err != nil {
-		return Doc{}, err
-	}
-	aside := docstore.OutsideTheAnswer(request.System(ctx, request.Tenant(ctx)))
-	doc, err = docstore.Write(aside, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		return all.Collection.Insert(aside, tx, &Settings{Meta: docstore.Meta{ID: id}, Profile: initial()})
-	})
-	if apperr.KindOf(err) == apperr.AlreadyExists { // another request was first
-		return all.First(ctx, s.Store, first())
-	}
-	return doc, err
-}
+func (s *Service) Get(ctx context.Context) (Doc, error) { return all.Get(ctx, s.Store) }
 
 // Change applies edit to the tenant's settings. The error is apperr.InvalidParameters with every fault, or
 // VersionMismatch.
 func (s *Service) Change(ctx context.Context, edit func(*Profile) error) (Doc, error) {
-	present, err := s.Get(ctx)
-	if err != nil {
-		return Doc{}, err
-	}
-	ctx = docstore.ExpectFor(ctx, "", present.ID)
-	return all.Edit(ctx, s.Store, present.ID, func(_ *docstore.Tx, v *Settings) error {
+	return all.Edit(ctx, s.Store, func(v *Settings) error {
 		if err := edit(&v.Profile); err != nil {
 			return err
 		}

@@ -199,7 +199,7 @@ func unknownColumn(i int, header []string) error {
 		hint = "; columns are separated by commas"
 	}
 	return apperr.Invalid("", "must begin with a header of known columns, and column %d is not: %s, written so%s",
-		i+1, strings.Join(append([]string{"password", "password_hash"}, columns...), ", "), hint)
+		i+1, strings.Join(append(slices.Clone(passwords), columns...), ", "), hint)
 }
 
 // next makes an object from the cells of a record. An empty cell is an absent member.
@@ -224,7 +224,7 @@ func (r *csvReader) next() (record, error) {
 		}
 		name := r.header[i]
 		switch {
-		case cell == "":
+		case cell == "" || slices.Contains(ignored, name):
 		case slices.Contains(booleans, name):
 			object[name] = boolean(cell)
 		case slices.Contains(jsons, name) && json.Valid([]byte(cell)):
@@ -269,6 +269,12 @@ var columns = []string{
 	"locked", "lock_reason", "locked_until", "real_name_status", "real_name", "id_number_masked", "password_set",
 	"time_password_changed", "time_last_login", "time_resigned", "version", "time_created", "time_modified",
 }
+
+// passwords are the columns that only an import has.
+var passwords = []string{"password", "password_hash"}
+
+// ignored are columns that an import ignores, as it does all read-only members: a cell need not be the member's JSON.
+var ignored = []string{"managed_by", "shared_contacts", "first_contacts"}
 
 // cells makes a CSV record from a user's JSON form.
 func cells(record []byte) ([]string, error) {

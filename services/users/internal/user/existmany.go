@@ -44,7 +44,7 @@ func (s *Users) ExistMany(ctx context.Context, list []Identity) (Existences, err
 }
 
 // findSingle answers items that have an id or a login name: by the first of them, of which each belongs to one user,
-// unless users share it. The record is compared with the other members.
+// unless users share it: then it asks for each item. The record is compared with the other members.
 func (s *Users) findSingle(ctx context.Context, list []Identity, some []int, answer []Existence) error {
 	var ids []string
 	var logins []docstore.Value

@@ -308,24 +308,26 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 		owner = has
 	}
 	conflict := owner.id
-	username := contact{name: "username", of: func(u *User) string { return u.Username }}
-	for _, m := range append([]contact{username}, contacts...) {
-		key := m.key(&r.User)
+	clash := func(member string, has holder) {
+		conflict = cmp.Or(conflict, has.id)
+		taken.Check(b.on == ConflictUpdates && has.id == owner.id, member, "is taken")
+	}
+	if has := b.owners[loginKey(r.Username)]; has.id != "" {
+		clash("username", has)
+	}
+	for _, c := range contacts {
+		key := c.key(&r.User)
 		has := b.owners[key]
 		if key == "" || has.id == "" {
 			continue
 		}
-		if m.name != "username" {
-			shared, err := b.isShared(ctx, key, has, owner)
-			if err != nil {
-				return Imported{}, err
-			}
-			if shared {
-				continue
-			}
+		shared, err := b.isShared(ctx, key, has, owner)
+		if err != nil {
+			return Imported{}, err
 		}
-		conflict = cmp.Or(conflict, has.id)
-		taken.Check(b.on == ConflictUpdates && has.id == owner.id, m.name, "is taken")
+		if !shared {
+			clash(c.name, has)
+		}
 	}
 	switch err := taken.Err(); {
 	case err != nil && b.on == ConflictSkips:
@@ -375,7 +377,7 @@ func (b *batch) isShared(ctx context.Context, key string, has, owner holder) (bo
 		return false, nil
 	}
 	if b.mayShare == nil {
-		may, err := mayShare(ctx, b.tx)
+		may, err := MayShare(ctx, b.tx)
 		if err != nil {
 			return false, err
 		}

@@ -71,7 +71,7 @@ func having(key string) docstore.Filter {
 	return docstore.Or(docstore.Eq(byLogin, docstore.Text(key)), sharing(key))
 }
 
-// keepShared makes what was says of unchanged contact values what u says, and nothing of others.
+// keepShared copies from was which contact values are shared, as far as they are unchanged.
 func (u *User) keepShared(was *User) {
 	u.SharedContacts, u.FirstContacts = was.SharedContacts, was.FirstContacts
 	for _, c := range contacts {
@@ -81,8 +81,8 @@ func (u *User) keepShared(was *User) {
 	}
 }
 
-// unverify takes back that a person has shown to own a value that another user had first: applications that know people
-// by verified addresses would take one for the other.
+// unverify sets email_verified and mobile_verified to false where another user had the value first. Applications that
+// know people by verified addresses would take one for the other.
 func (u *User) unverify() {
 	for _, c := range contacts {
 		if c.shared(u) && !c.first(u) {
@@ -164,7 +164,7 @@ func writeContacts[R any](ctx context.Context, s *Users, fn func(*docstore.Tx, s
 	refused := err
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
 		var none R
-		if allowed, err := mayShare(ctx, tx); err != nil {
+		if allowed, err := MayShare(ctx, tx); err != nil {
 			return none, err
 		} else if !allowed {
 			return none, refused
