@@ -112,15 +112,21 @@ func describeType(noun, action string) string {
 	if strings.ContainsAny(subject[:1], "aeio") { // u is that of user and unit
 		article = "an "
 	}
+	verb := "was "
+	if strings.HasSuffix(subject, "settings") {
+		article, verb = "the ", "were "
+	}
 	subject = article + subject
-	if i := strings.LastIndex(action, "_"); i > 0 {
+	switch i := strings.LastIndex(action, "_"); {
+	case action == "stepped_up":
+		action = words(action)
+	case i > 0:
 		subject, action = "the "+words(action[:i])+" of "+subject, action[i+1:]
 	}
-	verb := "was "
 	switch action {
 	case "ended", "expired", "failed", "finished", "resigned":
 		verb = ""
-	case "failing":
+	case "failing", "gone":
 		verb = "is "
 	}
 	return strings.ToUpper(subject[:1]) + subject[1:] + " " + verb + action + "."
@@ -128,10 +134,10 @@ func describeType(noun, action string) string {
 
 // words are those of a name, such as: KV object.
 func words(name string) string {
-	all := strings.Split(name, "_")
+	all := strings.Split(strings.ReplaceAll(name, "sign_in", "sign-in"), "_")
 	for i, word := range all {
 		switch word {
-		case "idp", "kv", "mfa", "saml", "sso":
+		case "idp", "kv", "mfa", "saml", "scim", "sso":
 			all[i] = strings.ToUpper(word)
 		}
 	}

@@ -124,9 +124,9 @@ type UpdateApplicationBody = ApplicationPatch
 
 // UpdateApplication: change an application.
 //
-// JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either place may be changed.
-// A change of `template_params.params` updates the members that the template filled in, except those changed since. To
-// change scopes or keys, the caller must have all scopes of the application.
+// JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` stand in `config_prop`, too. A change in one place
+// changes both. A change of `template_params.params` updates the members that the template filled in, except those
+// changed since. To change scopes or keys, the caller must have all scopes of the application.
 //
 // (PATCH /v1/applications/{id}; scope applications:write)
 func (c *Client) UpdateApplication(

@@ -22,15 +22,14 @@ type AssessAuthImpactParams struct {
 // disable or enable) are not made: the answer compares what checks answer now with what they would answer. Each item is
 // a decision that changes: an identity, an object and an action, in the order of identities, then applications, types,
 // codes and actions. Nothing is listed where a deny, or another rule that allows the same, keeps the decision as it is.
-// Decisions are those of checks without a `context`. If the condition of a rule needs one, a rule that allows does not
-// apply, and a rule that denies does. Stored properties and the present time are taken into account. An item is
-// `conditional` if a rule with a condition takes part in the decision before or after; `undecided` counts the further
-// decisions that the changes can alter only with a context. `items` are the first `limit` of them, `more` says whether
-// there are others; the numbers count all. At most 200,000 identities of each type, 100,000 pairs of object and action
-// for each, and 1,000,000 decisions are compared. `complete` is false if something is left out: beyond that, or because
-// an identity belongs to more than 10,000 nodes and groups; the numbers are then lower bounds. What only the
-// organization service knows (how deep and large a tree is, pointers) is not checked here: the move itself with
-// `dry_run=true` tells.
+// Decisions are those of checks without a `context`. If a condition needs one, a rule that allows is left out, and a
+// rule that denies counts. Stored properties and the present time are taken into account. An item is `conditional` if a
+// rule with a condition takes part in the decision before or after; `undecided` counts the further decisions that the
+// changes can alter only with a context. `items` are the first `limit` of them, `more` says whether there are others;
+// the numbers count all. At most 200,000 identities of each type, 100,000 pairs of object and action for each, and
+// 1,000,000 decisions are compared. `complete` is false if something is left out: beyond that, or because an identity
+// belongs to more than 10,000 nodes and groups; the numbers are then lower bounds. What only the organization service
+// knows (how deep and large a tree is, pointers) is not checked here: the move itself with `dry_run=true` tells.
 //
 // (POST /v1/auth-impact; scope permissions:read)
 func (c *Client) AssessAuthImpact(

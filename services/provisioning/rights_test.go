@@ -153,8 +153,8 @@ func TestWhoHasScopesIsNotAdopted(t *testing.T) {
 	}
 }
 
-// Where users may share addresses, the owner of a verified one is still adopted, and nobody is made in the place of one
-// who may not be.
+// Where users may share addresses, a connection still adopts the owner of a verified one. If it must not adopt the
+// owner, it makes nobody.
 func TestASharedAddressIsAdopted(t *testing.T) {
 	t.Parallel()
 	c := connect(t, object{"adopt": "email"})

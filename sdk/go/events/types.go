@@ -1198,43 +1198,43 @@ type SamlKeyUpdated struct {
 	Record   idp.SAMLKey     `json:"record"`
 }
 
-// ScimConnectionApproved is the data of scim_connection.approved: a scim connection was approved.
+// ScimConnectionApproved is the data of scim_connection.approved: a SCIM connection was approved.
 type ScimConnectionApproved struct {
 	Previous json.RawMessage    `json:"previous"`
 	Record   idp.ScimConnection `json:"record"`
 }
 
-// ScimConnectionCreated is the data of scim_connection.created: a scim connection was created.
+// ScimConnectionCreated is the data of scim_connection.created: a SCIM connection was created.
 type ScimConnectionCreated struct {
 	Previous json.RawMessage    `json:"previous"`
 	Record   idp.ScimConnection `json:"record"`
 }
 
-// ScimConnectionDeleted is the data of scim_connection.deleted: a scim connection was deleted.
+// ScimConnectionDeleted is the data of scim_connection.deleted: a SCIM connection was deleted.
 type ScimConnectionDeleted struct {
 	Previous json.RawMessage    `json:"previous"`
 	Record   idp.ScimConnection `json:"record"`
 }
 
-// ScimConnectionHeld is the data of scim_connection.held: a scim connection was held.
+// ScimConnectionHeld is the data of scim_connection.held: a SCIM connection was held.
 type ScimConnectionHeld struct {
 	Previous json.RawMessage    `json:"previous"`
 	Record   idp.ScimConnection `json:"record"`
 }
 
-// ScimConnectionRejected is the data of scim_connection.rejected: a scim connection was rejected.
+// ScimConnectionRejected is the data of scim_connection.rejected: a SCIM connection was rejected.
 type ScimConnectionRejected struct {
 	Previous json.RawMessage    `json:"previous"`
 	Record   idp.ScimConnection `json:"record"`
 }
 
-// ScimConnectionUpdated is the data of scim_connection.updated: a scim connection was updated.
+// ScimConnectionUpdated is the data of scim_connection.updated: a SCIM connection was updated.
 type ScimConnectionUpdated struct {
 	Previous json.RawMessage    `json:"previous"`
 	Record   idp.ScimConnection `json:"record"`
 }
 
-// ScimLinkAdopted is the data of scim_link.adopted: a scim link was adopted.
+// ScimLinkAdopted is the data of scim_link.adopted: a SCIM link was adopted.
 type ScimLinkAdopted struct {
 	Record struct {
 		ConnectionID string  `json:"connection_id"`
@@ -1247,7 +1247,7 @@ type ScimLinkAdopted struct {
 	} `json:"record"`
 }
 
-// ScimLinkCreated is the data of scim_link.created: a scim link was created.
+// ScimLinkCreated is the data of scim_link.created: a SCIM link was created.
 type ScimLinkCreated struct {
 	Record struct {
 		ConnectionID string  `json:"connection_id"`
@@ -1260,7 +1260,7 @@ type ScimLinkCreated struct {
 	} `json:"record"`
 }
 
-// ScimLinkGone is the data of scim_link.gone: a scim link was gone.
+// ScimLinkGone is the data of scim_link.gone: a SCIM link is gone.
 type ScimLinkGone struct {
 	Record struct {
 		ConnectionID string  `json:"connection_id"`
@@ -1273,7 +1273,7 @@ type ScimLinkGone struct {
 	} `json:"record"`
 }
 
-// ScimLinkRevived is the data of scim_link.revived: a scim link was revived.
+// ScimLinkRevived is the data of scim_link.revived: a SCIM link was revived.
 type ScimLinkRevived struct {
 	Record struct {
 		ConnectionID string  `json:"connection_id"`
@@ -1300,14 +1300,14 @@ type SessionEnded struct {
 	Record   idp.Session     `json:"record"`
 }
 
-// SessionSteppedUp is the data of session.stepped_up: the stepped of a session was up.
+// SessionSteppedUp is the data of session.stepped_up: a session was stepped up.
 type SessionSteppedUp struct {
 	KnownBrowser bool            `json:"known_browser"`
 	Previous     json.RawMessage `json:"previous"`
 	Record       idp.Session     `json:"record"`
 }
 
-// SignInCompleted is the data of sign_in.completed: a sign in was completed.
+// SignInCompleted is the data of sign_in.completed: a sign-in was completed.
 type SignInCompleted struct {
 	Previous struct {
 		Applications json.RawMessage `json:"applications"`
@@ -1331,7 +1331,7 @@ type SignInCompleted struct {
 	} `json:"record"`
 }
 
-// SignInFailed is the data of sign_in.failed: a sign in failed.
+// SignInFailed is the data of sign_in.failed: a sign-in failed.
 type SignInFailed struct {
 	Record struct {
 		Address     string `json:"address"`
@@ -1350,7 +1350,7 @@ type SignInFailed struct {
 	} `json:"record"`
 }
 
-// SignInRefused is the data of sign_in.refused: a sign in was refused.
+// SignInRefused is the data of sign_in.refused: a sign-in was refused.
 type SignInRefused struct {
 	Record struct {
 		Address     string `json:"address"`
@@ -1369,7 +1369,7 @@ type SignInRefused struct {
 	} `json:"record"`
 }
 
-// SignInSettingsUpdated is the data of sign_in_settings.updated: a sign in settings was updated.
+// SignInSettingsUpdated is the data of sign_in_settings.updated: the sign-in settings were updated.
 type SignInSettingsUpdated struct {
 	Previous json.RawMessage    `json:"previous"`
 	Record   idp.SignInSettings `json:"record"`
@@ -1491,7 +1491,7 @@ type UserUpdated struct {
 	Record   idp.User        `json:"record"`
 }
 
-// UserSettingsUpdated is the data of user_settings.updated: a user settings was updated.
+// UserSettingsUpdated is the data of user_settings.updated: the user settings were updated.
 type UserSettingsUpdated struct {
 	Previous json.RawMessage  `json:"previous"`
 	Record   idp.UserSettings `json:"record"`

@@ -815,37 +815,37 @@ export interface EventData {
     previous?: Record<string, unknown>;
     record: SamlKey;
   };
-  /** A scim connection was approved. */
+  /** A SCIM connection was approved. */
   'idp.scim_connection.approved': {
     previous?: Record<string, unknown>;
     record: ScimConnection;
   };
-  /** A scim connection was created. */
+  /** A SCIM connection was created. */
   'idp.scim_connection.created': {
     previous?: Record<string, unknown>;
     record: ScimConnection;
   };
-  /** A scim connection was deleted. */
+  /** A SCIM connection was deleted. */
   'idp.scim_connection.deleted': {
     previous?: Record<string, unknown>;
     record: ScimConnection;
   };
-  /** A scim connection was held. */
+  /** A SCIM connection was held. */
   'idp.scim_connection.held': {
     previous?: Record<string, unknown>;
     record: ScimConnection;
   };
-  /** A scim connection was rejected. */
+  /** A SCIM connection was rejected. */
   'idp.scim_connection.rejected': {
     previous?: Record<string, unknown>;
     record: ScimConnection;
   };
-  /** A scim connection was updated. */
+  /** A SCIM connection was updated. */
   'idp.scim_connection.updated': {
     previous?: Record<string, unknown>;
     record: ScimConnection;
   };
-  /** A scim link was adopted. */
+  /** A SCIM link was adopted. */
   'idp.scim_link.adopted': {
     record?: {
       connection_id?: string;
@@ -857,7 +857,7 @@ export interface EventData {
       version?: number;
     };
   };
-  /** A scim link was created. */
+  /** A SCIM link was created. */
   'idp.scim_link.created': {
     record?: {
       connection_id?: string;
@@ -869,7 +869,7 @@ export interface EventData {
       version?: number;
     };
   };
-  /** A scim link was gone. */
+  /** A SCIM link is gone. */
   'idp.scim_link.gone': {
     record?: {
       connection_id?: string;
@@ -881,7 +881,7 @@ export interface EventData {
       version?: number;
     };
   };
-  /** A scim link was revived. */
+  /** A SCIM link was revived. */
   'idp.scim_link.revived': {
     record?: {
       connection_id?: string;
@@ -905,13 +905,13 @@ export interface EventData {
     reason?: string;
     record: Session;
   };
-  /** The stepped of a session was up. */
+  /** A session was stepped up. */
   'idp.session.stepped_up': {
     known_browser?: boolean;
     previous?: Record<string, unknown>;
     record: Session;
   };
-  /** A sign in was completed. */
+  /** A sign-in was completed. */
   'idp.sign_in.completed': {
     previous?: {
       applications?: Array<unknown>;
@@ -934,7 +934,7 @@ export interface EventData {
       user_id?: string;
     };
   };
-  /** A sign in failed. */
+  /** A sign-in failed. */
   'idp.sign_in.failed': {
     record?: {
       address?: string;
@@ -952,7 +952,7 @@ export interface EventData {
       user_id?: string;
     };
   };
-  /** A sign in was refused. */
+  /** A sign-in was refused. */
   'idp.sign_in.refused': {
     record?: {
       address?: string;
@@ -970,7 +970,7 @@ export interface EventData {
       user_id?: string;
     };
   };
-  /** A sign in settings was updated. */
+  /** The sign-in settings were updated. */
   'idp.sign_in_settings.updated': {
     previous?: Record<string, unknown>;
     record: SignInSettings;
@@ -1075,7 +1075,7 @@ export interface EventData {
     previous?: Record<string, unknown>;
     record: User;
   };
-  /** A user settings was updated. */
+  /** The user settings were updated. */
   'idp.user_settings.updated': {
     previous?: Record<string, unknown>;
     record: UserSettings;

@@ -986,7 +986,7 @@ export const getApplication = <ThrowOnError extends boolean = false>(options: Op
 /**
  * Change an application
  *
- * JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either place may be changed. A change of `template_params.params` updates the members that the template filled in, except those changed since. To change scopes or keys, the caller must have all scopes of the application.
+ * JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` stand in `config_prop`, too. A change in one place changes both. A change of `template_params.params` updates the members that the template filled in, except those changed since. To change scopes or keys, the caller must have all scopes of the application.
  */
 export const updateApplication = <ThrowOnError extends boolean = false>(options: Options<UpdateApplicationData, ThrowOnError>) => (options.client ?? client).patch<UpdateApplicationResponses, UpdateApplicationErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -1282,7 +1282,7 @@ export const listAuthCheckObjects = <ThrowOnError extends boolean = false>(optio
  *
  * The changes (rules for identities, rules to revoke, moves of nodes within their trees, one after the other, nodes to disable or enable) are not made: the answer compares what checks answer now with what they would answer. Each item is a decision that changes: an identity, an object and an action, in the order of identities, then applications, types, codes and actions. Nothing is listed where a deny, or another rule that allows the same, keeps the decision as it is.
  *
- * Decisions are those of checks without a `context`. If the condition of a rule needs one, a rule that allows does not apply, and a rule that denies does. Stored properties and the present time are taken into account. An item is `conditional` if a rule with a condition takes part in the decision before or after; `undecided` counts the further decisions that the changes can alter only with a context.
+ * Decisions are those of checks without a `context`. If a condition needs one, a rule that allows is left out, and a rule that denies counts. Stored properties and the present time are taken into account. An item is `conditional` if a rule with a condition takes part in the decision before or after; `undecided` counts the further decisions that the changes can alter only with a context.
  *
  * `items` are the first `limit` of them, `more` says whether there are others; the numbers count all. At most 200,000 identities of each type, 100,000 pairs of object and action for each, and 1,000,000 decisions are compared. `complete` is false if something is left out: beyond that, or because an identity belongs to more than 10,000 nodes and groups; the numbers are then lower bounds.
  *

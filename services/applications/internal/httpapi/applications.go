@@ -35,10 +35,10 @@ func (a *api) registerApplications(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "update-application", Method: http.MethodPatch, Path: "/v1/applications/{id}",
 		Scope: auth.ApplicationsWrite, Summary: "Change an application",
-		Doc: "JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either place " +
-			"may be changed. A change of `template_params.params` updates the members that the template filled in, " +
-			"except those changed since. To change scopes or keys, the caller must have all scopes of the " +
-			"application.",
+		Doc: "JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` stand in `config_prop`, too. A change in " +
+			"one place changes both. A change of `template_params.params` updates the members that the template " +
+			"filled in, except those changed since. To change scopes or keys, the caller must have all scopes of " +
+			"the application.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"descr": "Claims and receipts"},
 	}, rest.Update[application.Application, ApplicationInput](a.apps.Update))
 	applications := rest.Noun[application.Application, application.Application, application.Filter]{

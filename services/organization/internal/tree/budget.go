@@ -41,7 +41,7 @@ func (b *budget) remove(nodeID string) {
 }
 
 // Estimate is the estimated cost of a stored condition for a user, in the units of condition.MaxCost. A condition that
-// no longer compiles matches nobody and is charged the minimum.
+// no longer compiles costs the minimum.
 func Estimate(condition string) int64 {
 	const least = 10 // the node itself is read for every change of a user
 	if condition == "" {

@@ -21,9 +21,9 @@ func (a *api) registerImpact(s *rest.Server) {
 			"order of identities, then " +
 			"applications, types, codes and actions. Nothing is listed where a deny, or another rule that allows the " +
 			"same, keeps the decision as it is.\n\n" +
-			"Decisions are those of checks without a `context`. If the condition of a rule needs one, a rule " +
-			"that allows does not apply, and a rule that denies does. Stored properties and the present time " +
-			"are taken into account. " +
+			"Decisions are those of checks without a `context`. If a condition needs one, a rule that allows is " +
+			"left out, and a rule that denies counts. Stored properties and the present time are taken into " +
+			"account. " +
 			"An item is `conditional` if a rule with a condition takes part in the decision before or after; " +
 			"`undecided` counts the further decisions that the changes can alter only with a context.\n\n" +
 			"`items` are the first `limit` of them, `more` says whether there are others; the numbers count all. At " +
