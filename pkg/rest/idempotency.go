@@ -15,12 +15,12 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/change"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
-	"github.com/idplatform/idplatform/pkg/settle"
 )
 
 // keepAnswers is how long an answer is kept. The record of a request that has not ended by spare after its operation's
@@ -40,7 +40,7 @@ type savedAnswer struct {
 	Until  clock.Time `json:"expires"`        // end of keeping the record, then the answer
 	Lease  clock.Time `json:"lease,omitzero"` // until when it holds the key at first
 
-	// Change is what the request asks another service for, if its outcome may be unknown: see settle.Run.
+	// Change is what the request asks another service for, if its outcome may be unknown: see change.Key.
 	Change string `json:"change,omitempty"`
 }
 
@@ -162,7 +162,7 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 			_ = s.endFailed(ctx, op, claim, info.ID, errPanic)
 		}
 	}()
-	ctx = settle.WithRun(ctx, held.Change, func(ctx context.Context, tx *docstore.Tx, change string) error {
+	ctx = change.WithKey(ctx, held.Change, func(ctx context.Context, tx *docstore.Tx, change string) error {
 		return s.note(ctx, tx, claim, change)
 	})
 	var kept *answer

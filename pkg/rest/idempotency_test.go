@@ -18,11 +18,11 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/change"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
-	"github.com/idplatform/idplatform/pkg/settle"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
@@ -127,12 +127,12 @@ func TestChangesOfAKey(t *testing.T) {
 				func(_ *rest.Server, d service.Deps) { store = d.Store })
 			var former []string
 			w.before = func(ctx context.Context) error {
-				run := settle.RunOf(ctx)
-				if former = append(former, run.Former); len(former) == 4 {
+				key := change.KeyOf(ctx)
+				if former = append(former, key.Former); len(former) == 4 {
 					return nil
 				}
 				err := docstore.Do(docstore.OutsideTheAnswer(ctx), store, func(tx *docstore.Tx) error {
-					return run.Note(ctx, tx, fmt.Sprint("change ", len(former)))
+					return key.Note(ctx, tx, fmt.Sprint("change ", len(former)))
 				})
 				engine.dead.Store(dies)
 				return apperr.Unknown(err)

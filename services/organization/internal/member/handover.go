@@ -5,30 +5,23 @@ import (
 	"encoding/json"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/change"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	settling "github.com/idplatform/idplatform/pkg/settle"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// change is the outcome of a change that another service asked for, stored for as long as it may be asked for.
-type change struct {
-	docstore.Meta        // the id is that of the change
-	UserID        string `json:"user_id"` // "" if it is of several users
-	Applied       bool   `json:"applied"` // false: it must not be made any more
+// outcome is the outcome of a change that another service has asked for.
+type outcome struct {
+	change.Outcome
+	UserID string `json:"user_id"` // "" if it is of several users
 	// Of a change that is not one of memberships: the tree, or the node.
 	ObjectCode string `json:"object_code,omitempty"`
 	NodeID     string `json:"node_id,omitempty"`
 }
 
-var changes = settling.Changes[change]{
-	Notes: docstore.Define(docstore.Schema[change]{
-		Name: "membership_changes", Noun: "change", Part: true,
-		Due: func(c *change) clock.Time { return c.TimeCreated.Add(settling.Kept) },
-	}),
-	Applied: func(c *change) bool { return c.Applied },
-}
+var changes = change.DefineOutcomes(docstore.Schema[outcome]{Name: "membership_changes", Noun: "change"},
+	func(o *outcome) *change.Outcome { return &o.Outcome })
 
 // Apply makes a change, once. The error is apperr.InvalidParameters (no such tree, node or membership) or InvalidState
 // (a dynamic node, or a change that was given up), or one of tree.MayJoin's.
@@ -64,18 +57,17 @@ func (s *Members) mayHandOver(ctx context.Context, held *questions.Scopes, from,
 
 // once makes a change of memberships that was not made yet. The error is apperr.InvalidState for one that was given up.
 func once(ctx context.Context, tx *docstore.Tx, id, userID string, apply func() error) error {
-	note := &change{Meta: docstore.Meta{ID: id}, UserID: userID, Applied: true}
-	return changes.Once(ctx, tx, id, note, apply)
+	return changes.Once(ctx, tx, id, outcome{UserID: userID}, apply)
 }
 
 // Settle reports whether a change was made. If it was not, it is refused from then on.
 func (s *Members) Settle(ctx context.Context, changeID string) (questions.ChangeOutcome, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.ChangeOutcome, error) {
-		done, err := changes.Settle(ctx, tx, changeID, &change{Meta: docstore.Meta{ID: changeID}})
+		done, err := changes.Settle(ctx, tx, changeID)
 		if err != nil || done == nil {
 			return questions.ChangeOutcome{Memberships: questions.Memberships{Memberships: []json.RawMessage{}}}, err
 		}
-		outcome := questions.ChangeOutcome{Applied: done.Applied}
+		outcome := questions.ChangeOutcome{Applied: true}
 		if outcome.Memberships, err = memberships(ctx, tx, done.UserID); err != nil || done.NodeID == "" {
 			return outcome, err
 		}

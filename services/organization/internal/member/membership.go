@@ -83,7 +83,7 @@ func (m *Membership) within() string { return tree.OrderText(m.Seq) + "/" + m.ID
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{members.Def(), people.Def(), upkeeps.Def(), changes.Notes.Def(), rechecks.Def(), rota.Def()}
+	return []*docstore.Def{members.Def(), people.Def(), upkeeps.Def(), changes.Def(), rechecks.Def(), rota.Def()}
 }
 
 // Limits of members, in characters.

@@ -15,8 +15,7 @@ const maxChanged = 1000
 
 // NoteNode makes a change of a node that was not made yet, and notes it; see tree.Once.
 func NoteNode(ctx context.Context, tx *docstore.Tx, id, objectCode, nodeID string, apply func() error) error {
-	note := &change{Meta: docstore.Meta{ID: id}, Applied: true, ObjectCode: objectCode, NodeID: nodeID}
-	return changes.Once(ctx, tx, id, note, apply)
+	return changes.Once(ctx, tx, id, outcome{ObjectCode: objectCode, NodeID: nodeID}, apply)
 }
 
 // ApplyToNode adds users to a node and removes others, once: all or none. If some of the added are no users, nothing

@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// Once makes a change of a node that was not made yet, and notes it; see package settle.
+// Once makes a change of a node that was not made yet, and stores its outcome; see package change.
 type Once func(ctx context.Context, tx *docstore.Tx, changeID, objectCode, nodeID string, apply func() error) error
 
 // ApplyChange makes a change of one node, once. The error is one of Create's, Update's or SetStatus's, HasChildren

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/change"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -23,26 +23,24 @@ func (s *Groups) Finish(ctx context.Context, id string) error {
 	if err != nil || i == nil {
 		return err
 	}
-	ctx = request.With(ctx, request.Info{ID: i.RequestID, Tenant: i.TenantID, Actor: i.Actor,
-		PayloadOrigin: i.PayloadOrigin})
+	ctx = intents.AsRequest(ctx, i)
 	if err := s.finish(ctx, i); err != nil {
 		return errors.Join(err, s.release(context.WithoutCancel(ctx), id))
 	}
 	return nil
 }
 
-// take keeps others from finishing an intent for the time changeTakes. The intent is nil if it has ended.
+// take keeps others from finishing an intent for the time intents.Takes. The intent is nil if it has ended.
 func (s *Groups) take(ctx context.Context, id string) (*intent, error) {
 	return docstore.Write(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) (*intent, error) {
-		found, err := intents.LoadMany(ctx, tx, []string{id})
-		if err != nil || len(found) == 0 {
+		i, err := intents.Open(ctx, tx, id)
+		if err != nil || i == nil {
 			return nil, err
 		}
-		i := found[0]
 		if tx.Now.Before(i.TimeDue) {
 			return nil, apperr.New(apperr.Unavailable, "the change is being finished")
 		}
-		i.TimeDue, i.Resumed = tx.Now.Add(changeTakes), true
+		i.TimeDue, i.Resumed = tx.Now.Add(intents.Takes), true
 		_, err = intents.Replace(ctx, tx, i)
 		return i, err
 	})
@@ -52,19 +50,21 @@ func (s *Groups) finish(ctx context.Context, i *intent) error {
 	g := &directory.Group{Meta: docstore.Meta{ID: i.Change.NodeID}, ConnectionID: i.ConnectionID}
 	if !i.NodeDone {
 		link := directory.Link{ConnectionID: i.ConnectionID, ExternalID: i.ExternalID, Gone: i.Gone, Event: i.Event}
-		var outcome questions.ChangeOutcome
-		var err error
+		var state questions.NodeState
 		if i.Change.Action != "" {
-			if outcome, err = questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: i.ID}); err != nil {
+			var made bool
+			var err error
+			if state, made, err = s.settle(ctx, i.ID); err != nil {
 				return err
 			}
-			if !outcome.Applied || len(outcome.Node) == 0 {
-				return s.drop(ctx, i.ID)
+			if !made || len(state.Node) == 0 {
+				return intents.Drop(ctx, s.Store, i.ID)
 			}
 		}
-		g, err = s.fulfil(ctx, i.ID, i.Change.NodeID, outcome.NodeState, link)
+		var err error
+		g, err = s.fulfil(ctx, i.ID, i.Change.NodeID, state, link)
 		if apperr.IsNotFound(err) { // the node is no group any more
-			return s.drop(ctx, i.ID)
+			return intents.Drop(ctx, s.Store, i.ID)
 		}
 		if err != nil {
 			return err
@@ -77,12 +77,12 @@ func (s *Groups) finish(ctx context.Context, i *intent) error {
 // release lets Finish go on with an intent at once. One that was dropped is none.
 func (s *Groups) release(ctx context.Context, id string) error {
 	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
-		found, err := intents.LoadMany(ctx, tx, []string{id})
-		if err != nil || len(found) == 0 {
+		i, err := intents.Open(ctx, tx, id)
+		if err != nil || i == nil {
 			return err
 		}
-		found[0].TimeDue = tx.Now
-		_, err = intents.Replace(ctx, tx, found[0])
+		i.TimeDue = tx.Now
+		_, err = intents.Replace(ctx, tx, i)
 		return err
 	})
 }
@@ -105,7 +105,7 @@ func (s *Groups) finishEarlier(ctx context.Context, nodeID string) error {
 		if s.Store.Now().Before(i.TimeDue) && !i.Resumed {
 			continue
 		}
-		if err := s.Finish(ctx, i.ID); unclear(err) {
+		if err := s.Finish(ctx, i.ID); change.IsUnclear(err) {
 			return apperr.Away("an earlier change of the group", err)
 		}
 	}

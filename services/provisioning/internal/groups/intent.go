@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
-	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/change"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
 	"github.com/idplatform/idplatform/services/provisioning/internal/people"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim"
@@ -25,7 +23,7 @@ var viewless = mapping.GroupView{}
 // intent is a change of a group that takes several changes of the organization service. It exists until all are made
 // and the link is stored; its id is that of the change of the node.
 type intent struct {
-	docstore.Meta
+	change.Intent
 	ConnectionID string               `json:"connection_id"`
 	Claim        string               `json:"claim"` // of a group that is being made
 	Change       questions.NodeChange `json:"change"`
@@ -35,30 +33,22 @@ type intent struct {
 	Event        string               `json:"event"`
 	Add          []string             `json:"add"`
 	Remove       []string             `json:"remove"`
-
-	// From the request, for the events.
-	RequestID     string `json:"request_id"`
-	Actor         string `json:"actor"`
-	PayloadOrigin string `json:"payload_origin"`
-
-	TimeDue clock.Time `json:"time_due"` // when Finish may take over
-	Resumed bool       `json:"resumed"`  // Finish has taken over: no request is at work with it
+	Resumed      bool                 `json:"resumed"` // Finish has taken over: no request is at work with it
 }
 
-var intents = docstore.Define(docstore.Schema[intent]{
-	Name: "group_intents", Noun: "intent", Part: true, Due: func(i *intent) clock.Time { return i.TimeDue },
+var intents = change.Define(docstore.Schema[intent]{
+	Name: "group_intents", Noun: "intent",
 	Indexes: []docstore.Index[intent]{
 		docstore.Unique(docstore.ByText("claim", func(i *intent) string { return i.Claim }), "displayName"),
 		docstore.ByText(byNode, func(i *intent) string { return i.Change.NodeID }),
 	},
-})
+}, 25*time.Second, func(i *intent) *change.Intent { return &i.Intent })
 
 const byNode = "node_id"
 
 const (
-	changeTakes = 25 * time.Second // how long a request with an intent is left alone
-	perChange   = 1000             // members of one questions.MembersChange
-	maxOpen     = 20               // changes of a group that failures have interrupted
+	perChange = 1000 // members of one questions.MembersChange
+	maxOpen   = 20   // changes of a group that failures have interrupted
 )
 
 // job is a change of a group. The change has no Action if the node stays as it is.
@@ -87,89 +77,60 @@ func (s *Groups) carry(ctx context.Context, j job) (*directory.Group, error) {
 	}
 	n := len(j.add) + len(j.remove)
 	if n <= perChange && j.change.Action == "" && !j.linkChanges() && !j.call.Exclusive {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), intents.Takes)
 		defer cancel()
 		return s.changeMembers(ctx, j.link.ConnectionID, j.change.ID, j.change.NodeID, j.add, j.remove)
 	}
-	if err := s.intend(ctx, j); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
-	defer cancel()
-	g, err := s.changeNode(ctx, j)
-	if err == nil {
-		if g, err = s.finishMembers(ctx, j.change.ID, g, j.add, j.remove); unclear(err) {
-			err = apperr.Unknown(err) // the intent stays
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.release(ctx, j.change.ID))
-	}
-	return g, nil
-}
-
-// changeNode changes the node of an intent, and stores the link.
-func (s *Groups) changeNode(ctx context.Context, j job) (*directory.Group, error) {
-	state := questions.NodeState{}
-	if j.change.Action != "" {
-		var err error
-		if state, err = s.askNode(ctx, j.change); apperr.KindOf(err) == apperr.OutcomeUnknown {
-			return nil, err
-		}
-		if err != nil {
-			return nil, errors.Join(toSCIMError(err), s.drop(ctx, j.change.ID))
-		}
-	}
-	g, err := s.fulfil(ctx, j.change.ID, j.change.NodeID, state, j.link)
-	if unclear(err) {
-		err = apperr.Unknown(err)
+	stored := false
+	g, err := change.Run(ctx, s.Store, intents, change.Steps[intent, questions.NodeState, *directory.Group]{
+		ID: j.change.ID,
+		Intent: &intent{
+			ConnectionID: j.link.ConnectionID, Claim: j.claim, Change: j.change,
+			ExternalID: j.link.ExternalID, Gone: j.link.Gone, Event: j.link.Event, Add: j.add, Remove: j.remove,
+		},
+		Check: j.check,
+		Ask: func(ctx context.Context) (questions.NodeState, error) {
+			if stored = true; j.change.Action == "" {
+				return questions.NodeState{}, nil
+			}
+			return questions.ChangeNode.Ask(ctx, s.Bus, j.change)
+		},
+		Refusal: toSCIMError,
+		Settle:  s.settle,
+		Complete: func(ctx context.Context, id string, state questions.NodeState) (*directory.Group, error) {
+			g, err := s.fulfil(ctx, id, j.change.NodeID, state, j.link)
+			if err != nil {
+				return nil, err
+			}
+			return s.finishMembers(ctx, id, g, j.add, j.remove)
+		},
+	})
+	if err != nil && stored {
+		return nil, errors.Join(err, s.release(context.WithoutCancel(ctx), j.change.ID))
 	}
 	return g, err
 }
 
-// askNode makes a change of a node. The error is OutcomeUnknown if it may have been made.
-func (s *Groups) askNode(ctx context.Context, c questions.NodeChange) (questions.NodeState, error) {
-	state, err := questions.ChangeNode.Ask(ctx, s.Bus, c)
-	if !unclear(err) || bus.Unheard(err) {
-		return state, err
-	}
-	outcome, unsettled := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: c.ID})
-	if unsettled != nil {
-		return state, apperr.Unknown(errors.Join(err, unsettled))
-	}
-	if outcome.Applied {
-		return outcome.NodeState, nil
-	}
-	return state, err
+func (s *Groups) settle(ctx context.Context, id string) (questions.NodeState, bool, error) {
+	outcome, err := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: id})
+	return outcome.NodeState, outcome.Applied, err
 }
 
-func (s *Groups) intend(ctx context.Context, j job) error {
-	asked := request.From(ctx)
-	i := intent{
-		Meta: docstore.Meta{ID: j.change.ID}, ConnectionID: j.link.ConnectionID, Claim: j.claim, Change: j.change,
-		ExternalID: j.link.ExternalID, Gone: j.link.Gone, Event: j.link.Event, Add: j.add, Remove: j.remove,
-		RequestID: asked.ID, Actor: asked.Actor, PayloadOrigin: asked.PayloadOrigin,
+// check refuses an externalId that another group has, and a change of a version that is not the latest.
+func (j *job) check(ctx context.Context, tx *docstore.Tx) error {
+	if id := j.link.ExternalID; id != nil && *id != "" {
+		g, err := directory.GroupByExternal(ctx, tx, j.link.ConnectionID, *id)
+		if err == nil && g.ID != j.change.NodeID {
+			return apperr.Taken("externalId")
+		}
+		if err != nil && !apperr.IsNotFound(err) {
+			return err
+		}
 	}
-	return toSCIMError(docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
-		one := i
-		one.TimeDue = tx.Now.Add(changeTakes)
-		if id := j.link.ExternalID; id != nil && *id != "" {
-			g, err := directory.GroupByExternal(ctx, tx, j.link.ConnectionID, *id)
-			if err == nil && g.ID != j.change.NodeID {
-				return apperr.Taken("externalId")
-			}
-			if err != nil && !apperr.IsNotFound(err) {
-				return err
-			}
-		}
-		if j.group != nil && j.call.Exclusive {
-			if err := directory.NewTag(ctx, tx, j.group.ID, j.call.Match.Check); err != nil {
-				return err
-			}
-		}
-		_, err := intents.Insert(ctx, tx, &one)
-		return err
-	}))
+	if j.group == nil || !j.call.Exclusive {
+		return nil
+	}
+	return directory.NewTag(ctx, tx, j.group.ID, j.call.Match.Check)
 }
 
 // fulfil stores the link of a node that was changed, and notes in the intent that this is done.
@@ -181,15 +142,14 @@ func (s *Groups) fulfil(
 		return nil, err
 	}
 	return docstore.Write(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) (*directory.Group, error) {
-		found, err := intents.LoadMany(ctx, tx, []string{id})
+		i, err := intents.Open(ctx, tx, id)
 		if err != nil {
 			return nil, err
 		}
 		link := link
-		if len(found) == 0 || found[0].NodeDone {
+		if i == nil || i.NodeDone {
 			link = directory.Link{ConnectionID: link.ConnectionID}
 		} else {
-			i := found[0]
 			i.NodeDone, i.Claim, i.Change.NodeID = true, "", nodeID
 			if _, err := intents.Replace(ctx, tx, i); err != nil {
 				return nil, err
@@ -226,7 +186,7 @@ func (s *Groups) finishMembers(
 		n := min(perChange, len(add))
 		m := min(perChange-n, len(remove))
 		now, err := s.changePresent(ctx, g, add[:n], remove[:m])
-		if unclear(err) {
+		if change.IsUnclear(err) {
 			return nil, err
 		}
 		if apperr.IsNotFound(err) { // the node has gone meanwhile
@@ -244,7 +204,7 @@ func (s *Groups) finishMembers(
 			}
 		}
 	}
-	return g, errors.Join(refused, s.drop(ctx, id))
+	return g, errors.Join(refused, intents.Drop(ctx, s.Store, id))
 }
 
 // partly tells that a refusal is about some of the members only.
@@ -259,12 +219,12 @@ func partly(err error) error {
 // left notes in an intent which members are still to be changed, and that somebody is at work.
 func (s *Groups) left(ctx context.Context, id string, add, remove []string) error {
 	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
-		found, err := intents.LoadMany(ctx, tx, []string{id})
-		if err != nil || len(found) == 0 {
+		i, err := intents.Open(ctx, tx, id)
+		if err != nil || i == nil {
 			return err
 		}
-		found[0].Add, found[0].Remove, found[0].TimeDue = add, remove, tx.Now.Add(changeTakes)
-		_, err = intents.Replace(ctx, tx, found[0])
+		i.Add, i.Remove, i.TimeDue = add, remove, tx.Now.Add(intents.Takes)
+		_, err = intents.Replace(ctx, tx, i)
 		return err
 	})
 }
@@ -273,11 +233,11 @@ func (s *Groups) left(ctx context.Context, id string, add, remove []string) erro
 func (s *Groups) changePresent(ctx context.Context, g *directory.Group, add, remove []string) (
 	*directory.Group, error,
 ) {
-	change, err := s.Store.NewID(ctx)
+	id, err := s.Store.NewID(ctx)
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.changeMembers(ctx, g.ConnectionID, change, g.ID, add, remove)
+	now, err := s.changeMembers(ctx, g.ConnectionID, id, g.ID, add, remove)
 	if apperr.KindOf(err) != apperr.InvalidParameters {
 		return now, err
 	}
@@ -285,28 +245,24 @@ func (s *Groups) changePresent(ctx context.Context, g *directory.Group, add, rem
 	if err != nil {
 		return nil, err
 	}
-	if change, err = s.Store.NewID(ctx); err != nil {
+	if id, err = s.Store.NewID(ctx); err != nil {
 		return nil, err
 	}
-	return s.changeMembers(ctx, g.ConnectionID, change, g.ID, existing.IDs, remove)
+	return s.changeMembers(ctx, g.ConnectionID, id, g.ID, existing.IDs, remove)
 }
 
 // changeMembers adds and removes members, at most perChange together, and stores them in the copy.
 func (s *Groups) changeMembers(
 	ctx context.Context, connectionID, id, nodeID string, add, remove []string,
 ) (*directory.Group, error) {
-	done, err := questions.ChangeMembers.Ask(ctx, s.Bus, questions.MembersChange{
-		ID: id, NodeID: nodeID, Add: add, Remove: remove,
+	done, err := change.Ask(ctx, id, func(ctx context.Context) (questions.MembersChanged, error) {
+		return questions.ChangeMembers.Ask(ctx, s.Bus, questions.MembersChange{
+			ID: id, NodeID: nodeID, Add: add, Remove: remove,
+		})
+	}, func(ctx context.Context, id string) (questions.MembersChanged, bool, error) {
+		_, made, err := s.settle(ctx, id)
+		return questions.MembersChanged{}, made, err // its memberships come by events
 	})
-	if unclear(err) && !bus.Unheard(err) {
-		outcome, unsettled := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: id})
-		if unsettled != nil {
-			return nil, apperr.Unknown(errors.Join(err, unsettled))
-		}
-		if outcome.Applied { // its memberships come by events
-			done, err = questions.MembersChanged{}, nil
-		}
-	}
 	if err != nil {
 		return nil, toSCIMError(err)
 	}
@@ -335,21 +291,6 @@ func (s *Groups) tryOut(ctx context.Context, j job) (*directory.Group, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (*directory.Group, error) {
 		return directory.PutGroup(ctx, tx, nodeID, state, j.link)
 	})
-}
-
-func (s *Groups) drop(ctx context.Context, id string) error {
-	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
-		return intents.DeleteWhere(ctx, tx, docstore.ID(id), nil)
-	})
-}
-
-// unclear reports whether it is unknown, after err, if the change was made. Every other error is a refusal.
-func unclear(err error) bool {
-	switch apperr.KindOf(err) {
-	case apperr.Unavailable, apperr.OutcomeUnknown, apperr.Internal:
-		return true
-	}
-	return false
 }
 
 // toSCIMError turns a refusal of the organization service into a SCIM error that names the attribute.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/change"
 	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
 	"github.com/idplatform/idplatform/services/provisioning/internal/gate"
 	"github.com/idplatform/idplatform/services/questions"
@@ -37,7 +38,7 @@ func (s *Groups) gated(ctx context.Context, j job, removals []gate.Removal) (*di
 		return nil, err
 	}
 	g, err := s.carry(ctx, j)
-	if err != nil && !unclear(err) {
+	if err != nil && !change.IsUnclear(err) {
 		s.Gate.Release(ctx, j.call.Connection.ID, removals...)
 	}
 	return g, err

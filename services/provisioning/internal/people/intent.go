@@ -9,10 +9,8 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
-	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/change"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
 	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim"
@@ -20,10 +18,9 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// intent is a link as it will be once the users service has made a change. It exists until the link is stored; its id
-// is the change's.
+// intent is a link as it will be once the users service has made a change.
 type intent struct {
-	docstore.Meta
+	change.Intent
 	ConnectionID string  `json:"connection_id"`
 	UserID       string  `json:"user_id"`  // "" of a user that is being made
 	Claim        string  `json:"claim"`    // see claimOf
@@ -32,24 +29,14 @@ type intent struct {
 	Gone         *bool   `json:"gone"`
 	Deleted      bool    `json:"deleted"`
 	Event        string  `json:"event"`
-
-	// From the request, for the events.
-	RequestID     string `json:"request_id"`
-	Actor         string `json:"actor"`
-	PayloadOrigin string `json:"payload_origin"`
-
-	TimeDue clock.Time `json:"time_due"` // when Finish may take over
 }
 
-var intents = docstore.Define(docstore.Schema[intent]{
-	Name: "user_intents", Noun: "intent", Part: true, Due: func(i *intent) clock.Time { return i.TimeDue },
+var intents = change.Define(docstore.Schema[intent]{
+	Name: "user_intents", Noun: "intent",
 	Indexes: []docstore.Index[intent]{
 		docstore.Unique(docstore.ByText("claim", func(i *intent) string { return i.Claim }), "externalId"),
 	},
-})
-
-// changeTakes is how long a request with an intent is left alone.
-const changeTakes = 10 * time.Second
+}, 10*time.Second, func(i *intent) *change.Intent { return &i.Intent })
 
 // job is a change of a user together with that of its link.
 type job struct {
@@ -109,32 +96,34 @@ func (s *Users) carryAll(ctx context.Context, j job) (*directory.User, error) {
 	if docstore.IsDryRun(ctx) {
 		return s.tryOut(ctx, j)
 	}
+	steps := change.Steps[intent, questions.UserState, *directory.User]{
+		ID: j.change.ID,
+		Check: func(ctx context.Context, tx *docstore.Tx) error {
+			if j.replaces != nil {
+				if err := directory.Forget(ctx, tx, j.replaces.ID); err != nil {
+					return err
+				}
+			}
+			return directory.CheckExternal(ctx, tx, j.link, j.change.UserID)
+		},
+		Ask: func(ctx context.Context) (questions.UserState, error) {
+			return questions.ChangeUser.Ask(ctx, s.Bus, j.change)
+		},
+		Refusal: told,
+		Settle:  s.settle,
+		Complete: func(ctx context.Context, id string, state questions.UserState) (*directory.User, error) {
+			return s.fulfil(ctx, id, j.change.UserID, state, j.link, j.stored)
+		},
+	}
 	if j.stored {
-		if err := s.intend(ctx, j); err != nil {
-			return nil, err
-		}
+		steps.Intent = j.intent()
 	}
-	// From here on the work continues even if the client gives up, because the users service may have made the change.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
-	defer cancel()
-	state, err := questions.ChangeUser.Ask(ctx, s.Bus, j.change)
-	if unclear(err) && !bus.Unheard(err) {
-		outcome, unsettled := questions.SettleUserChange.Ask(ctx, s.Bus, questions.ChangeID{ID: j.change.ID})
-		if unsettled != nil {
-			return nil, apperr.Unknown(errors.Join(err, unsettled)) // the intent stays
-		}
-		if outcome.Applied {
-			state, err = outcome.UserState, nil
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(told(err), s.drop(ctx, j))
-	}
-	u, err := s.fulfil(ctx, j.change.ID, j.change.UserID, state, j.link, j.stored)
-	if unclear(err) {
-		err = apperr.Unknown(err)
-	}
-	return u, err
+	return change.Run(ctx, s.Store, intents, steps)
+}
+
+func (s *Users) settle(ctx context.Context, id string) (questions.UserState, bool, error) {
+	outcome, err := questions.SettleUserChange.Ask(ctx, s.Bus, questions.ChangeID{ID: id})
+	return outcome.UserState, outcome.Applied, err
 }
 
 // tryOut answers a dry run.
@@ -147,32 +136,15 @@ func (s *Users) tryOut(ctx context.Context, j job) (*directory.User, error) {
 	return s.put(ctx, j.change.UserID, state, j.link)
 }
 
-func (s *Users) intend(ctx context.Context, j job) error {
-	asked := request.From(ctx)
+func (j *job) intent() *intent {
 	i := intent{
-		Meta: docstore.Meta{ID: j.change.ID}, ConnectionID: j.link.ConnectionID, UserID: j.change.UserID,
-		Claim:      j.claim,
+		ConnectionID: j.link.ConnectionID, UserID: j.change.UserID, Claim: j.claim,
 		ExternalID: j.link.ExternalID, Gone: j.link.Gone, Deleted: j.link.Deleted, Event: j.link.Event,
-		RequestID: asked.ID, Actor: asked.Actor, PayloadOrigin: asked.PayloadOrigin,
 	}
 	if j.replaces != nil {
 		i.Replaces = j.replaces.ID
 	}
-	err := docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
-		one := i
-		one.TimeDue = tx.Now.Add(changeTakes)
-		if i.Replaces != "" {
-			if err := directory.Forget(ctx, tx, i.Replaces); err != nil {
-				return err
-			}
-		}
-		if err := directory.CheckExternal(ctx, tx, j.link, j.change.UserID); err != nil {
-			return err
-		}
-		_, err := intents.Insert(ctx, tx, &one)
-		return err
-	})
-	return told(err)
+	return &i
 }
 
 // fulfil stores the link and the copy of a change that was made. It ends the intent; if another replica has done so, it
@@ -186,14 +158,12 @@ func (s *Users) fulfil(
 	}
 	return docstore.Write(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) (*directory.User, error) {
 		if stored {
-			found, err := intents.LoadMany(ctx, tx, []string{id})
+			i, err := intents.End(ctx, tx, id)
 			if err != nil {
 				return nil, err
 			}
-			if len(found) == 0 {
+			if i == nil {
 				link = directory.Link{ConnectionID: link.ConnectionID} // the link is stored already
-			} else if _, err := intents.Delete(ctx, tx, found[0]); err != nil {
-				return nil, err
 			}
 		}
 		return directory.PutUser(ctx, tx, userID, state, link)
@@ -226,16 +196,6 @@ func idOf(userID string, state questions.UserState) (string, error) {
 	return record.ID, nil
 }
 
-// drop deletes the intent of a change that was not made.
-func (s *Users) drop(ctx context.Context, j job) error {
-	if !j.stored {
-		return nil
-	}
-	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
-		return intents.DeleteWhere(ctx, tx, docstore.ID(j.change.ID), nil)
-	})
-}
-
 // DueIntents lists intents that requests have left open because a service died or did not answer.
 func DueIntents(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return intents.Due(ctx, s, limit)
@@ -243,46 +203,25 @@ func DueIntents(ctx context.Context, s *docstore.Store, limit int) ([]docstore.R
 
 // Finish ends an intent that a request has left open.
 func (s *Users) Finish(ctx context.Context, id string) error {
-	doc, err := intents.Find(ctx, s.Store, id)
+	ctx, i, err := intents.Resume(ctx, s.Store, id)
 	if err != nil {
 		return err
 	}
-	i, err := doc.Value()
+	state, made, err := s.settle(ctx, id)
 	if err != nil {
 		return err
 	}
-	ctx = request.With(ctx, request.Info{ID: i.RequestID, Tenant: i.TenantID, Actor: i.Actor,
-		PayloadOrigin: i.PayloadOrigin})
-	outcome, err := questions.SettleUserChange.Ask(ctx, s.Bus, questions.ChangeID{ID: id})
-	if err != nil {
-		return err
+	deletedSince := len(state.User) == 0 && i.UserID == ""
+	if !made || deletedSince {
+		return intents.Drop(ctx, s.Store, id)
 	}
-	if !outcome.Applied {
-		return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-			return intents.DeleteWhere(ctx, tx, docstore.ID(id), nil)
-		})
-	}
-	if len(outcome.User) == 0 && i.UserID == "" { // made, and deleted since
-		return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-			return intents.DeleteWhere(ctx, tx, docstore.ID(id), nil)
-		})
-	}
-	_, err = s.fulfil(ctx, id, i.UserID, outcome.UserState, directory.Link{
+	_, err = s.fulfil(ctx, id, i.UserID, state, directory.Link{
 		ConnectionID: i.ConnectionID, ExternalID: i.ExternalID, Gone: i.Gone, Deleted: i.Deleted, Event: i.Event,
 	}, true)
 	if err != nil {
 		return err
 	}
 	return connection.FreeLate(ctx, s.Store, i.ConnectionID)
-}
-
-// unclear reports whether it is unknown, after err, if the change was made. Every other error is a refusal.
-func unclear(err error) bool {
-	switch apperr.KindOf(err) {
-	case apperr.Unavailable, apperr.OutcomeUnknown, apperr.Internal:
-		return true
-	}
-	return false
 }
 
 func asError(err error) (*apperr.Error, bool) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/change"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
 	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
@@ -423,7 +424,7 @@ func (s *Users) gated(ctx context.Context, j job, u *directory.User, carry func(
 		return nil, err
 	}
 	changed, err := carry()
-	if _, made := errors.AsType[conflict](err); err != nil && !made && !unclear(err) {
+	if _, made := errors.AsType[conflict](err); err != nil && !made && !change.IsUnclear(err) {
 		s.Gate.Release(ctx, j.call.Connection.ID, ofUser)
 	}
 	return changed, err

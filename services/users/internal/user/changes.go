@@ -6,33 +6,27 @@ import (
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/change"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/settle"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// changeNote notes a questions.UserChange that was made, or that must not be made any more. Its id is the change's.
-type changeNote struct {
-	docstore.Meta
-	UserID  string `json:"user_id"`
-	Applied bool   `json:"applied"`
+// userChange is the outcome of a questions.UserChange.
+type userChange struct {
+	change.Outcome
+	UserID string `json:"user_id"`
 }
 
-var changes = settle.Changes[changeNote]{
-	Notes: docstore.Define(docstore.Schema[changeNote]{
-		Name: "user_changes", Noun: "change", Part: true,
-		Due: func(c *changeNote) clock.Time { return c.TimeCreated.Add(settle.Kept) },
-	}),
-	Applied: func(c *changeNote) bool { return c.Applied },
-}
+var changes = change.DefineOutcomes(docstore.Schema[userChange]{Name: "user_changes", Noun: "change"},
+	func(c *userChange) *change.Outcome { return &c.Outcome })
 
-// DueChanges lists notes of changes that are no longer needed.
+// DueChanges lists outcomes of changes that are no longer needed.
 func DueChanges(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return changes.Due(ctx, s, limit)
 }
 
-// ForgetChange deletes a note that is no longer needed.
+// ForgetChange deletes an outcome that is no longer needed.
 func (s *Users) ForgetChange(ctx context.Context, id string) error {
 	return changes.Forget(ctx, s.Store, id)
 }
@@ -101,9 +95,8 @@ func (s *Users) ApplyChange(ctx context.Context, c questions.UserChange, passwor
 		if c.Unique {
 			share = unshared
 		}
-		note := &changeNote{docstore.Meta{ID: c.ID}, id, true}
 		var made *Doc
-		if err := changes.Once(ctx, tx, c.ID, note, func() (err error) {
+		if err := changes.Once(ctx, tx, c.ID, userChange{UserID: id}, func() (err error) {
 			made, err = s.apply(ctx, tx, c, id, created, hash, share)
 			if err == nil && c.Credential != nil {
 				err = s.Bind(ctx, tx, ids[1], id, *c.Credential)
@@ -162,7 +155,7 @@ func (s *Users) hashOfChange(ctx context.Context, c questions.UserChange, userna
 
 // present is the state of the user of a change that was made.
 func (s *Users) present(ctx context.Context, tx *docstore.Tx, changeID string) (questions.UserState, error) {
-	found, err := changes.Notes.LoadMany(ctx, tx, []string{changeID})
+	found, err := changes.LoadMany(ctx, tx, []string{changeID})
 	if err != nil || len(found) == 0 {
 		return questions.UserState{}, err
 	}
@@ -233,7 +226,7 @@ func (s *Users) applyProfile(
 		return nil, err
 	}
 	proposal.ManagedBy = ownership(c.ManagedBy, u.ManagedBy)
-	doc, err := changeOwned(ctx, tx, u, proposal, share)
+	doc, err := replaceOwned(ctx, tx, u, proposal, share)
 	if err != nil || hash == "" {
 		return &doc, err
 	}
@@ -272,8 +265,8 @@ func ownership(asked, is *ManagedBy) *ManagedBy {
 // SettleChange reports whether a change was made. If it was not, it is refused from then on.
 func (s *Users) SettleChange(ctx context.Context, id string) (questions.UserOutcome, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.UserOutcome, error) {
-		done, err := changes.Settle(ctx, tx, id, &changeNote{Meta: docstore.Meta{ID: id}})
-		if err != nil || done == nil || !done.Applied {
+		done, err := changes.Settle(ctx, tx, id)
+		if err != nil || done == nil {
 			return questions.UserOutcome{}, err
 		}
 		state, err := s.present(ctx, tx, id)

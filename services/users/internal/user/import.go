@@ -473,7 +473,7 @@ func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, err
 	if proposal.Status == Resigned {
 		proposal.Status = u.Status
 	}
-	if _, err := change(ctx, b.tx, u, proposal, func(u *User) error { return b.share(ctx, u) }); err != nil {
+	if _, err := replaceProfile(ctx, b.tx, u, proposal, func(u *User) error { return b.share(ctx, u) }); err != nil {
 		switch apperr.KindOf(err) {
 		case apperr.InvalidParameters, apperr.InvalidState, apperr.ManagedElsewhere:
 			return failed(err), nil

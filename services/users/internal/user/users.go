@@ -54,7 +54,7 @@ func New(d Deps) *Users {
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return append(avatars.Defs(), users.Def(), accounts.Def(), intents.Def(), changes.Notes.Def(),
+	return append(avatars.Defs(), users.Def(), accounts.Def(), intents.Def(), changes.Def(),
 		settings.Def())
 }
 
@@ -132,23 +132,23 @@ func (s *Users) Update(ctx context.Context, id string, edit func(*User) error) (
 		if err := edit(&proposal); err != nil {
 			return Doc{}, err
 		}
-		return change(ctx, tx, u, proposal, share)
+		return replaceProfile(ctx, tx, u, proposal, share)
 	})
 }
 
-// change sets u's profile to the proposal's; see writeContacts for share. The error is apperr.ManagedElsewhere if that
-// changes an owned member.
-func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User, share sharer) (Doc, error) {
+// replaceProfile sets u's profile to the proposal's; see writeContacts for share. The error is apperr.ManagedElsewhere
+// if that changes an owned member.
+func replaceProfile(ctx context.Context, tx *docstore.Tx, u *User, proposal User, share sharer) (Doc, error) {
 	proposal.normalize()
 	proposal.ManagedBy = u.ManagedBy // read-only
 	if err := checkOwned(u.ManagedBy, &u.Profile, &proposal.Profile); err != nil {
 		return Doc{}, err
 	}
-	return changeOwned(ctx, tx, u, proposal, share)
+	return replaceOwned(ctx, tx, u, proposal, share)
 }
 
-// changeOwned is change for the owner of the members.
-func changeOwned(ctx context.Context, tx *docstore.Tx, u *User, proposal User, share sharer) (Doc, error) {
+// replaceOwned is replaceProfile for the owner of the members.
+func replaceOwned(ctx context.Context, tx *docstore.Tx, u *User, proposal User, share sharer) (Doc, error) {
 	var faults apperr.Faults
 	proposal.normalize()
 	proposal.Protected.differs(u.Protected, &faults)
