@@ -10,7 +10,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// languages are those of the console. Each has its own bundle.
+// languages are the languages of the console. Each has a bundle.
 var languages = []string{"en", "zh"}
 
 // calls begin the object literals that have texts in all languages: {save: ['Save', '保存']}.

@@ -34,7 +34,7 @@ export class ProblemError extends Error implements Problem {
     const code = text(members.code) ?? text(members.error) ?? codes[response.status] ?? 'internal';
     const detail = text(members.detail) ?? text(members.error_description);
     super(`${response.status} ${code}${detail ? `: ${detail}` : ''}`);
-    // What nobody catches is printed with its members, and a response has a page of them.
+    // An uncaught error is printed with its members. A response would fill a page, so it is not listed.
     Object.defineProperty(this, 'response', {value: response, enumerable: false});
     this.code = code;
     this.status = response.status;

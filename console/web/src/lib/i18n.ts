@@ -58,8 +58,8 @@ type Word<T, P extends string, W extends string> = string extends W ? W : `${P}$
 
 /**
  * texts returns the lookup of a part of the console: const t = texts({save: ['Save', '保存']}); t('save').
- * {name} in a text is replaced by a value; a text with {one, other} is chosen by the value n. t.word('by_', cause) is the
- * text of a word that the API answers; a word without one, of a newer server, stays as it is.
+ * {name} in a text is replaced by a value; a text with {one, other} is chosen by the value n. t.word('by_', cause) is
+ * the text of a word that the API answers; a word without one, of a newer server, stays as it is.
  */
 export function texts<T extends Texts>(entries: T) {
   const t = (key: keyof T & string, values: Values = {}): string => {

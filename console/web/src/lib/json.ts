@@ -11,8 +11,8 @@ const json = JSON as unknown as {
 };
 
 /**
- * parse is JSON.parse, but a number that it would round becomes an object that JSON.stringify writes as the number. Such
- * objects have no text of their own: isExact tells them.
+ * parse is JSON.parse, but a number that it would round becomes an object that JSON.stringify writes as the number.
+ * Such objects have no text of their own: isExact tells them.
  */
 export function parse(text: string): unknown {
   return json.parse(text, (_, value, at) =>

@@ -18,8 +18,8 @@ export function useBlobUrl(blob: Blob | undefined): string | undefined {
 }
 
 /**
- * usePicture is where an image element finds a picture: `data:`, or a path of the API. Such an element cannot name another
- * tenant, so pictures of one are read through the client.
+ * usePicture is where an image element finds a picture: `data:`, or a path of the API. Such an element cannot name
+ * another tenant, so pictures of one are read through the client.
  */
 export function usePicture(src: string | undefined): string | undefined {
   const ofAPI = src?.startsWith('/v1/') ?? false;

@@ -100,7 +100,9 @@ export function unsaved(): boolean {
 
 const works = new Set<Promise<unknown>>();
 
-/** underWay is a save that is not answered yet: who leaves meanwhile waits for it, and is asked about what it leaves. */
+/**
+ * underWay is a save that is not answered yet: who leaves meanwhile waits for it, and is asked about what it leaves.
+ */
 export function underWay<T>(work: Promise<T>): Promise<T> {
   works.add(work);
   const over = () => works.delete(work);

@@ -32,7 +32,7 @@ export function toldBy(entries: AuditEntry[]): Told {
 export interface About {
   entity: string;
   id: string;
-  name: string; // '' if nobody knows it
+  name: string; // '' if no name is known
   more?: string; // beside the name
   gone?: boolean; // it cannot be opened any more
 }

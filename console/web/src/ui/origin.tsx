@@ -43,8 +43,8 @@ export function actorWords(actor: string): string {
 }
 
 /**
- * Actor is who made a change, by name: a user, an application, an issuer's subject, the platform. In a row it is no stop
- * of the Tab key: the panel of the row has the same link.
+ * Actor is who made a change, by name: a user, an application, an issuer's subject, the platform. In a row it is no
+ * stop of the Tab key: the panel of the row has the same link.
  */
 export function Actor({actor, copy, inRow}: {actor: string; copy?: boolean; inRow?: boolean}) {
   const mine = !!session.value.actor && actor === session.value.actor;

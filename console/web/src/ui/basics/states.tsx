@@ -105,8 +105,8 @@ export function Failed({error, again}: {error: ApiError; again?: () => void}) {
 }
 
 /**
- * ProblemText is what the service said, in its own language, with the request's id. A brief one has the id alone; so has
- * that of a record that is not there: its title has said that.
+ * ProblemText is what the service said, in its own language, with the request's id. A brief one has the id alone; so
+ * has that of a record that is not there: its title has said that.
  */
 export function ProblemText({error, brief}: {error: ApiError; brief?: boolean}) {
   const {detail, request_id: id} = error.problem;

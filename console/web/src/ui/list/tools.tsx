@@ -110,8 +110,8 @@ export const fitting = (options: FilterOption[], words: string) =>
   options.filter((o) => o.value === words || o.label.toLowerCase().includes(words.toLowerCase()));
 
 /**
- * FilterOptions are the choices of a chip. Many are searched in a field; where they are only the first ones, it finds the
- * others. What is pasted into it can be a value, too.
+ * FilterOptions are the choices of a chip. Many are searched in a field; where they are only the first ones, it finds
+ * the others. What is pasted into it can be a value, too.
  */
 function FilterOptions({filter: f, value, choose}: {filter: Filter; value: string; choose: (value: string) => void}) {
   const text = useSignal('');

@@ -66,7 +66,9 @@ export async function remove(r: Removal): Promise<boolean> {
   return true;
 }
 
-/** RecordMenu is the menu of a record's panel: its own actions, the download, and the delete; the palette has them too. */
+/**
+ * RecordMenu is the menu of a record's panel: its own actions, the download, and the delete; the palette has them too.
+ */
 export function RecordMenu({
   items = [],
   record,
