@@ -272,20 +272,26 @@ func TestUnknownWords(t *testing.T) {
 	id := b.call(t, b.tenant, "POST", "/v1/users", map[string]string{"username": "olga"})["id"].(string)
 	b.recorded(id, 1)
 	b.open("start")
+	b.rewriteAudit(`text.replace('"user"', '"gadget"').replace('"created"', '"polished"')`)
+	b.screen("Audit")
+	b.see("gadget polished")
+	b.clean()
+}
+
+// rewriteAudit gives the page other entries than the platform has: what a script makes of their text.
+func (b *browser) rewriteAudit(script string) {
+	b.t.Helper()
 	eval[bool](b, `(() => {
 		const sent = window.fetch;
 		window.fetch = async (...what) => {
 			const answer = await sent(...what);
-			if (!answer.url.includes('/v1/audit-logs') || /event-stream/.test(answer.headers.get('Content-Type')))
-				return answer;
+			const entries = answer.url.includes('/v1/audit-logs');
+			if (!entries || /event-stream/.test(answer.headers.get('Content-Type'))) return answer;
 			const text = await answer.text();
-			return new Response(text.replace('"user"', '"gadget"').replace('"created"', '"polished"'), answer);
+			return new Response(`+script+`, answer);
 		};
 		return true;
 	})()`)
-	b.screen("Audit")
-	b.see("gadget polished")
-	b.clean()
 }
 
 // recorded waits until the audit log has entries of a record. It is written behind all changes, those of other tests

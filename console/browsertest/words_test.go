@@ -100,3 +100,55 @@ func TestWordsOfSettings(t *testing.T) {
 	}
 	b.clean()
 }
+
+// TestOwnNames: constructor and toString, which every object of a browser has, are words like others in data.
+func TestOwnNames(t *testing.T) {
+	t.Parallel()
+	for name, see := range map[string]func(*browser){
+		"part": func(b *browser) {
+			b.open("settings/constructor")
+			b.see("What this session may do")
+		},
+		"code": func(b *browser) {
+			b.proxy.fail(fault{call: "GET /v1/users", status: 409, code: "constructor"})
+			b.open("users")
+			b.see("Something went wrong in the platform")
+		},
+		"cron": func(b *browser) {
+			b.open("jobs?create=1")
+			b.fill("Cron expression", "constructor")
+			b.see("must be a cron expression")
+		},
+		"member": func(b *browser) {
+			props := map[string]any{"constructor": "stone", "toString": "thread"}
+			id := b.call(b.t, b.tenant, "POST", "/v1/users",
+				map[string]any{"username": "olga", "free_ext_props": props})["id"].(string)
+			b.open("users?open=" + id)
+			b.fill("Own properties", `{"toString": "thread"}`)
+			b.click("Save")
+			b.see("olga was saved")
+			delete(props, "constructor")
+			now := b.call(b.t, b.tenant, "GET", "/v1/users/"+id, nil)
+			require.Equal(b.t, props, now["free_ext_props"])
+		},
+		"entry": func(b *browser) {
+			id := b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "olga"})["id"].(string)
+			b.call(b.t, b.tenant, "PATCH", "/v1/users/"+id, map[string]string{"display_name": "Olga"})
+			b.recorded(id, 2)
+			b.open("start")
+			b.rewriteAudit(`text.replaceAll('"user"', '"toString"').replaceAll('"display_name"', '"constructor"')`)
+			b.screen("Audit")
+			b.see("toString updated")
+			b.click("toString updated")
+			b.waitFor(`[...document.querySelectorAll('.panel .diff tr')]
+				.some((tr) => tr.innerText.split(/\s+/).join() === 'constructor,empty,Olga')`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := signedIn(t, "own-names-"+name)
+			see(b)
+			b.clean()
+		})
+	}
+}

@@ -20,6 +20,7 @@ import {
 import {signal, type Signal} from '@preact/signals';
 import {call} from './api';
 import {changes} from './load';
+import {own} from './own';
 import {place} from './router';
 import {connectionName} from '../ui/providers';
 import {may} from './session';
@@ -135,9 +136,7 @@ const singles: Record<string, Find> = {
 /** isBatched: the names of many records of a kind cost one call. */
 export const isBatched = (kind: string) => Object.hasOwn(finders, kind);
 
-/** finderOf a kind; none of a word that an address has and that is no kind, such as constructor. */
-const finderOf = (kind: string): Find | undefined =>
-  Object.hasOwn(singles, kind) ? singles[kind] : isBatched(kind) ? finders[kind] : undefined;
+const finderOf = (kind: string): Find | undefined => own(singles, kind) ?? own(finders, kind);
 
 /** findName asks for the name of a record; '' if there is none that may be read. */
 export const findName: (kind: string, id: string) => Promise<string> = (kind, id) =>

@@ -1,4 +1,5 @@
 // Merge patches (RFC 7396) of what a person has changed, and the meeting of two changes.
+import {own} from './own';
 export type Json = null | boolean | number | string | Json[] | {[key: string]: Json};
 export type Fields = Record<string, unknown>;
 
@@ -8,26 +9,23 @@ export function same(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) !== Array.isArray(b)) return false;
   const left = Object.keys(a),
     right = Object.keys(b);
-  return left.length === right.length && left.every((k) => k in b && same((a as Fields)[k], (b as Fields)[k]));
+  return (
+    left.length === right.length && left.every((k) => Object.hasOwn(b, k) && same((a as Fields)[k], (b as Fields)[k]))
+  );
 }
 
 /** diff returns the merge patch that makes `to` of `from`; undefined if they are the same. */
 export function diff(from: Fields, to: Fields): Fields | undefined {
-  const patch: Fields = {};
-  for (const key of new Set([...Object.keys(from), ...Object.keys(to)])) {
-    const a = from[key],
-      b = to[key];
-    if (same(a, b)) continue;
-    if (!(key in to) || b === undefined) patch[key] = null;
-    else if (isObject(a) && isObject(b)) patch[key] = diff(a, b);
-    else patch[key] = b;
-  }
-  return Object.keys(patch).length ? patch : undefined;
+  const changed = [...new Set([...Object.keys(from), ...Object.keys(to)])]
+    .map((key) => ({key, a: own(from, key), b: own(to, key)}))
+    .filter(({a, b}) => !same(a, b))
+    .map(({key, a, b}) => [key, isObject(a) && isObject(b) ? diff(a, b) : (b ?? null)]);
+  return changed.length ? (Object.fromEntries(changed) as Fields) : undefined;
 }
 
 /** pick returns some members of a record. */
 export function pick(from: Fields, members: string[]): Fields {
-  return Object.fromEntries(members.map((m) => [m, from[m]]));
+  return Object.fromEntries(members.map((m) => [m, own(from, m)]));
 }
 
 /** isObject is true for what JSON calls an object; those of classes are values of their own. */
@@ -45,6 +43,6 @@ export interface Conflict {
 /** conflicts lists the fields of mine that they have changed, too, and differently. */
 export function conflicts(base: Fields, theirs: Fields, mine: Fields): Conflict[] {
   return Object.keys(mine)
-    .filter((f) => !same(base[f], mine[f]) && !same(base[f], theirs[f]) && !same(theirs[f], mine[f]))
-    .map((field) => ({field, base: base[field], theirs: theirs[field], mine: mine[field]}));
+    .map((field) => ({field, base: own(base, field), theirs: own(theirs, field), mine: mine[field]}))
+    .filter((c) => !same(c.base, c.mine) && !same(c.base, c.theirs) && !same(c.theirs, c.mine));
 }

@@ -1,6 +1,7 @@
 // What the members of records, and their values, are called in differences: as forms and lists call them.
 import {dateTime} from '../lib/format';
 import {texts} from '../lib/i18n';
+import {own} from '../lib/own';
 import {Actor, RecordName} from './origin';
 import {providerName} from './providers';
 import {t as ui} from './text';
@@ -226,7 +227,7 @@ const refers: Record<string, string> = {
 
 /** Value is a value of a member as people read it; the id of a record is its name, which leads to the record. */
 export function Value({entity, member, v}: {entity: string; member: string; v: unknown}) {
-  const kind = refers[`${entity}.${member}`] ?? refers[member];
+  const kind = own(refers, `${entity}.${member}`) ?? own(refers, member);
   if (kind && typeof v === 'string' && v) return <RecordName kind={kind} id={v} />;
   if (['created_by', 'developer_id'].includes(member) && typeof v === 'string') return <Actor actor={v} />;
   if (member === 'provider_code') return <>{providerName({provider_code: String(v)})}</>;

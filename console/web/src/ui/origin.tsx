@@ -1,5 +1,6 @@
 // What entries and events tell: who did something, when, to which record, and where that is shown.
 import {nameOf as recordName} from '../lib/names';
+import {own} from '../lib/own';
 import {href, place} from '../lib/router';
 import {session} from '../lib/session';
 import {lang, locale, texts} from '../lib/i18n';
@@ -102,7 +103,7 @@ const shownBy: Record<string, string[]> = {
 
 /** recordHref is where a record is shown; '' if no screen shows it. */
 export function recordHref(entity: string, id: string): string {
-  const [name, ...rest] = shownBy[entity] ?? [];
+  const [name, ...rest] = own(shownBy, entity) ?? [];
   return id && name && screens.some((s) => s.name === name) ? href(name, rest, {open: id}) : '';
 }
 

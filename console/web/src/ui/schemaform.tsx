@@ -2,6 +2,7 @@
 // numbers, booleans, enums, lists of strings and objects of known members; everything else is edited as JSON.
 import type {ApiError} from '../lib/api';
 import {notJson} from '../lib/notjson';
+import {own} from '../lib/own';
 import {isObject, type Fields} from '../lib/patch';
 import {Field, JsonInput, faultOf, type InputProps} from './record';
 import {t} from './text';
@@ -51,7 +52,7 @@ export function SchemaForm({schema, value, set, error, at, readOnly, words = asW
         const needed = schema.required?.includes(name);
         const path = at ? `${at}.${name}` : name;
         if (kind(s) === 'object' && s.properties) {
-          const inner = value[name];
+          const inner = own(value, name);
           return (
             <fieldset key={name} class="field wide">
               <legend class="label">{words(s.title ?? name)}</legend>
@@ -71,12 +72,12 @@ export function SchemaForm({schema, value, set, error, at, readOnly, words = asW
             label={words(s.title ?? name) + (needed ? ' *' : '')}
             help={help(s, words)}
             wide={wide(s)}
-            error={faultOf(error, path) ?? notJson(value[name])}
+            error={faultOf(error, path) ?? notJson(own(value, name))}
           >
             {(props) => (
               <SchemaInput
                 schema={s}
-                value={value[name]}
+                value={own(value, name)}
                 set={(v) => put(name, v)}
                 readOnly={readOnly}
                 required={needed}
@@ -93,7 +94,7 @@ export function SchemaForm({schema, value, set, error, at, readOnly, words = asW
 
 /** missing lists the required properties that have no value. */
 export function missing(schema: Schema, value: Fields): string[] {
-  return (schema.required ?? []).filter((n) => value[n] === undefined || value[n] === '');
+  return (schema.required ?? []).filter((n) => [undefined, ''].includes(own(value, n) as string | undefined));
 }
 
 /** defaults are the values that a schema proposes. */

@@ -171,7 +171,7 @@ const problems = texts(sentences);
 
 /** problemSentence is what a code means; an unknown one is a fault of the platform. */
 export const problemSentence = (code: string) =>
-  problems(code in sentences ? (code as keyof typeof sentences) : 'internal');
+  problems(Object.hasOwn(sentences, code) ? (code as keyof typeof sentences) : 'internal');
 
 const plain = texts({
   taken: ['Already taken', '已被占用'],

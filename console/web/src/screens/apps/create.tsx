@@ -19,7 +19,7 @@ import {SchemaForm, defaults, missing, type Schema} from '../../ui/schemaform';
 import {logo} from './index';
 import {parameter} from './params';
 import {AppSecret} from './secrets';
-import {categories, protocolName, protocols, t} from './text';
+import {categories, categoryName, protocolName, protocols, t} from './text';
 
 const own = 'own'; // an application without a template
 
@@ -201,7 +201,7 @@ function TemplateHead({template}: {template: Template}) {
         {String(template.defaults.descr ?? '')}
       </span>
       <Tag accent>{protocolName(template.protocol_type)}</Tag>
-      <Tag>{categories()[template.category]}</Tag>
+      <Tag>{categoryName(template.category)}</Tag>
     </div>
   );
 }

@@ -8,7 +8,7 @@ import {Avatar, Button, Status} from '../../ui/basics';
 import {List, type Column, type Query, modifiedColumn, createdColumn, statusFilter} from '../../ui/list';
 import {Create} from './create';
 import {AppPanel} from './panel';
-import {categories, protocolName, t} from './text';
+import {categories, categoryName, protocolName, t} from './text';
 
 const pageSize = 100;
 
@@ -54,7 +54,7 @@ function columns(): Column<Application>[] {
       ),
     },
     {key: 'protocol', header: t('protocol'), cell: (a) => protocolName(a.protocol_type), priority: 2, width: '150px'},
-    {key: 'category', header: t('category'), cell: (a) => categories()[a.category], priority: 3, width: '150px'},
+    {key: 'category', header: t('category'), cell: (a) => categoryName(a.category), priority: 3, width: '150px'},
     {
       key: 'template',
       header: t('template'),

@@ -13,6 +13,7 @@ import {
 } from '@idplatform/sdk';
 import {asProblem, call, full, type Answer, type ApiError} from '../../lib/api';
 import {useLoad} from '../../lib/load';
+import {own} from '../../lib/own';
 import {param, setQuery} from '../../lib/router';
 import {may} from '../../lib/session';
 import {Button, Failed, Late, Menu, Status, Tag} from '../../ui/basics';
@@ -206,9 +207,9 @@ function Lacks({error, kind}: {error: ApiError; kind: Kind}) {
             return (
               <li key={at}>
                 <button type="button" class="apps-link" onClick={() => go(at)}>
-                  {names[at] ?? at}
+                  {own(names, at) ?? at}
                 </button>
-                {!names[at] && <span lang="en"> {f.message}</span>}
+                {!own(names, at) && <span lang="en"> {f.message}</span>}
               </li>
             );
           })}

@@ -1,16 +1,20 @@
 import {texts} from '../../lib/i18n';
+import {own} from '../../lib/own';
 import {words} from '../../ui/words';
 
 export type Kind = 'cas' | 'oauth2' | 'saml' | 'oidc' | 'sxp';
 export const protocols: Kind[] = ['oidc', 'saml', 'cas', 'oauth2', 'sxp'];
 
 export function protocolName(kind: string): string {
-  return {oidc: 'OpenID Connect', saml: 'SAML 2.0', cas: 'CAS', oauth2: 'OAuth 2.0', sxp: 'SXP'}[kind] ?? kind;
+  const names = {oidc: 'OpenID Connect', saml: 'SAML 2.0', cas: 'CAS', oauth2: 'OAuth 2.0', sxp: 'SXP'};
+  return own<string>(names, kind) ?? kind;
 }
 
 export function categories(): Record<string, string> {
   return {1: t('category1'), 2: t('category2'), 3: t('category3'), 4: t('category4')};
 }
+
+export const categoryName = (category: string): string => own(categories(), category) ?? category;
 
 export const t = texts({
   ...words,

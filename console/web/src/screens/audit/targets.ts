@@ -62,6 +62,7 @@ import {
   type AuditEntry,
 } from '@idplatform/sdk';
 import {ApiError, call} from '../../lib/api';
+import {own} from '../../lib/own';
 import type {Fields} from '../../lib/patch';
 import {place} from '../../lib/router';
 import {input} from '../grants/rule-input';
@@ -220,12 +221,12 @@ const inverses: Record<string, Inverse> = {
 
 /** inverseOf is the operation that takes an entry's action back, if it has one. */
 export function inverseOf(e: AuditEntry): Inverse | undefined {
-  return inverses[`${e.entity}.${e.action}`];
+  return own(inverses, `${e.entity}.${e.action}`);
 }
 
 /** targetOf says how the record of an entry is written back; undefined if the entry cannot be undone. */
 export function targetOf(e: AuditEntry): Target | undefined {
-  const target = targets[e.entity];
+  const target = own(targets, e.entity);
   if (!target || (!['updated', 'moved'].includes(e.action) && !inverseOf(e))) return undefined;
   return target;
 }

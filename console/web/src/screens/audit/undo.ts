@@ -1,6 +1,7 @@
 // Undo of an entry: the comparison of its change with the record as it is now, and the way back.
 import {listAuditLogs, type AuditEntry} from '@idplatform/sdk';
 import {ApiError, call} from '../../lib/api';
+import {own} from '../../lib/own';
 import {isObject, same, type Fields} from '../../lib/patch';
 import {inverseOf, targetOf, type Key, type Target} from './targets';
 
@@ -39,7 +40,7 @@ export async function plan(e: AuditEntry, target: Target, signal?: AbortSignal):
   const record = await target.get(key, signal);
   const lines = e.changes
     .filter((c) => !follows(c.member))
-    .map((c): Line => ({member: c.member, now: record[c.member], before: c.before, fate: fateOf(c, record)}));
+    .map((c): Line => ({member: c.member, now: own(record, c.member), before: c.before, fate: fateOf(c, record)}));
   const patch = Object.fromEntries(
     lines.filter((l) => l.fate === 'back').map((l) => [l.member, patchOf(l.now, l.before)]),
   );
@@ -47,7 +48,7 @@ export async function plan(e: AuditEntry, target: Target, signal?: AbortSignal):
 }
 
 function fateOf(c: AuditEntry['changes'][number], record: Fields): Fate {
-  const now = record[c.member];
+  const now = own(record, c.member);
   if (notKept(c.before) || notKept(c.after)) return 'masked';
   if (equal(now, c.before)) return 'already';
   return equal(now, c.after) ? 'back' : 'since';
@@ -80,11 +81,11 @@ export async function carryOut(e: AuditEntry, target: Target, p: Plan): Promise<
 function patchOf(now: unknown, before: unknown): unknown {
   if (!isObject(now) || !isObject(before)) return before ?? null;
   const gone = Object.keys(now)
-    .filter((k) => !(k in before))
+    .filter((k) => !Object.hasOwn(before, k))
     .map((k) => [k, null]);
   return {
     ...Object.fromEntries(gone),
-    ...Object.fromEntries(Object.entries(before).map(([k, v]) => [k, patchOf(now[k], v)])),
+    ...Object.fromEntries(Object.entries(before).map(([k, v]) => [k, patchOf(own(now, k), v)])),
   };
 }
 

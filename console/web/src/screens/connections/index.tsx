@@ -6,6 +6,7 @@ import {createConnection, listConnections, listProviders, type Connection, type 
 import {call} from '../../lib/api';
 
 import {changed, useLoad} from '../../lib/load';
+import {own} from '../../lib/own';
 import type {Fields} from '../../lib/patch';
 import {param, place, setQuery} from '../../lib/router';
 import {Avatar, Button, Failed, Late} from '../../ui/basics';
@@ -28,7 +29,7 @@ const kind = (type: string) => t.word('', type);
 const parts: Record<string, () => JSX.Element> = {methods: Methods, templates: Templates};
 
 export default function Screen() {
-  const Part = parts[place.value.rest[0] ?? ''] ?? Connections;
+  const Part = own(parts, place.value.rest[0] ?? '') ?? Connections;
   return <Part />;
 }
 

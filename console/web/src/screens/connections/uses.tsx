@@ -2,6 +2,7 @@
 import type {ComponentChildren} from 'preact';
 import {asProblem, type ApiError} from '../../lib/api';
 import {useLoad} from '../../lib/load';
+import {own} from '../../lib/own';
 import {href} from '../../lib/router';
 import {may} from '../../lib/session';
 import {Blank, Failed, Late} from '../../ui/basics';
@@ -30,7 +31,7 @@ export function refusal(error: ApiError): string {
   return t('inUse', {uses: usesOf(error).map(said).join(', ')});
 }
 
-const links: Partial<Record<string, () => string>> = {
+const links: Record<string, () => string> = {
   applications: () => href('apps'),
   auth_methods: () => partHref('methods'),
   auth_templates: () => partHref('templates'),
@@ -89,12 +90,15 @@ export function Uses({
     <Late busy={busy && !value} lines={4}>
       <p class="muted">{t('usesText')}</p>
       <ul class="cards">
-        {value?.uses.map((u) => (
-          <li key={u.what} class="card row spread">
-            <span class="num">{said(u)}</span>
-            {links[u.what] && <a href={links[u.what]!()}>{t('open')}</a>}
-          </li>
-        ))}
+        {value?.uses.map((u) => {
+          const link = own(links, u.what);
+          return (
+            <li key={u.what} class="card row spread">
+              <span class="num">{said(u)}</span>
+              {link && <a href={link()}>{t('open')}</a>}
+            </li>
+          );
+        })}
       </ul>
       {more}
     </Late>

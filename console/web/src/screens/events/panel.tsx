@@ -1,6 +1,7 @@
 // One event: who, when, and the difference that it made.
 import type {Event} from '@idplatform/sdk';
 import {ago, dateTime} from '../../lib/format';
+import {own} from '../../lib/own';
 import {href, hrefQuery} from '../../lib/router';
 import {Changes} from '../../ui/audit';
 import {Blank, Id, JsonView, Late} from '../../ui/basics';
@@ -87,7 +88,7 @@ function Change({event: e}: {event: Event}) {
         {members.length ? (
           <Changes
             entity={entity}
-            changes={members.map((member) => ({member, before: previous[member], after: record[member]}))}
+            changes={members.map((member) => ({member, before: previous[member], after: own(record, member)}))}
           />
         ) : (
           <Facts

@@ -1,6 +1,7 @@
 // Inputs of a function's form that are not one text: triggers, hosts, variables, limits.
 import {useSignal} from '@preact/signals';
 import type {Function as Fn} from '@idplatform/sdk';
+import {own} from '../../lib/own';
 import {same} from '../../lib/patch';
 import {Button} from '../../ui/basics';
 import {Field, type Draft, TextField} from '../../ui/record';
@@ -132,7 +133,7 @@ export function EnvFields({draft}: D) {
           <TextField
             label={t('variable')}
             error={general}
-            changed={!(name in base)}
+            changed={!Object.hasOwn(base, name)}
             readOnly={draft.readOnly}
             mono
             value={name}
@@ -141,7 +142,7 @@ export function EnvFields({draft}: D) {
           <TextField
             label={t('value')}
             error={name ? draft.fault(`env.${name}`) : undefined}
-            changed={base[name] !== v}
+            changed={own(base, name) !== v}
             type="password"
             readOnly={draft.readOnly}
             autocomplete="new-password"
@@ -150,7 +151,7 @@ export function EnvFields({draft}: D) {
             value={v === mask ? '' : v}
             set={(v) => {
               const typed = v;
-              const next = typed === '' && base[name] !== undefined ? mask : typed;
+              const next = typed === '' && own(base, name) !== undefined ? mask : typed;
               set(rows.value.map((r, k) => (k === i ? [r[0], next] : r)));
             }}
           />

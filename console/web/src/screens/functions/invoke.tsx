@@ -3,6 +3,7 @@ import {useSignal, type Signal} from '@preact/signals';
 import {invokeFunction, type Function as Fn, type FunctionFault, type FunctionInvocation} from '@idplatform/sdk';
 import {asProblem, call, type ApiError} from '../../lib/api';
 import {took} from '../../lib/format';
+import {own} from '../../lib/own';
 import {Button, JsonView, Status, type Tone} from '../../ui/basics';
 import {Icon} from '../../ui/icon';
 import {JsonField, mustBeJson} from '../../ui/jsonfield';
@@ -23,7 +24,7 @@ const tones: Record<Outcome, Tone> = {
 };
 
 export function OutcomeStatus({outcome}: {outcome: Outcome}) {
-  return <Status tone={tones[outcome] ?? 'off'}>{t.word('', outcome)}</Status>;
+  return <Status tone={own(tones, outcome) ?? 'off'}>{t.word('', outcome)}</Status>;
 }
 
 /** Call is what somebody has typed and got, kept while the panel is open. */

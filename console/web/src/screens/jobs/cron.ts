@@ -1,5 +1,6 @@
 // A cron expression in words. Only what can be said plainly is said: of anything else the expression itself is shown.
 import {lang, locale} from '../../lib/i18n';
+import {own} from '../../lib/own';
 
 /** One field: every value, every n-th, or the values that are named. */
 type Field = 'any' | {step: number} | number[];
@@ -38,7 +39,7 @@ function parse(text: string, low: number, high: number, names: string[] = []): F
 
 /** cronWords says when an expression fires; undefined if that cannot be said plainly, or it is not an expression. */
 export function cronWords(expression: string): string | undefined {
-  let fields = (short[expression.trim().toLowerCase()] ?? expression).trim().split(/\s+/);
+  let fields = (own(short, expression.trim().toLowerCase()) ?? expression).trim().split(/\s+/);
   if (fields.length === 6 && fields[0] === '0') fields = fields.slice(1); // of each minute the first second
   if (fields.length !== 5) return undefined;
   const minute = parse(fields[0]!, 0, 59),

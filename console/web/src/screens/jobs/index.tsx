@@ -5,6 +5,7 @@ import {deleteJobs, listFunctions, listJobs, resumeJobs, suspendJobs, type Job} 
 import {asProblem, call} from '../../lib/api';
 import {ago, dateTime, number} from '../../lib/format';
 import {changed} from '../../lib/load';
+import {own} from '../../lib/own';
 import {param, setQuery} from '../../lib/router';
 import {may} from '../../lib/session';
 import {Button, Status, Tag, problemTitle, type Tone} from '../../ui/basics';
@@ -21,7 +22,7 @@ const tones: Record<NonNullable<Job['state']>, Tone> = {scheduled: 'good', suspe
 export function JobState({job}: {job: Job}) {
   if (job.status === '0') return <Status tone="off">{t('disabled')}</Status>;
   const state = job.state ?? 'scheduled';
-  return <Status tone={tones[state] ?? 'off'}>{t.word('', state)}</Status>;
+  return <Status tone={own(tones, state) ?? 'off'}>{t.word('', state)}</Status>;
 }
 
 /** The names of functions by id: a job has only the id of its own. */

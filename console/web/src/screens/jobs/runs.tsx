@@ -4,6 +4,7 @@ import {listJobLogs, listSubJobs, type Job, type SubJob} from '@idplatform/sdk';
 import {call} from '../../lib/api';
 import {ago, dateTime, took} from '../../lib/format';
 import {useLoad} from '../../lib/load';
+import {own} from '../../lib/own';
 import {usePoll} from '../../lib/poll';
 import {hrefQuery, param, setQuery} from '../../lib/router';
 import {Blank, Button, Failed, Late, Status, type Tone} from '../../ui/basics';
@@ -24,7 +25,7 @@ const tones: Record<State, Tone> = {
 export const states = Object.keys(tones) as State[];
 
 export function RunState({state}: {state: State}) {
-  return <Status tone={tones[state] ?? 'off'}>{t.word('', state)}</Status>;
+  return <Status tone={own(tones, state) ?? 'off'}>{t.word('', state)}</Status>;
 }
 
 export const isOver = (s: SubJob) => s.time_finished !== null;

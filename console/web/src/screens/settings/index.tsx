@@ -18,7 +18,7 @@ const adminParts = {keys: Keys, tenants: Tenants, letters: Letters} as const;
 export default function Settings() {
   const all: Record<string, () => JSX.Element> = may('platform:admin') ? {...parts, ...adminParts} : parts;
   const asked = place.value.rest[0] ?? '';
-  const name = asked in all ? asked : 'session';
+  const name = Object.hasOwn(all, asked) ? asked : 'session';
   const Part = all[name]!;
   return (
     <>

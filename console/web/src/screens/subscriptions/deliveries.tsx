@@ -3,6 +3,7 @@ import {useSignal} from '@preact/signals';
 import {listSubscribedEvents, redeliverEvent, type EventDelivery, type EventSubscription} from '@idplatform/sdk';
 import {asProblem, call} from '../../lib/api';
 import {ago, dateTime} from '../../lib/format';
+import {own} from '../../lib/own';
 import {usePoll} from '../../lib/poll';
 import {useLoad} from '../../lib/load';
 import {href, param, setQuery} from '../../lib/router';
@@ -113,7 +114,7 @@ export function Deliveries({s, again: reload}: {s: EventSubscription; again: () 
 
 function Delivery({s, d, again}: {s: EventSubscription; d: EventDelivery; again: () => void}) {
   const busy = useSignal(false);
-  const look = looks[d.status];
+  const look = own(looks, d.status);
   const redeliver = async () => {
     busy.value = true;
     try {
@@ -137,7 +138,7 @@ function Delivery({s, d, again}: {s: EventSubscription; d: EventDelivery; again:
   return (
     <li>
       <div class="row">
-        <Status tone={look.tone}>{t(look.text)}</Status>
+        <Status tone={look?.tone ?? 'off'}>{look ? t(look.text) : d.status}</Status>
         <a class="clip" title={d.event_type} href={href('events', [], {open: d.event_id})}>
           {typeWords(d.event_type)}
         </a>

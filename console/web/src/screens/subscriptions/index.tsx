@@ -4,6 +4,7 @@ import {useSignal} from '@preact/signals';
 import {listEventSubscriptions, type EventSubscription} from '@idplatform/sdk';
 import {call} from '../../lib/api';
 import {number} from '../../lib/format';
+import {own} from '../../lib/own';
 import {param, setQuery} from '../../lib/router';
 import {Button, Status, Tag, type Tone} from '../../ui/basics';
 import {typeWords} from '../../ui/kinds';
@@ -17,7 +18,7 @@ export type State = EventSubscription['state'];
 const tones: Record<State, Tone> = {active: 'good', paused: 'off', failing: 'bad', disabled: 'bad'};
 
 export function SubscriptionState({state}: {state: State}) {
-  return <Status tone={tones[state] ?? 'off'}>{t.word('', state)}</Status>;
+  return <Status tone={own(tones, state) ?? 'off'}>{t.word('', state)}</Status>;
 }
 
 function load(query: Query, pageToken: string | undefined, signal: AbortSignal) {

@@ -7,6 +7,7 @@ import {call} from '../../lib/api';
 import {number} from '../../lib/format';
 import {useKey} from '../../lib/keys';
 import {changes, useLate, useLoad} from '../../lib/load';
+import {own} from '../../lib/own';
 import {go, href, hrefQuery, param, place, setQuery} from '../../lib/router';
 import {may} from '../../lib/session';
 import {Blank, Button, Failed, Late} from '../../ui/basics';
@@ -239,7 +240,7 @@ export async function hitsOf(object: string, q: string, signal?: AbortSignal, si
     names: (n: TreeNode) =>
       n.path
         .slice(0, -1)
-        .map((id) => above[id]?.name ?? id)
+        .map((id) => own(above, id)?.name ?? id)
         .join(' / '),
   };
 }

@@ -1,4 +1,5 @@
 import {useSignal} from '@preact/signals';
+import {own} from '../../lib/own';
 import type {Conflict} from '../../lib/patch';
 import {Button} from '../basics';
 import {Dialog, toast} from '../dialog';
@@ -28,7 +29,7 @@ export function ConflictDialog<T extends object>({
   const text = (member: string, v: unknown) => valueText(entity, member, v) || '—';
   const done = () => {
     draft.resolve(
-      Object.fromEntries(c.list.map((x) => [x.field, choice.value[x.field] === 'theirs' ? x.theirs : x.mine])),
+      Object.fromEntries(c.list.map((x) => [x.field, own(choice.value, x.field) === 'theirs' ? x.theirs : x.mine])),
     );
     toast(t('conflictNone'));
   };
@@ -59,7 +60,7 @@ export function ConflictDialog<T extends object>({
           <tbody>
             {c.list.map((x) => (
               <tr key={x.field}>
-                <th scope="row">{labels[x.field] ?? memberWord(entity, x.field)}</th>
+                <th scope="row">{own(labels, x.field) ?? memberWord(entity, x.field)}</th>
                 <td class="muted">{isLong(x) ? t('asBefore') : text(x.field, x.base)}</td>
                 {(['theirs', 'mine'] as const).map((side) => (
                   <td key={side}>
@@ -67,7 +68,7 @@ export function ConflictDialog<T extends object>({
                       <input
                         type="radio"
                         name={`c-${x.field}`}
-                        checked={(choice.value[x.field] ?? 'mine') === side}
+                        checked={(own(choice.value, x.field) ?? 'mine') === side}
                         onChange={() => {
                           choice.value = {...choice.value, [x.field]: side};
                         }}

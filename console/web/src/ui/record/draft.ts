@@ -161,7 +161,7 @@ function tell<T extends object>(source: RecordSource<T>, now: Answer<T>, before:
   const said = source.saved?.(now.data, before);
   if (!said) return;
   const back = diff(now.data as Fields, before as Fields) ?? {};
-  const own = Object.fromEntries(Object.entries(back).filter(([member]) => member in patch));
+  const own = Object.fromEntries(Object.entries(back).filter(([member]) => Object.hasOwn(patch, member)));
   const undo = () => undone(() => source.save(own as Partial<T>, now.etag, before)).then(refresh);
   toast(said, source.undoable?.(now.data, before) === false ? undefined : undo);
 }
