@@ -199,6 +199,35 @@ func TestSaveFaults(t *testing.T) {
 	b.clean()
 }
 
+// TestEqualFaults: a fault stands at its input, or above the form with its place, whatever another one says.
+func TestEqualFaults(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "equal-faults")
+	user := b.liWei()
+	b.open("users?open=" + user["id"].(string))
+	b.see("General")
+	b.fill("Mobile", "+15550001111")
+	at := func(location string) map[string]any {
+		return map[string]any{"location": "body." + location, "message": "is too odd"}
+	}
+	for _, c := range []struct {
+		errors  []map[string]any
+		above   string
+		atInput int
+	}{
+		{[]map[string]any{at("mobile"), at("avatar_url")}, "avatar_url is too odd", 1},
+		{[]map[string]any{at("mobile"), at("email")}, "", 2},
+	} {
+		mend := b.proxy.fail(fault{call: "PATCH /v1/users/*", status: 400, errors: c.errors})
+		b.click("Save")
+		b.waitFor(fmt.Sprintf("document.querySelectorAll('.panel .field > .error').length === %d", c.atInput))
+		b.waitFor(fmt.Sprintf(`[...document.querySelectorAll('.panel .faults li')]
+			.map((li) => li.textContent.trim()).join() === %q`, c.above))
+		mend()
+	}
+	b.clean()
+}
+
 // TestFaultsOnce: what is wrong with a field is said once, at the field, in plain words of the language.
 func TestFaultsOnce(t *testing.T) {
 	t.Parallel()

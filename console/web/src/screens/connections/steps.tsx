@@ -5,7 +5,7 @@ import {locale} from '../../lib/i18n';
 import {changes, useLoad} from '../../lib/load';
 import {Button, Failed} from '../../ui/basics';
 import {Icon} from '../../ui/icon';
-import {faultOf} from '../../ui/record';
+import {faultOf, findFault} from '../../ui/record';
 import {partHref} from './frame';
 import {allMethods} from './methods';
 import {t} from './text';
@@ -44,7 +44,7 @@ export function StepsEditor({steps, set, error, readOnly}: Props) {
     next.splice(i + by, 0, ...next.splice(i, 1));
     set(next);
   };
-  const fault = error?.problem.errors?.find((e) => e.location === 'body.steps')?.message;
+  const fault = findFault(error, (location) => location === 'body.steps');
   return (
     <section class="section">
       <h3>{t('steps')}</h3>

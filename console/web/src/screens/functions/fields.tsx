@@ -4,7 +4,7 @@ import type {Function as Fn} from '@idplatform/sdk';
 import {own} from '../../lib/own';
 import {same} from '../../lib/patch';
 import {Button} from '../../ui/basics';
-import {Field, type Draft, TextField} from '../../ui/record';
+import {Field, findFault, type Draft, TextField} from '../../ui/record';
 import {t} from './text';
 
 type D = {draft: Draft<Fn>};
@@ -124,7 +124,7 @@ export function EnvFields({draft}: D) {
     rows.value = next;
     draft.set('env', record(next));
   };
-  const general = draft.error.value?.problem.errors?.find((e) => e.location === 'body.env')?.message;
+  const general = findFault(draft.error.value, (location) => location === 'body.env');
   return (
     <div class="stack env">
       {rows.value.length === 0 && <p class="muted">{t('noEnv')}</p>}

@@ -8,7 +8,7 @@ import {go, href, param, setQuery} from '../../lib/router';
 import {Button, Status} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
 import {List, type Column, type Query, modifiedColumn, createdColumn} from '../../ui/list';
-import {Field, FormDialog, faultOf, TextField} from '../../ui/record';
+import {Field, FormDialog, faultOf, findFault, TextField} from '../../ui/record';
 import {t} from './text';
 import {DurationInput, lifetime} from './ttl';
 
@@ -176,5 +176,5 @@ async function mustBeNew(name: string): Promise<void> {
 
 /** pathFault is what a problem says about a segment of the path. */
 export function pathFault(error: ApiError | undefined): string | undefined {
-  return error?.problem.errors?.find((e) => e.location.startsWith('path.'))?.message;
+  return findFault(error, (location) => location.startsWith('path.'));
 }

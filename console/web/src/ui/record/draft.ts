@@ -166,11 +166,21 @@ function tell<T extends object>(source: RecordSource<T>, now: Answer<T>, before:
   toast(said, source.undoable?.(now.data, before) === false ? undefined : undo);
 }
 
-/** faultOf finds what a problem says about a member: its location is body.email, or body.addresses[2].city. */
-export function faultOf(error: ApiError | undefined, field: string): string | undefined {
-  const fault = error?.problem.errors?.find((e) => {
-    const at = e.location.replace(/^body\.?/, '');
-    return at === field || at.startsWith(field + '.') || at.startsWith(field + '[');
-  });
+const asked = new WeakSet<object>(); // faults that inputs have asked for
+
+/** isAtInput reports whether an input has asked for a fault, which it then shows. */
+export const isAtInput = (fault: object): boolean => asked.has(fault);
+
+/** findFault finds what a problem says about some location. */
+export function findFault(error: ApiError | undefined, is: (location: string) => boolean): string | undefined {
+  const fault = error?.problem.errors?.find((e) => is(e.location));
+  if (fault) asked.add(fault);
   return fault && plainFault(fault.message);
 }
+
+/** faultOf finds what a problem says about a member: its location is body.email, or body.addresses[2].city. */
+export const faultOf = (error: ApiError | undefined, field: string): string | undefined =>
+  findFault(error, (location) => {
+    const at = location.replace(/^body\.?/, '');
+    return at === field || at.startsWith(field + '.') || at.startsWith(field + '[');
+  });

@@ -7,7 +7,7 @@ import {Button, ProblemText, problemTitle, useCountdown} from '../basics';
 import {Icon} from '../icon';
 import {ShowAsButton} from '../show-as';
 import {plainFault, t} from '../text';
-import type {Draft} from './draft';
+import {isAtInput, type Draft} from './draft';
 
 /** SaveBar is the foot of a panel with a form. */
 export function SaveBar<T extends object>({draft}: {draft: Draft<T>}) {
@@ -48,8 +48,10 @@ export function Faults({error}: {error: ApiError | undefined}) {
     shown.value = [...(form?.querySelectorAll('.field > .error') ?? [])].map((e) => e.textContent ?? '');
   }, [error]);
   if (!error) return null;
-  const faults = (error.problem.errors ?? []).map((e) => ({...e, message: plainFault(e.message)}));
-  const others = faults.filter((e) => !shown.value.includes(e.message));
+  const faults = error.problem.errors ?? [];
+  const others = faults
+    .filter((e) => !shown.value.includes(plainFault(e.message)) || !isAtInput(e))
+    .map((e) => ({...e, message: plainFault(e.message)}));
   const said = faults.length > 0 && others.length === 0; // at the inputs
   return (
     <div class="faults" role="alert" ref={box} tabIndex={-1}>
