@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -216,53 +217,113 @@ func TestFilterByRecord(t *testing.T) {
 		b.call(b.t, b.tenant, "POST", "/v1/users", map[string]string{"username": "pavel"})
 		b.call(b.t, b.tenant, "POST", "/v1/applications", map[string]any{"name": "Books", "category": "1"})
 		b.recorded(id, 1)
-		chip := func(says string) {
-			b.t.Helper()
-			b.waitFor(fmt.Sprintf("[...document.querySelectorAll('.chip')].some((c) => c.textContent === %q)", says))
-		}
 		rows := func(n int) {
 			b.t.Helper()
 			b.waitFor(fmt.Sprintf("document.querySelectorAll('.list .item-row').length === %d", n))
 		}
 		find := func(filter, words, option string) {
 			b.t.Helper()
-			b.click(filter)
-			b.hand.reach(b, fmt.Sprintf("input(%q)", "Search: "+filter))
-			b.press(words)
+			b.filterBy(filter, words)
 			b.clickIn("[popover]", option)
 		}
 		b.open("audit")
 		b.see("Application created")
 		find("Record", "olg", "Olga")
-		chip("Record: Olga")
+		b.chip("Record: Olga")
 		rows(1)
 		require.Equal(b.t, []string{"user", id}, []string{b.query("entity"), b.query("record")})
 
 		b.open("audit?entity=user&record=" + id) // as a bookmark
-		chip("Record: Olga")
+		b.chip("Record: Olga")
 		rows(1)
 
 		b.open("audit")
-		b.click("Record")
-		b.hand.reach(b, `input("Search: Record")`)
-		b.press(id)
+		b.filterBy("Record", id)
 		b.waitFor(`labelled("Olga", "[popover]")`)
 		b.press(kb.Enter)
-		chip("Record: Olga")
+		b.chip("Record: Olga")
 
 		b.open("audit")
 		find("By", "olg", "Olga")
-		chip("By: Olga")
+		b.chip("By: Olga")
 		require.Regexp(b.t, "^https?://.+/sign-in/"+b.tenant+"#"+id+"$", b.query("actor"))
 		b.see("No entry fits the filters")
 
 		b.open("events")
 		b.see("Application created")
 		find("Record", "boo", "Books")
-		chip("Record: Books")
-		chip("Type: Application: all")
+		b.chip("Record: Books")
+		b.chip("Type: Application: all")
 		rows(1)
 	})
+}
+
+// filterBy opens a filter, and types into its field.
+func (b *browser) filterBy(filter, words string) {
+	b.t.Helper()
+	b.click(filter)
+	b.hand.reach(b, fmt.Sprintf("input(%q)", "Search: "+filter))
+	b.press(words)
+}
+
+// chip waits until a filter says what it is set to.
+func (b *browser) chip(says string) {
+	b.t.Helper()
+	b.waitFor(fmt.Sprintf("[...document.querySelectorAll('.chip')].some((c) => c.textContent === %q)", says))
+}
+
+// TestEnterAtOnce: Enter before a filter has found something takes what it finds; an id that is pasted is taken also
+// where nothing is answered.
+func TestEnterAtOnce(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "enter-at-once")
+	olga := map[string]string{"username": "olga", "display_name": "Olga"}
+	id := b.call(t, b.tenant, "POST", "/v1/users", olga)["id"].(string)
+	b.recorded(id, 1)
+
+	b.open("audit")
+	b.see("User created")
+	hold := make(chan struct{})
+	mend := b.proxy.fail(fault{call: "GET /v1/users", hold: hold})
+	b.filterBy("Record", "olg"+kb.Enter)
+	b.waitForCall("GET /v1/users", "keyword=olg")
+	mend()
+	close(hold)
+	b.chip("Record: Olga")
+	require.Equal(t, []string{"user", id}, []string{b.query("entity"), b.query("record")})
+
+	for _, screen := range []string{"audit", "events"} {
+		b.open(screen)
+		b.see("User created")
+		b.filterBy("Record", id+kb.Enter)
+		b.waitFor(fmt.Sprintf("[...new URLSearchParams(location.search).values()].includes(%q)", id))
+	}
+
+	b.open("audit")
+	b.see("User created")
+	hold = make(chan struct{})
+	mend = b.proxy.fail(fault{call: "GET /v1/users", hold: hold})
+	b.filterBy("Record", id+kb.Enter)
+	b.waitFor(fmt.Sprintf("new URLSearchParams(location.search).get('record') === %q", id))
+	mend()
+	close(hold)
+	b.clean()
+}
+
+// waitForCall waits until the console has sent a call with something in its query.
+func (b *browser) waitForCall(which, query string) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool { return b.asked(which, query) > 0 }, patience, 20*time.Millisecond)
+}
+
+// asked counts the calls that had something in their query.
+func (b *browser) asked(which, query string) (n int) {
+	for _, c := range b.proxy.sent(which) {
+		if strings.Contains(c.query, query) {
+			n++
+		}
+	}
+	return n
 }
 
 // TestUnknownWords: words of a newer platform are shown as it says them.

@@ -104,6 +104,7 @@ function FilterChip({filter: f}: {filter: Filter}) {
 }
 
 const few = 12; // options that need no search
+const patience = 1000; // ms that Enter waits for what is found
 
 /** fitting are the options whose label has the words, or whose value they are. */
 export const fitting = (options: FilterOption[], words: string) =>
@@ -118,12 +119,30 @@ function FilterOptions({filter: f, value, choose}: {filter: Filter; value: strin
   const words = text.value.trim();
   const settled = useSettled(words, 140);
   const searched = f.find && words ? settled : null;
-  const search = useLoad(searched || null, (signal) => f.find!(searched!, signal)).state.value;
-  const fresh = !f.find || (searched === words && !search.busy); // what is found is about the words
-  const found = f.find ? (search.value ?? []) : fitting(f.options, words);
+  const search = useLoad(searched || null, async (signal) => ({
+    words: searched,
+    found: await f.find!(searched!, signal).catch((): FilterOption[] => []),
+  })).state.value.value;
+  const fresh = !f.find || search?.words === words; // what is found is about the words
+  const found = f.find ? (search?.found ?? []) : fitting(f.options, words);
   const options = words ? [...found] : [{value: '', label: t('any')}, ...f.options];
-  if (words && fresh && f.typed?.(words) && !options.some((o) => o.value === words))
+  const typed = !!words && !!f.typed?.(words);
+  if (typed && fresh && !options.some((o) => o.value === words))
     options.push({value: words, label: words, about: t('asTyped')});
+  // Enter takes the first option. Before the answer is there, it waits; what is a value itself does not wait long.
+  const entered = useSignal('');
+  const waits = entered.value !== '' && entered.value === words;
+  useEffect(() => {
+    if (!waits) return;
+    if (fresh) {
+      entered.value = '';
+      if (options[0]) choose(options[0].value);
+      return;
+    }
+    if (!typed) return;
+    const timer = setTimeout(() => choose(words), patience);
+    return () => clearTimeout(timer);
+  }, [waits, fresh]);
   return (
     <>
       {(f.find || f.typed || f.options.length > few) && (
@@ -140,9 +159,9 @@ function FilterOptions({filter: f, value, choose}: {filter: Filter; value: strin
               text.value = e.currentTarget.value;
             }}
             onKeyDown={(e) => {
-              if (e.key !== 'Enter') return;
+              if (e.key !== 'Enter' || e.isComposing) return;
               e.preventDefault();
-              if (words && fresh && options[0]) choose(options[0].value);
+              entered.value = text.value.trim();
             }}
           />
         </div>
