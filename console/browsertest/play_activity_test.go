@@ -326,6 +326,33 @@ func (b *browser) asked(which, query string) (n int) {
 	return n
 }
 
+// TestEventsOfRecord: of the types that are chosen, a record leaves those that its kind has.
+func TestEventsOfRecord(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "events-of-record")
+	olga := map[string]string{"username": "olga", "display_name": "Olga"}
+	id := b.call(t, b.tenant, "POST", "/v1/users", olga)["id"].(string)
+	for types, then := range map[string]string{
+		"": "user.*", "*": "user.*", "*.deleted": "user.deleted", "user.created": "user.created",
+		"user.created,*.deleted": "user.created,user.deleted", "user.*,*.deleted": "user.*",
+		"job.created": "user.*", "*.stepped_up": "user.*",
+	} {
+		b.open("events?types=" + types)
+		b.see("Live")
+		b.rest() // the types are known
+		b.filterBy("Record", "olg")
+		b.clickIn("[popover]", "Olga")
+		b.waitFor(fmt.Sprintf("new URLSearchParams(location.search).get('subject') === %q", id))
+		require.Equal(t, then, b.query("types"), types)
+		b.chip("Record: Olga")
+	}
+	b.open("events?types=*.deleted&subject=" + id)
+	b.see("Live")
+	b.call(t, b.tenant, "DELETE", "/v1/users/"+id, nil)
+	b.see("User deleted")
+	b.clean()
+}
+
 // TestUnknownWords: words of a newer platform are shown as it says them.
 func TestUnknownWords(t *testing.T) {
 	t.Parallel()

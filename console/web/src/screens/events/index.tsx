@@ -25,6 +25,26 @@ import {t} from './text';
 /** typeOf is an event's type as filters take it: user.created. */
 export const typeOf = (e: Event) => e.type.replace(/^idp\./, '');
 
+/** kindOf is the kind of records that patterns of types select; '' if they select several. */
+const kindOf = (types: string): string => {
+  const kinds = new Set(types.split(',').map((pattern) => pattern.trim().split('.')[0]!));
+  return kinds.size === 1 && !kinds.has('*') ? [...kinds][0]! : '';
+};
+
+/**
+ * typesOf are the patterns that select the events of one kind of record among those of other patterns: of *.deleted,
+ * user.deleted. If nothing of the kind is left, they select all of it.
+ */
+function typesOf(kind: string, types: string, known: string[]): string {
+  const left = types.split(',').flatMap((pattern) => {
+    const [of, action = '*'] = pattern.trim().split('.');
+    return of === kind || of === '*' ? [`${kind}.${action}`] : [];
+  });
+  const all = `${kind}.*`;
+  const are = left.filter((pattern) => pattern === all || !known.length || known.includes(pattern));
+  return are.length && !are.includes(all) ? [...new Set(are)].join(',') : all;
+}
+
 /** wordsOf says what happened: User created. */
 export const wordsOf = (e: Event) => {
   const [entity = '', action = ''] = typeOf(e).split('.');
@@ -92,7 +112,8 @@ export default function Events() {
   const toggle = () => (paused ? tail.resume() : tail.pause());
   useKey('p', toggle);
   const known = useLoad('types', (signal) => call(listEventTypes({signal}))).state.value.value ?? [];
-  const patterns = [...new Set([...known.map((k) => k.type.split('.')[0] + '.*'), ...known.map((k) => k.type)])].sort();
+  const names = known.map((k) => k.type);
+  const patterns = [...new Set([...names.map((name) => name.split('.')[0] + '.*'), ...names])].sort();
   const filtered = types !== '' || subject !== '';
   const clear = () => void setQuery({types: null, subject: null}, {replace: true});
   const count = rows.filter((r) => !isGap(r)).length;
@@ -124,9 +145,9 @@ export default function Events() {
                 typed: (words) => /^[\w*]+\.[\w*]+/.test(words),
                 shown: (value) => value.split(',').map(typeWords).join(', '),
               },
-              recordFilter({entity: types.split('.')[0]!, id: subject}, (entity, id) => {
-                const fits = !entity || types.startsWith(`${entity}.`);
-                void setQuery({subject: id, ...(fits ? {} : {types: `${entity}.*`})}, {replace: true});
+              recordFilter({entity: kindOf(types), id: subject}, (entity, id) => {
+                const of = entity && {types: typesOf(entity, types, names)};
+                void setQuery({subject: id, ...of}, {replace: true});
               }),
             ]}
           />
