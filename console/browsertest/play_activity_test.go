@@ -326,6 +326,43 @@ func (b *browser) asked(which, query string) (n int) {
 	return n
 }
 
+// TestFewSearches: a filter by a record asks few screens at a time, none for what was typed before, and where a kind is
+// chosen, those that have it.
+func TestFewSearches(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "few-searches")
+	olga := map[string]string{"username": "olga", "display_name": "Olga"}
+	id := b.call(t, b.tenant, "POST", "/v1/users", olga)["id"].(string)
+	b.call(t, b.tenant, "POST", "/v1/applications", map[string]any{"name": "Books"})
+	b.recorded(id, 1)
+	b.open("audit")
+	b.see("User created")
+	hold := make(chan struct{})
+	mend := b.proxy.fail(fault{call: "GET /v1/*", hold: hold})
+	b.filterBy("Record", "o")
+	b.waitForCall("GET /v1/users", "keyword=o&")
+	b.press("lga")
+	b.waitForCall("GET /v1/users", "keyword=olga&")
+	mend()
+	close(hold)
+	b.waitFor(`labelled("Olga", "[popover]")`)
+	b.rest()
+	require.LessOrEqual(t, b.asked("GET /v1/*", "keyword=o&"), 3, "users, applications and groups")
+	require.Positive(t, b.asked("GET /v1/jobs", "keyword=olga&"))
+
+	b.open("audit?entity=user")
+	b.see("User created")
+	b.rest()
+	b.proxy.forget()
+	b.filterBy("Record", "olga")
+	b.waitFor(`labelled("Olga", "[popover]")`)
+	b.rest()
+	require.Len(t, b.proxy.sent("GET /*"), 1, "of the kind that is chosen")
+	b.press("\b\b\b\bbooks")
+	b.waitFor(`labelled("Books", "[popover]")`) // no user is called so
+	b.clean()
+}
+
 // TestEventsOfRecord: of the types that are chosen, a record leaves those that its kind has.
 func TestEventsOfRecord(t *testing.T) {
 	t.Parallel()

@@ -27,24 +27,30 @@ function option(entity: string, id: string, name: string): FilterOption {
 }
 
 /** Ids are unique in a service alone: an id that was pasted may name several records. */
-async function byId(id: string): Promise<FilterOption[]> {
-  const kinds = ['user', 'application', 'node', 'auth_unit', 'resource'];
+async function byId(id: string, ...kinds: string[]): Promise<FilterOption[]> {
   const names = await Promise.all(kinds.map((kind) => findName(kind, id)));
   return kinds.flatMap((kind, i) => (names[i] ? [option(kind, id, names[i]!)] : []));
 }
 
-async function findRecords(words: string, signal: AbortSignal): Promise<FilterOption[]> {
-  const [known, hits] = await Promise.all([isID(words) ? byId(words) : [], searchAll(words, signal)]);
-  return [...known, ...hits.map((h) => option(h.entity, h.id, h.title))];
+/** findRecords finds records by an id, else by their names: those of one kind first, if there are some. */
+async function findRecords(words: string, signal: AbortSignal, kind: string): Promise<FilterOption[]> {
+  if (isID(words)) {
+    let known = kind ? await byId(words, kind) : [];
+    if (!known.length && !signal.aborted)
+      known = await byId(words, 'user', 'application', 'node', 'auth_unit', 'resource');
+    if (known.length) return known;
+  }
+  const hits = await searchAll(words, signal, kind);
+  return hits.map((h) => option(h.entity, h.id, h.title));
 }
 
-/** recordFilter chooses a record of any kind. */
+/** recordFilter chooses a record of any kind. While there is none, its kind is one that a person has chosen. */
 export function recordFilter(is: {entity: string; id: string}, choose: (entity: string, id: string) => void): Filter {
   return {
     param: 'record',
     label: t('record'),
     options: [],
-    find: findRecords,
+    find: (words, signal) => findRecords(words, signal, is.id ? '' : is.entity),
     typed: isID,
     value: is.id && (is.entity ? `${is.entity}:${is.id}` : is.id),
     shown: (value) => nameOf(...split(value)) || is.id,

@@ -17,6 +17,7 @@ import {
   type AuthTemplate,
 } from '@idplatform/sdk';
 import {call} from '../lib/api';
+import {own} from '../lib/own';
 import {screens} from '../lib/registry';
 import {href} from '../lib/router';
 import {may} from '../lib/session';
@@ -182,26 +183,50 @@ const groups: Search = async (words, signal) => {
   }));
 };
 
-const searches: Record<string, Search> = {
-  users,
-  tree,
-  apps,
-  grants: groups,
-  subscriptions,
-  jobs,
-  functions,
-  kv,
-  components,
-  connections,
+// The search of each screen, and the kinds of records that it finds.
+const searches: Record<string, [search: Search, ...kinds: string[]]> = {
+  users: [users, 'user'],
+  tree: [tree, 'core_object', 'node'],
+  apps: [apps, 'application'],
+  grants: [groups, 'auth_unit'],
+  subscriptions: [subscriptions, 'event_subscription'],
+  jobs: [jobs, 'job'],
+  functions: [functions, 'function'],
+  kv: [kv, 'kv_bucket'],
+  components: [components, 'component'],
+  connections: [connections, 'connection', 'auth_method', 'auth_template'],
 };
 
 /** search finds the first records of a screen. */
 export async function search(screen: string, words: string, signal: AbortSignal): Promise<Hit[]> {
-  return (await searches[screen]?.(words, signal))?.slice(0, most) ?? [];
+  return (await own(searches, screen)?.[0](words, signal))?.slice(0, most) ?? [];
 }
 
-/** searchAll finds the first records of all screens that the session may see. */
-export async function searchAll(words: string, signal: AbortSignal): Promise<Hit[]> {
-  const mine = screens.filter(({scope}) => !scope || may(scope));
-  return (await Promise.all(mine.map(({name}) => search(name, words, signal).catch(() => [])))).flat();
+const atOnce = 4; // screens that are searched at a time
+
+/**
+ * searchAll finds the first records of all screens that the session may see: those of one kind, where one is given and
+ * has some. Whoever types on sends no requests for what was typed before.
+ */
+export async function searchAll(words: string, signal: AbortSignal, kind = ''): Promise<Hit[]> {
+  const mine = screens.filter(({scope}) => !scope || may(scope)).map(({name}) => name);
+  const within = mine.filter((name) => own(searches, name)?.includes(kind));
+  const found = await searchIn(within, words, signal);
+  const ofKind = found.filter((hit) => hit.entity === kind);
+  if (ofKind.length) return ofKind;
+  const others = mine.filter((name) => !within.includes(name));
+  return [...found, ...(await searchIn(others, words, signal))];
+}
+
+async function searchIn(names: string[], words: string, signal: AbortSignal): Promise<Hit[]> {
+  const found: Hit[][] = [];
+  const waiting = names.entries(); // those who search take the next one
+  const searcher = async () => {
+    for (const [i, name] of waiting) {
+      if (signal.aborted) return;
+      found[i] = await search(name, words, signal).catch(() => []);
+    }
+  };
+  await Promise.all(Array.from({length: atOnce}, searcher));
+  return found.flat();
 }
