@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -101,6 +102,69 @@ func TestAudit(t *testing.T) {
 		b.click("Only this record")
 		b.see("3 entries")
 	})
+}
+
+// TestAuditByPerson: what a person did is found in both ways in which entries write a person, by one order of time,
+// also while they are written.
+func TestAuditByPerson(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "by-person")
+	add := func(path, member, name string) string {
+		return b.call(t, b.tenant, "POST", path, map[string]any{member: name})["id"].(string)
+	}
+	olga := add("/v1/users", "username", "olga")
+	b.recorded(add("/v1/applications", "name", "Oldest"), 1)
+	b.call(t, b.tenant, "POST", "/v1/users/import", lines(150))
+	b.recorded(add("/v1/applications", "name", "Newest"), 1)
+	b.open("start")
+	// As if Olga had added the users as a subject of the tenant's issuer, and the applications with a token.
+	eval[bool](b, fmt.Sprintf(`(() => {
+		const sent = window.fetch;
+		window.fetch = (request, ...more) => {
+			const url = new URL(request.url ?? request, location);
+			const actor = url.searchParams.get('actor') ?? '';
+			if (/[#:]%[1]s$/.test(actor)) {
+				url.searchParams.set('actor', 'client:%[2]s');
+				url.searchParams.set('entity', actor === 'user:%[1]s' ? 'application' : 'user');
+				request = new Request(url, request);
+			}
+			return sent(request, ...more);
+		};
+		return true;
+	})()`, olga, clientID))
+	b.screen("Audit")
+	b.filterBy("By", "olg")
+	b.clickIn("[popover]", "olga")
+	b.chip("By: olga")
+	names := func(from, to, want string) { // of some rows that are drawn
+		t.Helper()
+		b.waitFor(fmt.Sprintf(`(document.querySelectorAll('.list, .list *').forEach((e) => {
+			if (%[1]s < 0) e.scrollTop = e.scrollHeight;
+		}), [...document.querySelectorAll('.list .item-row')].slice(%[1]s, %[2]s)
+			.map((tr) => tr.cells[1].innerText.split(' ')[0]).join() === %[3]q)`, from, to, want))
+	}
+	b.see("153 entries", "Live")                   // of 151 users and two applications
+	names("0", "3", "Newest,Person,Person")        // the other application is older than the first page of users
+	names("-3", "undefined", "Person,Oldest,olga") // and stands where it belongs
+	add("/v1/applications", "name", "Latest")
+	add("/v1/users", "username", "pavel")
+	b.see("155 entries")
+	b.click("Export")
+	var times []string
+	for line := range strings.Lines(b.saved()) {
+		var entry struct{ Time string }
+		require.NoError(t, json.Unmarshal([]byte(line), &entry))
+		times = append(times, entry.Time)
+	}
+	require.Len(t, times, 155)
+	require.True(t, slices.IsSorted(times))
+
+	// An address may have the other one.
+	to := "user:" + olga
+	eval[bool](b, fmt.Sprintf(`(history.pushState(null, '', '?actor=%s'), dispatchEvent(new PopStateEvent('popstate')))`, to))
+	b.see("155 entries")
+	require.Equal(t, to, b.query("actor"))
+	b.clean()
 }
 
 // TestAuditBegins: what is written after the page was asked for, and before its stream is there, appears as well.

@@ -8,7 +8,7 @@ import {may} from '../lib/session';
 import {issuingOf} from '../ui/issuing';
 import {kindWord} from '../ui/kinds';
 import {fitting, type Filter, type FilterOption} from '../ui/list';
-import {actorOf, actorWords} from '../ui/origin';
+import {actorOf, actorWords, userOf} from '../ui/origin';
 import {searchAll} from './search';
 
 const t = texts({record: ['Record', '记录'], actor: ['By', '操作者'], platform: ['the platform', '平台']});
@@ -58,15 +58,27 @@ export function recordFilter(is: {entity: string; id: string}, choose: (entity: 
   };
 }
 
-let issuer: Promise<string> | undefined;
+const issuers = new Map<string, Promise<string>>(); // by tenant
 
 /** Whoever signs in at the platform is told as a subject of the tenant's issuer. */
-function personActor(id: string): Promise<string> {
-  issuer ??= issuingOf(place.value.tenant).then(
-    (found) => found?.issuer ?? '',
-    () => '',
-  );
-  return issuer.then((url) => (url ? `${url}#${id}` : `user:${id}`));
+async function personActor(id: string): Promise<string> {
+  const {tenant} = place.value;
+  const issuer =
+    issuers.get(tenant) ??
+    issuingOf(tenant).then(
+      (found) => found?.issuer ?? '',
+      () => '',
+    );
+  issuers.set(tenant, issuer);
+  const url = await issuer;
+  return url ? `${url}#${id}` : `user:${id}`;
+}
+
+/** spellings are all actors that one person is in entries; an actor that is no person of the tenant has one. */
+export async function spellings(actor: string): Promise<string[]> {
+  const user = userOf(actor);
+  if (!user) return [actor];
+  return [...new Set([actor, actor.includes('#') ? `user:${user}` : await personActor(user)])];
 }
 
 async function findActors(words: string, signal: AbortSignal): Promise<FilterOption[]> {

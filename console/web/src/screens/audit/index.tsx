@@ -18,7 +18,7 @@ import {Actor, clock, originWords} from '../../ui/origin';
 import {PanelLoad} from '../../ui/record';
 import {Named, askNames, tellsAll, toldBy, type Told} from '../about';
 import {actorFilter, recordFilter} from '../finding';
-import {Log, type Filters} from './log';
+import {Log, inParts, type Filters} from './log';
 import {EntryPanel} from './panel';
 import {t} from './text';
 
@@ -228,11 +228,20 @@ export default function Audit() {
   );
 }
 
+/** merged has the lines of several exports, the oldest first. */
+function merged(texts: string[]): string {
+  const lines = texts.flatMap((text) => text.split('\n').filter(Boolean));
+  const entries = lines.map((line) => ({line, time: (JSON.parse(line) as AuditEntry).time}));
+  entries.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
+  return entries.map(({line}) => line + '\n').join('');
+}
+
 /** save downloads the selected entries as they are exported: a line of JSON for each. */
 async function save(query: Filters): Promise<void> {
   try {
-    const text = await call(exportAuditLogs({query, parseAs: 'text'}));
-    saveFile('audit.ndjson', 'application/x-ndjson', String(text));
+    const parts = await inParts(query);
+    const texts = await Promise.all(parts.map((part) => call(exportAuditLogs({query: part, parseAs: 'text'}))));
+    saveFile('audit.ndjson', 'application/x-ndjson', texts.length > 1 ? merged(texts.map(String)) : String(texts[0]));
   } catch (e) {
     toast(problemTitle(asProblem(e)));
   }

@@ -4,6 +4,7 @@ import {listAuditLogs, type AuditEntry, type ListAuditLogsData} from '@idplatfor
 import {aborted, asProblem, call, type ApiError} from '../../lib/api';
 import {parse} from '../../lib/json';
 import {follow, type Follower, type Message, type StreamState} from '../../lib/stream';
+import {spellings} from '../finding';
 
 export type Filters = Pick<
   NonNullable<ListAuditLogsData['query']>,
@@ -12,6 +13,26 @@ export type Filters = Pick<
 
 const pageSize = 100;
 const most = 2000; // rows of the stream: a screen may stay open for days
+
+/** inParts are the filters by which all entries of an actor are found: a person may be written in two ways. */
+export async function inParts(filters: Filters): Promise<Filters[]> {
+  const {actor} = filters;
+  return actor ? (await spellings(actor)).map((spelling) => ({...filters, actor: spelling})) : [filters];
+}
+
+/** A Part has the entries of some filters. */
+interface Part {
+  filters: Filters;
+  waiting: AuditEntry[]; // the next ones, which are not shown yet
+  next?: string;
+  done: boolean; // all are there
+  known: boolean; // that there are some
+  total: number;
+  more: boolean; // total is a lower bound
+  follower?: Follower;
+}
+
+const part = (filters: Filters): Part => ({filters, waiting: [], done: false, known: false, total: 0, more: false});
 
 /** A Log has the newest entries first. It follows the log unless the filters end in the past. */
 export class Log {
@@ -22,12 +43,11 @@ export class Log {
   readonly done = signal(false);
   readonly error = signal<ApiError | undefined>(undefined);
   readonly state = signal<StreamState>({is: 'connecting'});
-  private next: string | undefined;
+  private parts: Part[] = [];
   private paged = 0; // rows of pages: somebody may be reading them
   private until: string | undefined; // the time of the oldest row, once older ones have made room
   private loading = false;
   private ended = new AbortController();
-  private follower: Follower | undefined;
 
   constructor(private filters: Filters) {
     void this.load();
@@ -38,11 +58,11 @@ export class Log {
     if (this.loading || this.done.value) return;
     this.loading = this.busy.value = true;
     try {
-      const first = !this.next && !this.until;
+      if (!this.parts.length) this.parts = (await inParts(this.filters)).map(part);
       for (let fresh = false; !fresh && !this.done.value; ) {
-        const items = await this.page();
-        if (first) this.follow(items);
-        fresh = this.put(items, false) || first; // a page from until on may have what is there already
+        const lacking = this.parts.filter((p) => !p.done && !p.waiting.length);
+        await Promise.all(lacking.map((p) => this.loadPart(p)));
+        fresh = this.put(this.take(), false); // a page from until on may have what is there already
       }
       this.error.value = undefined;
     } catch (e) {
@@ -52,32 +72,61 @@ export class Log {
     }
   }
 
-  private async page(): Promise<AuditEntry[]> {
+  private async loadPart(p: Part) {
+    p.waiting = await this.page(p);
+    if (!this.until) this.follow(p, p.waiting);
+  }
+
+  private async page(p: Part, until = this.until): Promise<AuditEntry[]> {
+    this.ended.signal.throwIfAborted();
     const page = await call(
       listAuditLogs({
         signal: this.ended.signal,
         query: {
-          ...this.filters,
-          ...(this.until ? {time_to: this.until} : {}),
+          ...p.filters,
+          ...(until ? {time_to: until} : {}),
           page_sort: 'time[desc]',
           page_size: pageSize,
-          page_token: this.next,
-          count: this.next || this.until ? 'false' : undefined,
+          page_token: p.next,
+          count: p.next || until ? 'false' : undefined,
         },
       }),
     );
     this.ended.signal.throwIfAborted();
-    if (!this.next && !this.until) {
-      this.total.value = page.total;
-      this.more.value = page.total_relation === 'gte';
+    if (!p.next && !until) {
+      p.total = page.total ?? 0;
+      p.more = page.total_relation === 'gte';
+      this.count();
     }
-    this.next = page.next_page_token;
-    this.done.value = !this.next;
-    return page.items ?? [];
+    p.next = page.next_page_token;
+    p.done = !p.next;
+    const items = page.items ?? [];
+    p.known ||= items.length > 0;
+    return items;
   }
 
-  private follow(items: AuditEntry[]) {
-    if (this.follower || (this.filters.time_to && Date.parse(this.filters.time_to) < Date.now())) {
+  private count() {
+    this.total.value = this.parts.reduce((sum, p) => sum + p.total, 0);
+    this.more.value = this.parts.some((p) => p.more);
+  }
+
+  /** take returns what waits, the newest first: nothing that an entry of a page to come may be newer than. */
+  private take(): AuditEntry[] {
+    const taken: AuditEntry[] = [];
+    while (this.parts.every((p) => p.done || p.waiting.length)) {
+      const first = this.parts
+        .filter((p) => p.waiting.length)
+        .reduce<Part | undefined>((a, b) => (a && a.waiting[0]!.time >= b.waiting[0]!.time ? a : b), undefined);
+      if (!first) break;
+      taken.push(first.waiting.shift()!);
+    }
+    this.done.value = this.parts.every((p) => p.done && !p.waiting.length);
+    return taken;
+  }
+
+  private follow(p: Part, items: AuditEntry[]) {
+    if (p.follower) return;
+    if (this.filters.time_to && Date.parse(this.filters.time_to) < Date.now()) {
       this.state.value = {is: 'off'};
       return;
     }
@@ -86,33 +135,36 @@ export class Log {
       (id, e) => (id.length > e.id.length || (id.length === e.id.length && id > e.id) ? id : e.id),
       '',
     );
-    this.follower = follow(
+    p.follower = follow(
       {
-        open: ({headers, ...options}) => listAuditLogs({query: this.filters, headers: headers as never, ...options}),
-        receive: (messages) => this.receive(messages),
+        open: ({headers, ...options}) => listAuditLogs({query: p.filters, headers: headers as never, ...options}),
+        receive: (messages) => this.receive(p, messages),
       },
       last,
     );
-    this.follower.state.subscribe((s) => {
-      this.state.value = s;
+    p.follower.state.subscribe((s) => {
+      const states = this.parts.flatMap(({follower}) => (follower ? [follower.state.value] : []));
+      this.state.value = states.find(({is}) => is !== 'live') ?? s;
       // Without an entry to continue after, the stream has begun when it came: some may have been written before.
-      if (s.is === 'live' && !this.rows.value.length) void this.lookAgain();
+      if (s.is === 'live' && !p.known) void this.lookAgain(p);
     });
   }
 
-  private async lookAgain() {
+  private async lookAgain(p: Part) {
     try {
-      this.put(await this.page(), false);
+      this.put(await this.page(p, ''), this.rows.value.length > 0);
     } catch {
       /* the page was there a moment ago: it is still true, and the stream goes on */
     }
   }
 
-  private receive(messages: Message[]) {
+  private receive(p: Part, messages: Message[]) {
     const fresh = messages.map((m) => parse(m.data) as AuditEntry).reverse();
     const before = this.rows.value.length;
     this.put(fresh, true);
-    if (this.total.value !== undefined) this.total.value += this.rows.value.length - before;
+    p.known = true;
+    p.total += this.rows.value.length - before;
+    this.count();
     this.makeRoom();
   }
 
@@ -123,7 +175,11 @@ export class Log {
     if (this.loading || !last || this.rows.value.length === room) return;
     this.rows.value = this.rows.value.slice(0, room);
     this.until = new Date(Date.parse(last.time) + 1).toISOString(); // time_to is not included
-    this.next = undefined;
+    for (const p of this.parts) {
+      p.waiting = [];
+      p.next = undefined;
+      p.done = false;
+    }
     this.done.value = false;
   }
 
@@ -141,10 +197,10 @@ export class Log {
     void this.load();
   }
   retry() {
-    this.follower?.retry();
+    for (const p of this.parts) p.follower?.retry();
   }
   stop() {
     this.ended.abort();
-    this.follower?.stop();
+    for (const p of this.parts) p.follower?.stop();
   }
 }
