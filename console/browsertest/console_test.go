@@ -167,6 +167,8 @@ var looks = []look{
 	{"settings", "/console/default/settings", ""},
 	{"settings-browser", "/console/default/settings/browser", ""},
 	{"settings-platform", "/console/default/settings/platform", ""},
+	{"settings-users", "/console/default/settings/users", ""},
+	{"settings-share", "/console/default/settings/users", "document.querySelector('.settings-page input').click()"},
 	{"settings-keys", "/console/default/settings/keys", ""},
 	{"settings-tenants", "/console/default/settings/tenants", ""},
 	{"dead-letters", "/console/default/settings/letters", ""},

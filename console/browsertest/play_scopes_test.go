@@ -27,6 +27,9 @@ func TestScopes(t *testing.T) {
 	b.see("General")
 	b.waitFor("input('E-mail').readOnly && !labelled('Save')")
 	b.clickIn(".panel", "Close")
+	b.open("settings/users")
+	b.waitFor("document.querySelector('.settings-page input:disabled')?.closest('label').title === " +
+		"'Needs the scope users:write'")
 	b.open("start")
 	b.rest()
 	for _, label := range []string{"Make the sample company", "Import a file…"} {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
 )
 
 func TestConnections(t *testing.T) {
@@ -89,6 +90,41 @@ func TestSettings(t *testing.T) {
 		b.gone("has no applications yet")
 		b.click("Signing keys")
 		b.waitFor("location.pathname.endsWith('/settings/keys')")
+	})
+}
+
+// TestSharedContacts: whoever lets users share an email or mobile has read what that does, and can take it back.
+func TestSharedContacts(t *testing.T) {
+	play(t, "shared-contacts", func(b *browser) {
+		shared := func(is bool) {
+			b.t.Helper()
+			b.waitFor(fmt.Sprintf("input('Users may have the same e-mail or mobile').checked === %t", is))
+			now := b.call(b.t, b.tenant, "GET", "/v1/users-settings", nil)
+			require.Equal(b.t, is, now["shared_contacts"])
+		}
+		b.open("start")
+		b.screen("Settings")
+		b.clickIn("main", "Users")
+		b.see("none of them signs in by it")
+		shared(false)
+		b.click("Users may have the same e-mail or mobile")
+		b.see("Let users have the same e-mail or mobile?")
+		b.clickIn("dialog", "Cancel")
+		shared(false)
+		b.click("Users may have the same e-mail or mobile")
+		b.clickIn("dialog", "Allow")
+		shared(true)
+		b.undo()
+		shared(false)
+		b.call(b.t, b.tenant, "PATCH", "/v1/users-settings", map[string]bool{"shared_contacts": true})
+		b.click("Users may have the same e-mail or mobile")
+		b.clickIn("dialog", "Allow")
+		b.see("The record has changed")
+		shared(true)
+		b.click("Users may have the same e-mail or mobile")
+		b.see("go on sharing it")
+		b.clickIn("dialog", "Forbid")
+		shared(false)
 	})
 }
 

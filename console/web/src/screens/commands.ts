@@ -77,6 +77,7 @@ const lines: Line[] = [
   },
   {screen: 'settings', text: ['Language, theme and keys', '语言、主题和按键'], rest: ['browser']},
   {screen: 'settings', text: ['Platform: version and addresses', '平台：版本和地址'], rest: ['platform']},
+  {screen: 'settings', text: ['Settings of users', '用户设置'], rest: ['users'], scope: 'users:read'},
   {screen: 'settings', text: ['Signing keys', '签名密钥'], rest: ['keys'], scope: 'platform:admin'},
   {screen: 'settings', text: ['Tenants', '租户'], rest: ['tenants'], scope: 'platform:admin'},
   {screen: 'settings', text: ['Dead letters', '死信'], rest: ['letters'], scope: 'platform:admin'},

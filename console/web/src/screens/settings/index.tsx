@@ -1,4 +1,4 @@
-// Settings: the session, this browser, and what an administrator of the platform sees of it.
+// Settings: the session, this browser, the tenant's users, and what an administrator of the platform sees of it.
 import '../../ui/kit';
 import type {JSX} from 'preact';
 import {go, href, place} from '../../lib/router';
@@ -11,12 +11,18 @@ import {Platform} from './platform';
 import {Session} from './session';
 import {Tenants} from './tenants';
 import {t} from './text';
+import {Users} from './users';
 
-const parts = {session: Session, browser: Browser, platform: Platform} as const;
+const parts = {session: Session, browser: Browser, platform: Platform, users: Users} as const;
 const adminParts = {keys: Keys, tenants: Tenants, letters: Letters} as const;
 
 export default function Settings() {
-  const all: Record<string, () => JSX.Element> = may('platform:admin') ? {...parts, ...adminParts} : parts;
+  const {users, ...open} = parts;
+  const all: Record<string, () => JSX.Element> = {
+    ...open,
+    ...(may('users:read') && {users}),
+    ...(may('platform:admin') && adminParts),
+  };
   const asked = place.value.rest[0] ?? '';
   const name = Object.hasOwn(all, asked) ? asked : 'session';
   const Part = all[name]!;
