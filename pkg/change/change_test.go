@@ -231,7 +231,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The other service may have made the change, so the work goes on without the client. Before it is asked, the work ends.
+// The other service may have made the change, so the work goes on without the client. Before the question, it ends.
 func TestAClientLeaves(t *testing.T) {
 	t.Parallel()
 	for step, made := range map[string]bool{"check": false, "ask": true} {

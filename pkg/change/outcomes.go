@@ -31,8 +31,8 @@ func DefineOutcomes[T any](s docstore.Schema[T], common func(*T) *Outcome) *Outc
 	return &Outcomes[T]{*docstore.Define(s), common}
 }
 
-// Once makes a change that was not made yet, and stores its outcome, with the common part set. The error is apperr.InvalidState for one that
-// must not be made any more, and InvalidParameters without an id.
+// Once makes a change that was not made yet, and stores its outcome, with the common part set. The error is
+// apperr.InvalidState for one that must not be made any more, and InvalidParameters without an id.
 func (c *Outcomes[T]) Once(ctx context.Context, tx *docstore.Tx, id string, outcome T, apply func() error) error {
 	done, err := c.find(ctx, tx, id)
 	switch {

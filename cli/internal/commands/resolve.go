@@ -129,7 +129,7 @@ func severalUsers(ctx context.Context, client *idp.Client, name string, fits []f
 	if err != nil {
 		return several("user", name, advice, fits)
 	}
-	key := func(text string) string { return cases.Fold().String(norm.NFKC.String(text)) } // nearly as the platform compares
+	key := func(text string) string { return cases.Fold().String(norm.NFKC.String(text)) } // nearly as the platform
 	same := func(other string) bool { return key(other) == key(name) }
 	for _, user := range page.Items {
 		known := slices.ContainsFunc(fits, func(f found) bool { return f.id == user.ID })

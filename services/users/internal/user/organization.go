@@ -96,8 +96,10 @@ func checkMovable(ctx context.Context, tx *docstore.Tx, ids []string) error {
 
 // handOver lets the organization service make the change of an intent. settled is the answer to a change that was made
 // without an answer to ask.
-func handOver[A any](ctx context.Context, s *Users, id string, i intent,
-	check func(context.Context, *docstore.Tx) error, ask func(context.Context) (A, error), settled func(questions.Memberships) A) (none A, _ error) {
+func handOver[A any](
+	ctx context.Context, s *Users, id string, i intent, check func(context.Context, *docstore.Tx) error,
+	ask func(context.Context) (A, error), settled func(questions.Memberships) A,
+) (none A, _ error) {
 	if docstore.IsDryRun(ctx) {
 		if err := docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
 			return check(ctx, tx)
