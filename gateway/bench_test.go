@@ -40,7 +40,7 @@ func BenchmarkInProcess(b *testing.B) {
 	for name, change := range map[string]func(*Config){
 		"default": nil,
 		"limited": func(c *Config) {
-			c.RateLimit.PerSecond, c.RateLimit.Burst, c.RateLimit.FailuresPerMinute = 1e9, 1e9, 1e9
+			c.RateLimit.PerSecond, c.RateLimit.Burst, c.RateLimit.UnauthorizedPerMinute = 1e9, 1e9, 1e9
 		},
 	} {
 		b.Run(name, func(b *testing.B) {

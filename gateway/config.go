@@ -38,16 +38,16 @@ type TLSConfig struct {
 
 // RateLimitConfig limits requests. Each replica limits by itself, in memory.
 type RateLimitConfig struct {
-	PerSecond         float64 `mapstructure:"per_second" doc:"Requests per second of one caller; those with a credential that no service has accepted yet count for their address; 0: no limit"`
-	Burst             int     `mapstructure:"burst" doc:"Requests that may come at once within the limit"`
-	FailuresPerMinute float64 `mapstructure:"failures_per_minute" doc:"401 answers per minute to one address before its requests are answered 429 for a while, but for those of callers that are known; 0: no limit"`
-	FailuresBurst     int     `mapstructure:"failures_burst" doc:"401 answers that may come at once within the limit"`
+	PerSecond             float64 `mapstructure:"per_second" doc:"Requests per second of one caller; those with a credential that no service has accepted yet count for their address; 0: no limit"`
+	Burst                 int     `mapstructure:"burst" doc:"Requests that may come at once within the limit"`
+	UnauthorizedPerMinute float64 `mapstructure:"unauthorized_per_minute" doc:"401 answers per minute to one address before its requests are answered 429 for a while, but for those of callers that are known; 0: no limit"`
+	UnauthorizedBurst     int     `mapstructure:"unauthorized_burst" doc:"401 answers that may come at once within the limit"`
 }
 
 // DefaultConfig returns a configuration without TLS, CORS and rate limits.
 func DefaultConfig() Config {
 	return Config{
-		RateLimit:         RateLimitConfig{Burst: 100, FailuresBurst: 20},
+		RateLimit:         RateLimitConfig{Burst: 100, UnauthorizedBurst: 20},
 		MaxConcurrent:     1024,
 		MaxStreams:        1024,
 		MaxBodyBytes:      16 << 20,
@@ -70,9 +70,9 @@ func (c Config) Validate() error {
 	fault((c.TLS.CertFile == "") != (c.TLS.KeyFile == ""), "tls.cert_file and tls.key_file must be set together")
 	fault(c.RateLimit.PerSecond < 0, "rate_limit.per_second must not be negative")
 	fault(c.RateLimit.PerSecond > 0 && c.RateLimit.Burst < 1, "rate_limit.burst must be at least 1")
-	fault(c.RateLimit.FailuresPerMinute < 0, "rate_limit.failures_per_minute must not be negative")
-	fault(c.RateLimit.FailuresPerMinute > 0 && c.RateLimit.FailuresBurst < 1,
-		"rate_limit.failures_burst must be at least 1")
+	fault(c.RateLimit.UnauthorizedPerMinute < 0, "rate_limit.unauthorized_per_minute must not be negative")
+	fault(c.RateLimit.UnauthorizedPerMinute > 0 && c.RateLimit.UnauthorizedBurst < 1,
+		"rate_limit.unauthorized_burst must be at least 1")
 	fault(c.MaxConcurrent < 1, "max_concurrent must be at least 1")
 	fault(c.MaxStreams < 1, "max_streams must be at least 1")
 	fault(c.MaxPerCaller < 0, "max_per_caller must not be negative")

@@ -114,7 +114,7 @@ func TestConsoleFailuresCountOnce(t *testing.T) {
 	t.Parallel()
 	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
 	g := newGateway(t, map[string]Upstream{Console: local(refuse)}, func(c *Config) {
-		c.RateLimit.FailuresPerMinute, c.RateLimit.FailuresBurst = 1, 1
+		c.RateLimit.UnauthorizedPerMinute, c.RateLimit.UnauthorizedBurst = 1, 1
 	})
 	require.Equal(t, 401, get(g, "/console/api/v1/users").Code)
 	require.Equal(t, 401, get(g, "/console/sign-in").Code, "the call above was not counted")

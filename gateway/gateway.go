@@ -89,7 +89,7 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 		docs:      newDocs(),
 		transport: newTransport(config.MaxConcurrent),
 		perCaller: newBuckets(config.RateLimit.PerSecond, config.RateLimit.Burst),
-		failures:  newBuckets(config.RateLimit.FailuresPerMinute/60, config.RateLimit.FailuresBurst),
+		failures:  newBuckets(config.RateLimit.UnauthorizedPerMinute/60, config.RateLimit.UnauthorizedBurst),
 	}
 	for name, u := range upstreams {
 		if _, known := prefixes[name]; !known {

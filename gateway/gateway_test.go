@@ -154,12 +154,12 @@ func TestConfigNamesEveryFault(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, DefaultConfig().Validate())
 	bad := Config{
-		TLS: TLSConfig{CertFile: "x"}, RateLimit: RateLimitConfig{PerSecond: 1, FailuresPerMinute: 1},
+		TLS: TLSConfig{CertFile: "x"}, RateLimit: RateLimitConfig{PerSecond: 1, UnauthorizedPerMinute: 1},
 		TrustedProxies: []string{"10.0.0.1"}, DrainDelay: -1, MaxPerCaller: -1,
 	}
 	err := bad.Validate()
 	for _, fault := range []string{
-		"tls.cert_file", "rate_limit.burst", "rate_limit.failures_burst", "max_concurrent", "max_streams",
+		"tls.cert_file", "rate_limit.burst", "rate_limit.unauthorized_burst", "max_concurrent", "max_streams",
 		"max_per_caller", "max_body_bytes", "request_timeout", "stream_idle_timeout", "idle_timeout",
 		"drain_timeout", "drain_delay", "trusted_proxies",
 	} {

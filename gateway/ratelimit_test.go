@@ -66,7 +66,7 @@ func TestGuessingCredentialsIsLimitedPerAddress(t *testing.T) {
 		g := newGateway(t, map[string]Upstream{Users: local(func(w http.ResponseWriter, r *http.Request) {
 			asked++
 			claims(nil, nil)(w, r)
-		})}, func(c *Config) { c.RateLimit.FailuresPerMinute, c.RateLimit.FailuresBurst = 6, 3 })
+		})}, func(c *Config) { c.RateLimit.UnauthorizedPerMinute, c.RateLimit.UnauthorizedBurst = 6, 3 })
 		require.Equal(t, 200, from(g, "192.0.2.1", "Bearer good.1").Code)
 		for i := range 3 {
 			require.Equal(t, 401, from(g, "192.0.2.1", "Bearer guess"+string(rune('0'+i))).Code)

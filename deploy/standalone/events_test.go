@@ -27,7 +27,7 @@ func TestKillNineLosesNoDelivery(t *testing.T) {
 	const kills = 2
 	hooks := drive.NewWebhooks(t)
 	dir := t.TempDir()
-	env := []string{"IDP_OUTBOUND_ALLOW_PRIVATE=true", "IDP_WEBHOOK_TRIES=" + drive.Tries}
+	env := []string{"IDP_OUTBOUND_ALLOW_PRIVATE=true", "IDP_WEBHOOK_RETRY_DELAYS=" + drive.RetryDelays}
 	c := startPlatform(t, dir, env...)
 	client := c.client("acme")
 	hooks.Subscribe(t, client, 15, 5)

@@ -310,7 +310,7 @@ func TestRestoreDrill(t *testing.T) {
 
 func restoreDrill(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 2))
-	env := []string{"IDP_OUTBOUND_ALLOW_PRIVATE=true", "IDP_WEBHOOK_TRIES=" + drive.Tries}
+	env := []string{"IDP_OUTBOUND_ALLOW_PRIVATE=true", "IDP_WEBHOOK_RETRY_DELAYS=" + drive.RetryDelays}
 	hooks := drive.NewWebhooks(t)
 	c := startPlatform(t, t.TempDir(), env...)
 	d := startDrill(t, c, hooks)

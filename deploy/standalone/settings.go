@@ -38,8 +38,8 @@ type settings struct {
 	Auth           authConfig              `mapstructure:"auth"`
 	Outbound       service.OutboundConfig  `mapstructure:"outbound"`
 	Tracing        telemetry.TracingConfig `mapstructure:"tracing"`
-	Caches         service.Caches          `mapstructure:"caches"`
-	Answers        service.Answers         `mapstructure:"answers"`
+	Caches         service.Caches          `mapstructure:"cache_memory"`
+	Answers        service.Answers         `mapstructure:"answer_memory"`
 	StuckAfter     time.Duration           `mapstructure:"events_stuck_after" doc:"How long events may wait without the event store accepting any before /readyz answers 503; 0: without limit"`
 	gateway.Config `mapstructure:",squash"`
 

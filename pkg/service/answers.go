@@ -19,7 +19,7 @@ type Answers struct {
 // Check refuses a budget of less than 32 MiB.
 func (a Answers) Check() error {
 	if a.MiB < minAnswers {
-		return fmt.Errorf("answers.mib must be at least %d", minAnswers)
+		return fmt.Errorf("answer_memory.mib must be at least %d", minAnswers)
 	}
 	return nil
 }

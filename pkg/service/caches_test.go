@@ -18,6 +18,6 @@ func TestCachesAreShared(t *testing.T) {
 
 	require.NoError(t, c.Check(all...))
 	require.ErrorContains(t, Caches{MiB: 19}.Check(all...),
-		"caches.mib is too small: each of the 3 services needs 4 MiB")
+		"cache_memory.mib is too small: each of the 3 services needs 4 MiB")
 	require.Error(t, Caches{MiB: -1}.Check(plain))
 }

@@ -34,8 +34,8 @@ type Config struct {
 	Log            telemetry.LogConfig     `mapstructure:"log"`
 	Mongo          MongoConfig             `mapstructure:"mongo"`
 	DataDir        string                  `mapstructure:"data_dir" doc:"Folder of the SQLite file that is used where mongo.uri is empty"`
-	Caches         Caches                  `mapstructure:"caches"`
-	Answers        Answers                 `mapstructure:"answers"`
+	Caches         Caches                  `mapstructure:"cache_memory"`
+	Answers        Answers                 `mapstructure:"answer_memory"`
 	NATS           NATSConfig              `mapstructure:"nats"`
 	Auth           AuthConfig              `mapstructure:"auth"`
 	EncryptionKeys secret.String           `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open"`

@@ -258,7 +258,7 @@ func TestReceiversAskForAPause(t *testing.T) {
 func TestSubscriptionFailsAndIsResumed(t *testing.T) {
 	t.Parallel()
 	config := events.DefaultConfig()
-	config.Webhook.Tries = []string{"5s", "5m"}
+	config.Webhook.RetryDelays = []string{"5s", "5m"}
 	s := startWith(t, config)
 	c := in(s, "acme")
 	fixed := make(chan struct{})

@@ -48,7 +48,7 @@ type AuditConfig struct {
 
 // WebhookConfig is about deliveries to webhooks.
 type WebhookConfig struct {
-	Tries []string `mapstructure:"tries" doc:"Pauses before the second and later tries, such as 5s; a subscription whose event fails after the last is failing"`
+	RetryDelays []string `mapstructure:"retry_delays" doc:"Pauses before the second and later tries, such as 5s; a subscription whose event fails after the last is failing"`
 }
 
 // DefaultConfig keeps the audit log for a year, and tries to deliver an event for three days.
@@ -61,13 +61,13 @@ func DefaultConfig() Config {
 	}
 }
 
-// schedule parses Tries.
+// schedule parses RetryDelays.
 func (c WebhookConfig) schedule() ([]time.Duration, error) {
-	pauses := make([]time.Duration, len(c.Tries))
-	for i, text := range c.Tries {
+	pauses := make([]time.Duration, len(c.RetryDelays))
+	for i, text := range c.RetryDelays {
 		var err error
 		if pauses[i], err = time.ParseDuration(text); err != nil || pauses[i] <= 0 {
-			return nil, errors.New("webhook.tries must be positive durations, such as 5s or 30m")
+			return nil, errors.New("webhook.retry_delays must be positive durations, such as 5s or 30m")
 		}
 	}
 	return pauses, nil

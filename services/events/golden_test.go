@@ -17,7 +17,7 @@ import (
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
 	config := events.DefaultConfig()
-	config.Webhook.Tries = nil
+	config.Webhook.RetryDelays = nil
 	s := startWith(t, config)
 	began := s.Clock.Now()
 	c := in(s, "acme")

@@ -27,7 +27,7 @@ func startForEvents(t testing.TB) (*platform, *drive.Client) {
 	t.Helper()
 	s := settingsForTest(t)
 	s.env = map[string][]string{
-		gateway.Events: {"IDP_OUTBOUND_ALLOW_PRIVATE=true", "IDP_WEBHOOK_TRIES=" + drive.Tries},
+		gateway.Events: {"IDP_OUTBOUND_ALLOW_PRIVATE=true", "IDP_WEBHOOK_RETRY_DELAYS=" + drive.RetryDelays},
 		"gateway":      {"IDP_MAX_PER_CALLER=1024"},
 	}
 	p, err := start(t.Context(), s, t.Output())

@@ -18,9 +18,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
-// Tries is a schedule of deliveries for tests, for IDP_WEBHOOK_TRIES: receivers that fail half the time do not use it
+// RetryDelays is a schedule of deliveries for tests, for IDP_WEBHOOK_RETRY_DELAYS: receivers that fail half the time do not use it
 // up.
-var Tries = strings.TrimSuffix(strings.Repeat("200ms,", 20), ",")
+var RetryDelays = strings.TrimSuffix(strings.Repeat("200ms,", 20), ",")
 
 // Webhooks is a receiver of many subscriptions, each with a path of its own.
 type Webhooks struct {
