@@ -1,4 +1,4 @@
-package clientproof
+package clientauth
 
 import (
 	"context"

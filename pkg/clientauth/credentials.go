@@ -1,7 +1,7 @@
-// Package clientproof reads by what an OAuth client proves in a request who it is: a client secret (client_secret_basic
+// Package clientauth reads by what an OAuth client proves in a request who it is: a client secret (client_secret_basic
 // and client_secret_post, RFC 6749 §2.3.1) or an assertion that it has signed (private_key_jwt, RFC 7523 §2.2). It
 // checks assertions; secrets are compared by those who keep their hashes.
-package clientproof
+package clientauth
 
 import (
 	"net/http"

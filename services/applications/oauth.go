@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/clientproof"
+	"github.com/idplatform/idplatform/pkg/clientauth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/applications/internal/ended"
@@ -63,7 +63,7 @@ func (c Config) tokens(
 	}
 	return token.New(token.Deps{
 		Store: d.Store, Clients: clients, Signer: keys.Signer(), Verifier: d.Verifier, TTL: c.Tokens.TTL,
-		Assertions: clientproof.NewAssertions(d.Store, d.Outbound, d.Log),
+		Assertions: clientauth.NewAssertions(d.Store, d.Outbound, d.Log),
 		Chosen:     func(clientID string) bool { return clientID == c.Bootstrap.ClientID },
 		Limits:     token.Limits{TokensPerSecond: c.Tokens.PerSecond, FailuresPerMinute: c.Tokens.FailuresPerMinute},
 	}), keys, nil

@@ -68,6 +68,14 @@ type ClientName struct {
 	Origin   string `json:"origin,omitempty"`
 }
 
+// The categories of applications.
+const (
+	StandardWeb    = "1"
+	SinglePage     = "2"
+	ClientProgram  = "3"
+	BackendService = "4"
+)
+
 // Client is what the sign-in service needs to know of an application. The switches are true where the record has "1".
 type Client struct {
 	AppID        string   `json:"app_id"`

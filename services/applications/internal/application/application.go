@@ -14,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/protocol"
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // The types: created without, or from, a template.
@@ -24,10 +25,10 @@ const (
 
 // The categories. Backend services are the machine clients: only they get tokens.
 const (
-	StandardWeb    = "1"
-	SinglePage     = "2"
-	ClientProgram  = "3"
-	BackendService = "4"
+	StandardWeb    = questions.StandardWeb
+	SinglePage     = questions.SinglePage
+	ClientProgram  = questions.ClientProgram
+	BackendService = questions.BackendService
 )
 
 // Application is an application record. It has the same JSON form in the API, in events and in the store.

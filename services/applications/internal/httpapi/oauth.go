@@ -8,7 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/clientproof"
+	"github.com/idplatform/idplatform/pkg/clientauth"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
@@ -37,7 +37,7 @@ type ClientForm struct {
 }
 
 func (f ClientForm) credentials(s rest.Sender) token.Credentials {
-	return token.Credentials{Address: s.Address, Credentials: clientproof.Credentials{
+	return token.Credentials{Address: s.Address, Credentials: clientauth.Credentials{
 		Authorization: s.Authorization, ClientID: f.ClientID, ClientSecret: f.ClientSecret,
 		AssertionType: f.ClientAssertionType, Assertion: f.ClientAssertion,
 	}}
@@ -95,8 +95,8 @@ func metadata(issuer string) Metadata {
 		RevocationEndpoint: issuer + revocationPath, IntrospectionEndpoint: issuer + introspectionPath,
 		ServiceDocumentation: issuer + "/docs", ResponseTypes: []string{}, GrantTypes: []string{token.GrantType},
 		TokenMethods: token.Methods, RevocationMethods: token.Methods, IntrospectionMethods: token.Methods,
-		TokenAlgorithms: clientproof.Algorithms, RevocationAlgs: clientproof.Algorithms,
-		IntrospectionAlgs: clientproof.Algorithms,
+		TokenAlgorithms: clientauth.Algorithms, RevocationAlgs: clientauth.Algorithms,
+		IntrospectionAlgs: clientauth.Algorithms,
 	}
 	for _, scope := range auth.AllScopes.List() {
 		m.ScopesSupported = append(m.ScopesSupported, string(scope))

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/clientproof"
+	"github.com/idplatform/idplatform/pkg/clientauth"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
@@ -15,12 +15,12 @@ import (
 
 // Credentials are the parts of a request by which a client can authenticate.
 type Credentials struct {
-	clientproof.Credentials
+	clientauth.Credentials
 	Address netip.Addr // of the sender
 }
 
 // Methods are all authentication methods.
-var Methods = []string{clientproof.SecretBasic, clientproof.SecretPost, clientproof.PrivateKeyJWT}
+var Methods = []string{clientauth.SecretBasic, clientauth.SecretPost, clientauth.PrivateKeyJWT}
 
 // bearer returns the bearer token of a request without any proof of a client.
 func (c Credentials) bearer() (token string, ok bool) {
@@ -37,13 +37,13 @@ func (c Credentials) bearer() (token string, ok bool) {
 // the events that attempts cause. Only secrets that people chose are not looked at after too many guesses: see guesses.
 func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.Client, error) {
 	p, err := c.Proof()
-	if err == nil && p.Method == clientproof.None {
-		err = clientproof.ErrMissing
+	if err == nil && p.Method == clientauth.None {
+		err = clientauth.ErrMissing
 	}
 	if err != nil {
 		return application.Client{}, err
 	}
-	chosen := p.Method != clientproof.PrivateKeyJWT && t.Chosen(p.ClientID)
+	chosen := p.Method != clientauth.PrivateKeyJWT && t.Chosen(p.ClientID)
 	if chosen {
 		if wait := t.limits.guesses.wait(p.ClientID, c.Address); wait > 0 {
 			return application.Client{}, tooMany("too many failed authentications", wait)
@@ -56,10 +56,10 @@ func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.C
 	if err != nil {
 		return application.Client{}, err
 	}
-	if p.Method == clientproof.PrivateKeyJWT {
+	if p.Method == clientauth.PrivateKeyJWT {
 		err = t.checkAssertion(ctx, client, p.Assertion)
 	} else if !hasSecret(client, p.Secret, t.Store.Now()) {
-		err = clientproof.ErrUnproven.Because(wrongSecret)
+		err = clientauth.ErrUnproven.Because(wrongSecret)
 	}
 	switch {
 	case !chosen:
@@ -69,7 +69,7 @@ func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.C
 		t.limits.guesses.right(p.ClientID, c.Address)
 	}
 	if err == nil && !client.Enabled {
-		err = clientproof.ErrUnproven.Because(disabledClient)
+		err = clientauth.ErrUnproven.Because(disabledClient)
 	}
 	if apperr.KindOf(err) == apperr.Unauthenticated {
 		return application.Client{}, t.failed(ctx, client, p.Method, c.Address, err)
@@ -83,10 +83,10 @@ const TokenPath = "/v1/oauth2/token"
 // checkAssertion verifies an assertion, for which this server is the audience.
 func (t *Tokens) checkAssertion(ctx context.Context, c application.Client, assertion string) error {
 	issuer := t.Signer.Issuer()
-	of := clientproof.Client{ID: c.ClientID, JWKS: c.JWKS, JWKSURI: c.JWKSURI}
+	of := clientauth.Client{ID: c.ClientID, JWKS: c.JWKS, JWKSURI: c.JWKSURI}
 	err := t.Assertions.Check(request.System(ctx, c.Tenant), of, []string{issuer, issuer + TokenPath}, assertion)
 	if apperr.KindOf(err) == apperr.Unauthenticated {
-		return clientproof.ErrUnproven.Because(fmt.Errorf("%w: %w", badAssertion, err))
+		return clientauth.ErrUnproven.Because(fmt.Errorf("%w: %w", badAssertion, err))
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/clientproof"
+	"github.com/idplatform/idplatform/pkg/clientauth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
@@ -23,7 +23,7 @@ type Deps struct {
 	Signer   *auth.Signer
 	Verifier *auth.Verifier
 	// Assertions checks those of clients.
-	Assertions *clientproof.Assertions
+	Assertions *clientauth.Assertions
 	Limits     Limits
 	TTL        time.Duration // of a token, at most auth.MaxTokenTTL
 	// Chosen reports whether people chose the secret of a client, so that guesses of it are limited.
@@ -47,7 +47,7 @@ type Tokens struct {
 func New(d Deps) *Tokens { return &Tokens{d, newLimits(d.Limits), newCallers()} }
 
 // Collections are the collections that the store must have.
-func Collections() []*docstore.Def { return append(clientproof.Collections(), failures.Def()) }
+func Collections() []*docstore.Def { return append(clientauth.Collections(), failures.Def()) }
 
 // GrantType is the only supported grant type (RFC 6749 §4.4).
 const GrantType = "client_credentials"

@@ -16,7 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
-	"github.com/idplatform/idplatform/pkg/clientproof"
+	"github.com/idplatform/idplatform/pkg/clientauth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
@@ -110,7 +110,7 @@ func newWorldWith(t testing.TB, limits token.Limits, known ...application.Client
 				Store: d.Store, Clients: w.clients, Signer: keys.Signer(), Verifier: d.Verifier, TTL: time.Hour,
 				Limits:     limits,
 				Chosen:     func(clientID string) bool { return clientID == chosenClient },
-				Assertions: clientproof.NewAssertions(d.Store, d.Outbound, d.Log),
+				Assertions: clientauth.NewAssertions(d.Store, d.Outbound, d.Log),
 			}), keys)
 			refresh := func(ctx context.Context) error {
 				_, err := keys.Refresh(ctx)

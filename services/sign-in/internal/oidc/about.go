@@ -5,7 +5,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/services/questions"
-	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
 )
 
 // Introspection is the answer about a token (RFC 7662 §2.2). For one that is not valid it has only Active.
@@ -33,7 +32,7 @@ func (p *Provider) Introspect(ctx context.Context, issuer string, r TokenRequest
 	if err != nil {
 		return Introspection{}, err
 	}
-	if client.Category != clientauth.StandardWeb {
+	if client.Category != questions.StandardWeb {
 		return Introspection{}, apperr.OAuth(apperr.InvalidParameters, "unauthorized_client",
 			"only applications that authenticate may ask about tokens")
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/idplatform/idplatform/services/questions"
-	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
@@ -81,7 +80,7 @@ func (p *Provider) check(
 		return invalid("a parameter is given twice")
 	case a.ResponseMode != "" && a.ResponseMode != query && a.ResponseMode != formPost:
 		return invalid("response_mode must be query or form_post")
-	case client.Category == clientauth.BackendService:
+	case client.Category == questions.BackendService:
 		return &fault{"unauthorized_client", "people do not sign in to backend services"}
 	case v.Has("request"):
 		return &fault{"request_not_supported", "request objects are not supported"}
@@ -104,7 +103,7 @@ func (p *Provider) checkMore(
 ) *fault {
 	a.parseScope(client, v)
 	for _, parse := range []func() *fault{
-		func() *fault { return a.parseChallenge(v, client.Category != clientauth.StandardWeb) },
+		func() *fault { return a.parseChallenge(v, client.Category != questions.StandardWeb) },
 		func() *fault { return parsePrompt(v, r) },
 		func() *fault { return parseMaxAge(v, r) },
 		func() *fault { return a.parseClaims(v) },
@@ -121,7 +120,7 @@ func (p *Provider) checkMore(
 	}
 	offline := slices.Contains(a.Scope, offlineAccess)
 	// Any program on the person's device can send another one's request: the person is asked each time (RFC 8252 §8.6).
-	r.AskConsent = r.AskConsent || offline && client.Category == clientauth.ClientProgram
+	r.AskConsent = r.AskConsent || offline && client.Category == questions.ClientProgram
 	switch {
 	case client.SignIn.Consent || r.AskConsent:
 		r.Consents = a.consents()

@@ -15,7 +15,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/questions"
-	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
@@ -75,9 +74,9 @@ func (p *Provider) Device(ctx context.Context, issuer string, r TokenRequest) (D
 	if err != nil {
 		return DeviceAnswer{}, err
 	}
-	if client.Category != clientauth.ClientProgram {
+	if client.Category != questions.ClientProgram {
 		return DeviceAnswer{}, apperr.OAuth(apperr.InvalidParameters, "unauthorized_client",
-			"only client programs (category %s) sign in by device codes", clientauth.ClientProgram)
+			"only client programs (category %s) sign in by device codes", questions.ClientProgram)
 	}
 	a := Authorization{ClientID: client.ClientID}
 	a.parseScope(client, r.Form)

@@ -1,8 +1,7 @@
 package oidc
 
 import (
-	"github.com/idplatform/idplatform/pkg/clientproof"
-	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
+	"github.com/idplatform/idplatform/pkg/clientauth"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
 )
 
@@ -47,7 +46,7 @@ type Metadata struct {
 
 // Discovery returns the discovery document of an issuer.
 func Discovery(issuer string) Metadata {
-	withSecret := clientauth.Methods[:len(clientauth.Methods)-1] // none is the last
+	withSecret := clientMethods[:len(clientMethods)-1] // none is the last
 	return Metadata{
 		Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token",
 		UserInfoEndpoint: issuer + "/userinfo", JWKSURI: issuer + "/jwks", PushedEndpoint: issuer + "/par",
@@ -63,9 +62,9 @@ func Discovery(issuer string) Metadata {
 		GrantTypes: []string{grantCode, grantRefresh, grantDevice}, SubjectTypes: []string{"public"},
 		ACRValues: classes[:1], Prompts: []string{"none", "login", "consent", "select_account"},
 		Locales: []string{"en", "zh-Hans"}, ChallengeMethods: []string{"S256"}, IDTokenAlgorithms: keys.Algorithms,
-		TokenMethods: clientauth.Methods, TokenAlgorithms: clientproof.Algorithms,
-		IntrospectionMethods: withSecret, IntrospectionAlgorithms: clientproof.Algorithms,
-		RevocationMethods: clientauth.Methods, RevocationAlgorithms: clientproof.Algorithms,
+		TokenMethods: clientMethods, TokenAlgorithms: clientauth.Algorithms,
+		IntrospectionMethods: withSecret, IntrospectionAlgorithms: clientauth.Algorithms,
+		RevocationMethods: clientMethods, RevocationAlgorithms: clientauth.Algorithms,
 		ClaimsParameter: true, IssuerParameter: true,
 		BackchannelLogout: true, BackchannelLogoutSession: true, FrontchannelLogout: true, FrontchannelSession: true,
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/questions"
-	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
 )
 
 const (
@@ -192,7 +191,7 @@ func (p *Provider) byRefreshToken(ctx context.Context, issuer string, client que
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	rotated, err := p.rotate(ctx, id, generation, client.Category != clientauth.StandardWeb)
+	rotated, err := p.rotate(ctx, id, generation, client.Category != questions.StandardWeb)
 	if err != nil {
 		return TokenAnswer{}, err
 	}

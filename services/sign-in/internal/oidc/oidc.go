@@ -38,7 +38,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/cache"
-	"github.com/idplatform/idplatform/pkg/clientproof"
+	"github.com/idplatform/idplatform/pkg/clientauth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/ratelimit"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -46,7 +46,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/backchannel"
-	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
@@ -56,7 +55,7 @@ type Deps struct {
 	Store *docstore.Store
 	Keys  *keys.Keys
 	// Clients finds applications of the context's tenant: *client.Clients.
-	Clients clientauth.Clients
+	Clients Clients
 
 	// Person returns a user as of now, for a session, or for none if sessionID is "". The error is apperr.NotFound if
 	// there is no such user or session, or the session is not the user's, and Forbidden if the user may not sign in: is
@@ -93,7 +92,7 @@ type Deps struct {
 // Provider is the provider, for one replica and all tenants. It implements protocol.Protocol.
 type Provider struct {
 	Deps
-	auth    *clientauth.Authenticator
+	auth    *authenticator
 	logouts *backchannel.Sender
 	begins  *ratelimit.Buckets[string] // by address
 	exists  *cache.Cache[string, bool] // the tenants that had applications when they were asked about
@@ -115,7 +114,7 @@ func New(d Deps) *Provider {
 	if d.MaxFamilies == 0 {
 		d.MaxFamilies = maxFamilies
 	}
-	return &Provider{d, clientauth.New(d.Store, d.Clients, d.HTTP, d.Log), backchannel.New(backchannel.Deps{
+	return &Provider{d, newAuthenticator(d.Store, d.Clients, d.HTTP, d.Log), backchannel.New(backchannel.Deps{
 		Store: d.Store, Keys: d.Keys, Clients: d.Clients, HTTP: d.HTTP, Log: d.Log, Algorithm: Algorithm,
 	}), ratelimit.New[string](beginsPerSecond, beginsAtOnce, maxAddresses), cache.New[string, bool](maxTenants)}
 }
@@ -163,7 +162,7 @@ const (
 // is apperr.RateLimited. Loopback addresses are a proxy on the same machine, or its owner.
 func (p *Provider) mayStore(ctx context.Context, client questions.Client, r TokenRequest) error {
 	addr, err := netip.ParseAddr(r.Address)
-	if client.Category == clientauth.StandardWeb || err != nil || addr.IsLoopback() {
+	if client.Category == questions.StandardWeb || err != nil || addr.IsLoopback() {
 		return nil
 	}
 	wait := p.begins.Take(request.Tenant(ctx) + " " + ratelimit.Network(addr).String())
@@ -177,7 +176,7 @@ func (p *Provider) mayStore(ctx context.Context, client questions.Client, r Toke
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return slices.Concat(keys.Collections(), clientproof.Collections(),
+	return slices.Concat(keys.Collections(), clientauth.Collections(),
 		backchannel.Collections(),
 		[]*docstore.Def{pushedRequests.Def(), codes.Def(), families.Def(), grantRecords.Def(), devices.Def()})
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/services/questions"
-	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
@@ -24,7 +23,7 @@ func isRegistered(client questions.Client, uri string) bool {
 		return true
 	}
 	given, ok := withoutPort(uri)
-	if !ok || client.Category != clientauth.ClientProgram {
+	if !ok || client.Category != questions.ClientProgram {
 		return false
 	}
 	return slices.ContainsFunc(client.RedirectURLs, func(registered string) bool {

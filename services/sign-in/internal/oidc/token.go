@@ -8,7 +8,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
-	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
 )
 
@@ -78,8 +77,8 @@ func (p *Provider) sender(ctx context.Context, issuer string, r TokenRequest, en
 	if name := repeated(r.Form); name != "" {
 		return questions.Client{}, apperr.New(apperr.InvalidParameters, "a parameter is given twice")
 	}
-	return p.auth.Authenticate(ctx, []string{issuer, issuer + "/token", issuer + endpoint},
-		clientauth.Of(r.Form, r.Authorization))
+	return p.auth.authenticate(ctx, []string{issuer, issuer + "/token", issuer + endpoint},
+		credentialsIn(r.Form, r.Authorization))
 }
 
 // entitled is what a person is entitled to now.

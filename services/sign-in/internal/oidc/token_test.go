@@ -668,7 +668,7 @@ func TestOAuthWithoutOpenID(t *testing.T) {
 // everywhere has the same applications in each tenant.
 type everywhere struct{ *world }
 
-// Of implements clientauth.Clients.
+// Of implements oidc.Clients.
 func (e *everywhere) Of(_ context.Context, name questions.ClientName) (questions.Client, error) {
 	return e.world.Of(e.ctx(), name)
 }

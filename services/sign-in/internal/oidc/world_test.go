@@ -102,7 +102,7 @@ func (w *world) replica() *oidc.Provider {
 	})
 }
 
-// Of implements clientauth.Clients.
+// Of implements oidc.Clients.
 func (w *world) Of(ctx context.Context, name questions.ClientName) (questions.Client, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,7 +15,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
-	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/clientauth"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
 	"github.com/idplatform/idplatform/services/sign-in/internal/post"
 )
@@ -58,11 +57,17 @@ func Tell(ctx context.Context, tx *docstore.Tx, e Ended) error {
 	return nil
 }
 
+// Clients finds applications of the context's tenant.
+type Clients interface {
+	// Of returns an application. The error is apperr.NotFound or Unavailable.
+	Of(ctx context.Context, name questions.ClientName) (questions.Client, error)
+}
+
 // Deps are what a sender needs. All are required.
 type Deps struct {
 	Store   *docstore.Store
 	Keys    *keys.Keys
-	Clients clientauth.Clients
+	Clients Clients
 	HTTP    *http.Client // for requests that leave the platform
 	Log     *slog.Logger
 	// Algorithm is the signature algorithm of an application's logout tokens.
