@@ -14,7 +14,8 @@ type Caches struct {
 func (c Caches) Check(specs ...Spec) error {
 	for _, s := range specs {
 		if c.Share(s, specs) < minCache<<20 {
-			return fmt.Errorf("cache_memory.mib is too small: each of the %d services needs %d MiB", len(specs), minCache)
+			return fmt.Errorf("cache_memory.mib is too small: each of the %d services needs %d MiB", len(specs),
+				minCache)
 		}
 	}
 	return nil

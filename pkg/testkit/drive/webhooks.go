@@ -18,8 +18,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
-// RetryDelays is a schedule of deliveries for tests, for IDP_WEBHOOK_RETRY_DELAYS: receivers that fail half the time do not use it
-// up.
+// RetryDelays is a schedule of deliveries for tests, for IDP_WEBHOOK_RETRY_DELAYS: receivers that fail half the time
+// do not use it up.
 var RetryDelays = strings.TrimSuffix(strings.Repeat("200ms,", 20), ",")
 
 // Webhooks is a receiver of many subscriptions, each with a path of its own.
