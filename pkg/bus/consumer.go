@@ -49,9 +49,9 @@ type ConsumerConfig struct {
 	MaxAtOnce   int
 	MaxInFlight int // events that are handled or wait for their turn or another attempt; 0 means 256
 
-	retry   func() backoff.BackOff // retryDelays, except in tests
-	ackWait time.Duration          // defaultAckWait, except in tests
-	opened  func(turns *fair.Gate) // in tests: gets the gate of each session
+	retry   func() backoff.BackOff      // retryDelays, except in tests
+	ackWait time.Duration               // defaultAckWait, except in tests
+	opened  func(turns *fair.Semaphore) // in tests: gets the gate of each session
 }
 
 // Consumer is a running consumer.

@@ -482,10 +482,10 @@ func TestTenantsHaveTurns(t *testing.T) {
 	other.Payload = bytes.ReplaceAll(bytes.ReplaceAll(other.Payload, []byte(`"1-1"`), []byte(`"other"`)),
 		[]byte("acme"), []byte("globex"))
 	publish(t, b, other)
-	handled, over, gates := make(chan string), make(chan struct{}), make(chan *fair.Gate, 10)
+	handled, over, gates := make(chan string), make(chan struct{}), make(chan *fair.Semaphore, 10)
 	defer close(over)
 	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.*.user.*"},
-		MaxAtOnce: 1, opened: func(turns *fair.Gate) { gates <- turns },
+		MaxAtOnce: 1, opened: func(turns *fair.Semaphore) { gates <- turns },
 		Handle: func(_ context.Context, e Event) error {
 			select {
 			case handled <- e.Tenant:
@@ -494,12 +494,12 @@ func TestTenantsHaveTurns(t *testing.T) {
 			return nil
 		}})
 	require.NoError(t, err)
-	var open []*fair.Gate // of events, and of dead letters
+	var open []*fair.Semaphore // of events, and of dead letters
 	wait.Until(t, func() bool {
 		for len(gates) > 0 {
 			open = append(open, <-gates)
 		}
-		return slices.ContainsFunc(open, func(g *fair.Gate) bool {
+		return slices.ContainsFunc(open, func(g *fair.Semaphore) bool {
 			return g.Callers("acme") == many && g.Callers("globex") == 1
 		})
 	})

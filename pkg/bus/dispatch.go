@@ -35,7 +35,7 @@ type dispatcher struct {
 	taking   context.Context // ends with the session: no message is handled or tried again afterwards
 	cancel   context.CancelFunc
 	handling context.Context
-	turns    *fair.Gate // of tenants; not held between attempts
+	turns    *fair.Semaphore // of tenants; not held between attempts
 
 	mu     sync.Mutex
 	queues map[string][]*delivery // by record; the first message is being handled
@@ -47,7 +47,7 @@ type dispatcher struct {
 func (f *intake) newDispatcher(taking, handling context.Context) *dispatcher {
 	d := &dispatcher{
 		consumer: f, handling: handling, queues: map[string][]*delivery{}, held: map[uint64]*delivery{},
-		turns: fair.NewGate("events are being handled", int64(f.config.MaxAtOnce), fair.Any),
+		turns: fair.NewSemaphore("events are being handled", int64(f.config.MaxAtOnce), fair.Any),
 	}
 	if f.config.opened != nil {
 		f.config.opened(d.turns)

@@ -105,9 +105,9 @@ type Intents[T any] struct {
 	common func(*T) *Intent
 }
 
-// Define is docstore.Define for intents. common returns the common part of an intent. Schema.Due and Part are set.
+// Define is docstore.Define for intents. common returns the common part of an intent. Schema.Due and NoIfMatch are set.
 func Define[T any](s docstore.Schema[T], takes time.Duration, common func(*T) *Intent) *Intents[T] {
-	s.Part, s.Due = true, func(i *T) clock.Time { return common(i).TimeDue }
+	s.NoIfMatch, s.Due = true, func(i *T) clock.Time { return common(i).TimeDue }
 	return &Intents[T]{Collection: *docstore.Define(s), Takes: takes, common: common}
 }
 
@@ -140,7 +140,7 @@ func (c *Intents[T]) End(ctx context.Context, tx *docstore.Tx, id string) (*T, e
 
 // Drop deletes the intent of a change that was not made, in a transaction of its own.
 func (c *Intents[T]) Drop(ctx context.Context, s *docstore.Store, id string) error {
-	return docstore.Do(docstore.OutsideTheAnswer(ctx), s, func(tx *docstore.Tx) error {
+	return docstore.Do(docstore.WithoutCommitHook(ctx), s, func(tx *docstore.Tx) error {
 		return c.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 	})
 }
@@ -238,7 +238,7 @@ func prepare[T, A, R any](ctx context.Context, s *docstore.Store, c *Intents[T],
 	if steps.Intent == nil {
 		return nil
 	}
-	return docstore.Do(docstore.OutsideTheAnswer(ctx), s, func(tx *docstore.Tx) error {
+	return docstore.Do(docstore.WithoutCommitHook(ctx), s, func(tx *docstore.Tx) error {
 		if steps.Check != nil {
 			if err := steps.Check(ctx, tx); err != nil {
 				return err
@@ -255,7 +255,7 @@ func abandon[T, A, R any](ctx context.Context, s *docstore.Store, c *Intents[T],
 	if steps.Intent == nil {
 		return nil
 	}
-	return docstore.Do(docstore.OutsideTheAnswer(ctx), s, func(tx *docstore.Tx) error {
+	return docstore.Do(docstore.WithoutCommitHook(ctx), s, func(tx *docstore.Tx) error {
 		if err := steps.Key.Note(ctx, tx, ""); err != nil {
 			return err
 		}

@@ -24,10 +24,10 @@ type Outcomes[T any] struct {
 	common func(*T) *Outcome
 }
 
-// DefineOutcomes is docstore.Define for outcomes. common returns the common part of an outcome. Schema.Due and Part are
-// set.
+// DefineOutcomes is docstore.Define for outcomes. common returns the common part of an outcome. Schema.Due and
+// NoIfMatch are set.
 func DefineOutcomes[T any](s docstore.Schema[T], common func(*T) *Outcome) *Outcomes[T] {
-	s.Part, s.Due = true, func(o *T) clock.Time { return common(o).TimeCreated.Add(kept) }
+	s.NoIfMatch, s.Due = true, func(o *T) clock.Time { return common(o).TimeCreated.Add(kept) }
 	return &Outcomes[T]{*docstore.Define(s), common}
 }
 

@@ -32,8 +32,8 @@ type Program struct {
 }
 
 // Cost estimates the most that one evaluation can cost, in the units of MaxCost, with lists and texts of the size
-// assumed there. Services limit the sum of these costs for a tenant; fair.Rota shares out what the evaluations really
-// take.
+// assumed there. Services limit the sum of these costs for a tenant; fair.TenantQueue shares out what the evaluations
+// really take.
 func (p *Program) Cost() int64 { return p.cost }
 
 // Eval reports whether a condition holds for an input, which has a value for each variable of the Environment. It

@@ -23,7 +23,7 @@ func Define[T any](s Schema[T]) *Collection[T] {
 		due:    ofAny(s.Due),
 		sealed: ofAny(s.Sealed),
 		counts: ofAny(s.Counts),
-		part:   s.Part,
+		part:   s.NoIfMatch,
 		clone:  func(v any) any { copied := *v.(*T); return &copied },
 	}
 	for _, ix := range s.Indexes {
@@ -85,9 +85,9 @@ func (c *Collection[T]) Count(ctx context.Context, r Reader, f Filter) (int64, e
 	return c.untyped.count(ctx, r, f)
 }
 
-// Room refuses one more document where the filter selects most or more already. The error is apperr.InvalidState with
-// the text, in which %d stands for most: "a tenant has at most %d jobs".
-func (c *Collection[T]) Room(ctx context.Context, r Reader, f Filter, most int64, text string) error {
+// CheckLimit refuses one more document where the filter selects most or more already. The error is apperr.InvalidState
+// with the text, in which %d stands for most: "a tenant has at most %d jobs".
+func (c *Collection[T]) CheckLimit(ctx context.Context, r Reader, f Filter, most int64, text string) error {
 	return c.untyped.room(ctx, r, f, most, text)
 }
 
@@ -147,10 +147,10 @@ func (c *Collection[T]) ReadAhead(ctx context.Context, tx *Tx, ids ...string) er
 	return c.untyped.readAhead(ctx, tx, ids...)
 }
 
-// Assume makes the transaction depend on a document that the caller knows in a version, without reading it, as if the
-// transaction had read it in that version. It saves a round trip for what seldom changes. If the document has changed
-// or is gone, Write returns ErrStale. It is not for a document that the transaction changes.
-func (c *Collection[T]) Assume(ctx context.Context, tx *Tx, id string, version int64) error {
+// ExpectVersion makes the transaction depend on a document that the caller knows in a version, without reading it, as
+// if the transaction had read it in that version. It saves a round trip for what seldom changes. If the document has
+// changed or is gone, Write returns ErrStale. It is not for a document that the transaction changes.
+func (c *Collection[T]) ExpectVersion(ctx context.Context, tx *Tx, id string, version int64) error {
 	return c.untyped.assume(ctx, tx, id, version)
 }
 

@@ -110,10 +110,10 @@ type EngineTx interface {
 	// ReadAhead prepares later calls of Get for single documents, where each would cost a round trip. The transaction
 	// does not depend on the documents yet.
 	ReadAhead(ctx context.Context, def *Def, tenant string, ids []string) error
-	// Assume makes the transaction depend on a document that is at a version, unread. If the document is not
+	// ExpectVersion makes the transaction depend on a document that is at a version, unread. If the document is not
 	// there or at another version, Assume, a later call or Write returns ErrStale. It is not for a document that the
 	// transaction changes.
-	Assume(ctx context.Context, def *Def, tenant, id string, version int64) error
+	ExpectVersion(ctx context.Context, def *Def, tenant, id string, version int64) error
 	// Flush returns when the database has checked all writes so far.
 	Flush(ctx context.Context) error
 	// Insert adds a document. It returns *DuplicateError if the id or a unique value is taken.

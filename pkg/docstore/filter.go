@@ -60,9 +60,9 @@ func (f Filter) For(sort ...Order) Filter {
 	return Or(sub...)
 }
 
-// Moving marks a filter whose bounds change with time, such as "due before now". A page token remains valid when the
+// TimeBound marks a filter whose bounds change with time, such as "due before now". A page token remains valid when the
 // bounds have moved.
-func Moving(f Filter) Filter {
+func TimeBound(f Filter) Filter {
 	f.moving = true
 	return f
 }

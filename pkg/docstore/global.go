@@ -16,7 +16,7 @@ type pointer struct {
 	Document string `json:"document"` // the document's id
 }
 
-var pointers = Define(Schema[pointer]{Name: "global_keys", Noun: "key", Part: true})
+var pointers = Define(Schema[pointer]{Name: "global_keys", Noun: "key", NoIfMatch: true})
 
 // Global makes an index unique over all tenants. It is for values that are known before the tenant is, such as client
 // ids: see FindGlobal. A value that another tenant has is refused in the same way as one of the same tenant: see

@@ -38,16 +38,16 @@ func OnCommit(ctx context.Context, hook func(ctx context.Context, tx *Tx, result
 	return context.WithValue(ctx, commitKey{}, hook)
 }
 
-// OutsideTheAnswer is for a Write whose result is not the answer to the request: the hook of OnCommit does not run for
+// WithoutCommitHook is for a Write whose result is not the answer to the request: the hook of OnCommit does not run for
 // it.
-func OutsideTheAnswer(ctx context.Context) context.Context {
+func WithoutCommitHook(ctx context.Context) context.Context {
 	return context.WithValue(ctx, commitKey{}, nil)
 }
 
 // Guarding is for a Write that guards against guessing, such as one that counts a wrong password. It takes effect in a
 // dry run, too, and whatever version If-Match asks for. The hook of OnCommit does not run for it.
 func Guarding(ctx context.Context) context.Context {
-	ctx = context.WithValue(OutsideTheAnswer(ctx), dryRunKey{}, nil)
+	ctx = context.WithValue(WithoutCommitHook(ctx), dryRunKey{}, nil)
 	return context.WithValue(ctx, expectKey{}, nil)
 }
 

@@ -24,7 +24,7 @@ type sealingKey struct {
 
 const firstKey = "first"
 
-var sealingKeys = Define(Schema[sealingKey]{Name: "sealing_keys", Noun: "sealing key", Part: true})
+var sealingKeys = Define(Schema[sealingKey]{Name: "sealing_keys", Noun: "sealing key", NoIfMatch: true})
 
 // SealWith sets the keys for sealed members, and records in the database if the first of them is a new one. Call it
 // before the first write.

@@ -96,7 +96,7 @@ type Schema[T any] struct {
 	// else leaves version and time_modified as they are. The Tag of a document changes with its counts, too.
 	Counts func(*T) []*int64
 
-	// Part marks documents that belong to a record of another collection and have its id. If-Match is never checked
-	// against them.
-	Part bool
+	// NoIfMatch marks documents that belong to a record of another collection and have its id. If-Match is never
+	// checked against them.
+	NoIfMatch bool
 }

@@ -22,7 +22,7 @@ type sealedValues struct {
 }
 
 var sealed = Define(Schema[sealedValues]{
-	Name: "sealed_values", Noun: "secret", Part: true,
+	Name: "sealed_values", Noun: "secret", NoIfMatch: true,
 	// Nothing happens at this time. It lists values by the age of their keys, over all tenants: see UnderOlderKeys.
 	Due: func(v *sealedValues) clock.Time { return v.KeySince },
 })

@@ -56,7 +56,7 @@ type attachment struct {
 	Name string `json:"name"`
 }
 
-var attachments = docstore.Define(docstore.Schema[attachment]{Name: "attachments", Noun: "attachment", Part: true})
+var attachments = docstore.Define(docstore.Schema[attachment]{Name: "attachments", Noun: "attachment", NoIfMatch: true})
 
 // manualClock stands still until a test moves it.
 type manualClock struct{ millis atomic.Int64 }
@@ -323,11 +323,11 @@ func TestHooksAndDryRuns(t *testing.T) {
 	_, err = attachments.Find(ctx, f.Store, "1")
 	require.NoError(t, err, "in the same transaction")
 
-	_, err = f.insert(docstore.OutsideTheAnswer(hooked), ticket{Meta: docstore.Meta{ID: "2"}})
+	_, err = f.insert(docstore.WithoutCommitHook(hooked), ticket{Meta: docstore.Meta{ID: "2"}})
 	require.NoError(t, err)
 	_, err = f.insert(hooked, ticket{Meta: docstore.Meta{ID: "2"}})
 	require.Error(t, err)
-	require.Len(t, results, 1, "not with OutsideTheAnswer, and not for failed writes")
+	require.Len(t, results, 1, "not with WithoutCommitHook, and not for failed writes")
 
 	failing := docstore.OnCommit(ctx, func(context.Context, *docstore.Tx, any) error { return errors.New("no") })
 	doc, err := f.insert(failing, ticket{Meta: docstore.Meta{ID: "3"}})

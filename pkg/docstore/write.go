@@ -95,7 +95,7 @@ func (c *collection) assume(ctx context.Context, tx *Tx, id string, version int6
 	if err != nil {
 		return err
 	}
-	return tx.engine.Assume(ctx, c.def, tenant, id, version)
+	return tx.engine.ExpectVersion(ctx, c.def, tenant, id, version)
 }
 
 func (c *collection) insertMany(ctx context.Context, tx *Tx, at func(i int) string, all []any) ([]anyDoc, error) {

@@ -8,4 +8,4 @@ const (
 	RetryAfter = retryAfter
 )
 
-func (r *Rota) Turns() *docstore.Collection[turn] { return r.turns }
+func (r *TenantQueue) Turns() *docstore.Collection[turn] { return r.turns }

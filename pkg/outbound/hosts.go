@@ -25,7 +25,7 @@ type hosts struct {
 }
 
 type host struct {
-	gate  *fair.Gate
+	gate  *fair.Semaphore
 	users int
 }
 
@@ -41,7 +41,7 @@ func (h *hosts) enter(r *http.Request) (leave func(), err error) {
 	h.mu.Lock()
 	to := h.gates[name]
 	if to == nil {
-		to = &host{gate: fair.NewGate("requests to the host", perHost, fair.Any)}
+		to = &host{gate: fair.NewSemaphore("requests to the host", perHost, fair.Any)}
 		to.gate.Share(perTenant)
 		h.gates[name] = to
 	}

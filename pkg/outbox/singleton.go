@@ -44,7 +44,7 @@ func (r *Singleton[T]) Value(ctx context.Context, from docstore.Reader) (*T, err
 func (r *Singleton[T]) Get(ctx context.Context, s *docstore.Store) (docstore.Doc[T], error) {
 	doc, err := r.records.First(ctx, s, one)
 	if apperr.IsNotFound(err) {
-		return r.Edit(docstore.OutsideTheAnswer(ctx), s, func(*T) error { return nil })
+		return r.Edit(docstore.WithoutCommitHook(ctx), s, func(*T) error { return nil })
 	}
 	return doc, err
 }

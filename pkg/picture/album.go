@@ -44,8 +44,8 @@ type Album struct {
 // NewAlbum defines an album of two collections with these names. noun is what messages call a picture.
 func NewAlbum(noun, pictures, thumbnails string) *Album {
 	return &Album{
-		pictures:   docstore.Define(docstore.Schema[kept]{Name: pictures, Noun: noun, Part: true}),
-		thumbnails: docstore.Define(docstore.Schema[thumbnail]{Name: thumbnails, Noun: noun, Part: true}),
+		pictures:   docstore.Define(docstore.Schema[kept]{Name: pictures, Noun: noun, NoIfMatch: true}),
+		thumbnails: docstore.Define(docstore.Schema[thumbnail]{Name: thumbnails, Noun: noun, NoIfMatch: true}),
 	}
 }
 

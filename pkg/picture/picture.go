@@ -61,19 +61,19 @@ func newImage(contentType string, raw []byte, size image.Point) Image {
 // Decoders of a Room together. Squares, which are small, do not wait behind pictures. Tenants take turns. It is safe
 // for concurrent use.
 type Decoder struct {
-	gate    *fair.Gate
-	squares *fair.Gate
+	gate    *fair.Semaphore
+	squares *fair.Semaphore
 	decoded *prometheus.CounterVec
 }
 
 // Room is what the Decoders of a process share: its memory and its processors.
-type Room struct{ decoding, scaling *fair.Gate }
+type Room struct{ decoding, scaling *fair.Semaphore }
 
 // NewRoom makes the room of a process.
 func NewRoom() *Room {
 	return &Room{
-		decoding: fair.NewGate("pictures are being decoded", MaxSide*MaxSide, 64),
-		scaling:  fair.NewGate("pictures are being scaled", int64(runtime.GOMAXPROCS(0)), 512),
+		decoding: fair.NewSemaphore("pictures are being decoded", MaxSide*MaxSide, 64),
+		scaling:  fair.NewSemaphore("pictures are being scaled", int64(runtime.GOMAXPROCS(0)), 512),
 	}
 }
 

@@ -57,13 +57,13 @@ func entityTags(values []string) []string {
 // not looked at would let a client overwrite what it has not seen.
 func (op *Op) targetOf() string {
 	switch {
-	case op.Record == NoRecord:
+	case op.IfMatchParam == NoRecord:
 		return ""
-	case op.Record != "":
-		if !strings.Contains(op.Path, "{"+op.Record+"}") && op.writes() {
-			panic(op.ID + ": the path has no parameter " + op.Record)
+	case op.IfMatchParam != "":
+		if !strings.Contains(op.Path, "{"+op.IfMatchParam+"}") && op.writes() {
+			panic(op.ID + ": the path has no parameter " + op.IfMatchParam)
 		}
-		return op.Record
+		return op.IfMatchParam
 	case strings.Contains(op.Path, "{id}"):
 		return "id"
 	case strings.Contains(op.Path, "{") && op.writes():

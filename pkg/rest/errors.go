@@ -151,7 +151,7 @@ func (s *Server) fail(ctx context.Context, op *Op, w http.ResponseWriter, r *htt
 	}
 	s.noteDenied(ctx, op, r, err)
 	switch {
-	case op.Failed != nil:
+	case op.ErrorPage != nil:
 		writePage(op, w, r, err)
 	case op.OAuth:
 		writeOAuth(w, err, r.Header.Get("Authorization"))

@@ -27,7 +27,7 @@ type bare struct{}
 func registerFresh[I any](fresh rest.Freshness) func(*rest.Server, service.Deps) {
 	return func(s *rest.Server, _ service.Deps) {
 		rest.Handle(s, rest.Op{
-			ID: "rotate-key", Method: http.MethodPost, Path: "/v1/keys", Scope: auth.UsersWrite, Fresh: fresh,
+			ID: "rotate-key", Method: http.MethodPost, Path: "/v1/keys", Scope: auth.UsersWrite, RecentSignIn: fresh,
 		}, func(context.Context, *I) (rest.Removed, error) { return rest.Removed{}, nil })
 	}
 }

@@ -211,7 +211,7 @@ func TestLargeBodiesShareABudget(t *testing.T) {
 	w := newWorldWith(t, nil, budget, func(s *rest.Server, _ service.Deps) {
 		rest.Handle(s, rest.Op{
 			ID: "take-large", Method: http.MethodPost, Path: "/v1/large", Scope: auth.UsersWrite, Summary: "Take much",
-			Momentary: true, MaxBody: most,
+			NoReplay: true, MaxBody: most,
 		}, func(ctx context.Context, in *created) (rest.Empty, error) {
 			entered <- struct{}{}
 			<-let

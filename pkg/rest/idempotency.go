@@ -52,13 +52,13 @@ type sealedAnswer struct {
 }
 
 var savedAnswers = docstore.Define(docstore.Schema[savedAnswer]{
-	Name: "idempotency", Noun: "answer", Part: true,
+	Name: "idempotency", Noun: "answer", NoIfMatch: true,
 	Due: func(a *savedAnswer) clock.Time { return a.Until },
 })
 
-// identify reads the body and the Idempotency-Key, and computes the request's fingerprint if there is a key. The
+// readRequest reads the body and the Idempotency-Key, and computes the request's fingerprint if there is a key. The
 // fingerprint does not include a body that the operation does not read.
-func (s *Server) identify(
+func (s *Server) readRequest(
 	ctx context.Context, op *Op, call *call, w http.ResponseWriter, r *http.Request,
 ) error {
 	var body []byte
@@ -81,7 +81,7 @@ func (s *Server) identify(
 	}
 	keys := r.Header.Values("Idempotency-Key")
 	byTicket := !op.needsCredential(r)
-	if !op.hasKey() || byTicket && op.TicketTenant == nil || op.Streams || len(keys) == 0 {
+	if !op.hasKey() || byTicket && op.CallbackTenant == nil || op.Streams || len(keys) == 0 {
 		return nil
 	}
 	if err := CheckIdempotencyKey(keys); err != nil {
@@ -92,7 +92,7 @@ func (s *Server) identify(
 	_, _ = h.Write(body)
 	call.key = keys[0]
 	if byTicket {
-		call.ticket = r.Header.Get(op.Ticket)
+		call.ticket = r.Header.Get(op.CallbackToken)
 	}
 	h.Sum(call.print[:0])
 	return nil
@@ -100,7 +100,7 @@ func (s *Server) identify(
 
 // hasKey reports whether the operation honours an Idempotency-Key. Open operations do not: their callers cannot be told
 // apart.
-func (op *Op) hasKey() bool { return op.Method == http.MethodPost && !op.open() && !op.Momentary }
+func (op *Op) hasKey() bool { return op.Method == http.MethodPost && !op.open() && !op.NoReplay }
 
 // CheckIdempotencyKey refuses all values but one key of 1…255 printable ASCII characters.
 func CheckIdempotencyKey(keys []string) error {
@@ -127,9 +127,9 @@ func hashOf(texts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// once runs a request at most once for each key. The first answer is stored in the transaction that makes the change. A
-// repeated request, to any replica and even after a crash, gets that answer and changes nothing.
-func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
+// withIdempotency runs a request at most once for each key. The first answer is stored in the transaction that makes
+// the change. A repeated request, to any replica and even after a crash, gets that answer and changes nothing.
+func (s *Server) withIdempotency(ctx context.Context, op *Op, call *call, h http.Header,
 	run func(context.Context) (answer, error)) (answer, error) {
 	info := request.From(ctx)
 	claim := savedAnswer{Print: hex.EncodeToString(call.print[:]), Run: request.NewID()}
@@ -155,15 +155,15 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 		return first.answer, nil
 	}
 
-	defer s.hold(ctx, claim)()
+	defer s.renewLease(ctx, claim)()
 	ended := false
 	defer func() {
 		if !ended { // run panicked
-			_ = s.endFailed(ctx, op, claim, info.ID, errPanic)
+			_ = s.finishFailed(ctx, op, claim, info.ID, errPanic)
 		}
 	}()
 	ctx = change.WithKey(ctx, held.Change, func(ctx context.Context, tx *docstore.Tx, change string) error {
-		return s.note(ctx, tx, claim, change)
+		return s.storeChange(ctx, tx, claim, change)
 	})
 	var kept *answer
 	a, err := run(docstore.OnCommit(ctx, func(ctx context.Context, tx *docstore.Tx, result any) error {
@@ -173,32 +173,35 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 		}
 		early.Token = call.token
 		kept = &early
-		return s.keep(ctx, tx, claim, early)
+		return s.storeAnswer(ctx, tx, claim, early)
 	}))
 	ended = true
 	a.Token = call.token
 	switch {
 	case err != nil:
-		return a, errors.Join(err, s.endFailed(ctx, op, claim, info.ID, err))
+		return a, errors.Join(err, s.finishFailed(ctx, op, claim, info.ID, err))
 	case kept != nil && bytes.Equal(bytes.TrimSpace(kept.Body), bytes.TrimSpace(a.Body)) && kept.ETag == a.ETag:
 		return a, nil
 	case kept != nil && s.cfg.Strict:
 		panic(fmt.Sprintf("%s: the transaction's result is not the answer: %s, %s", op.ID, kept.Body, a.Body))
 	}
-	return a, s.end(ctx, func(ctx context.Context, tx *docstore.Tx) error { return s.keep(ctx, tx, claim, a) })
+	return a, s.finish(ctx, func(ctx context.Context, tx *docstore.Tx) error {
+		return s.storeAnswer(ctx, tx, claim,
+			a)
+	})
 }
 
-// end records the outcome of a run, even if the request's time is up.
-func (s *Server) end(ctx context.Context, write func(context.Context, *docstore.Tx) error) error {
+// finish records the outcome of a run, even if the request's time is up.
+func (s *Server) finish(ctx context.Context, write func(context.Context, *docstore.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spare)
 	defer cancel()
 	return docstore.Do(ctx, s.cfg.Store, func(tx *docstore.Tx) error { return write(ctx, tx) })
 }
 
-// endFailed ends a run that failed. Its error is kept as the answer or, if a repeated request may succeed, the key
+// finishFailed ends a run that failed. Its error is kept as the answer or, if a repeated request may succeed, the key
 // becomes free again. What was committed before the failure stays, and so does the answer that was stored with it.
-func (s *Server) endFailed(ctx context.Context, op *Op, claim savedAnswer, requestID string, failure error) error {
-	return s.end(ctx, func(ctx context.Context, tx *docstore.Tx) error {
+func (s *Server) finishFailed(ctx context.Context, op *Op, claim savedAnswer, requestID string, failure error) error {
+	return s.finish(ctx, func(ctx context.Context, tx *docstore.Tx) error {
 		held, err := savedAnswers.Load(ctx, tx, claim.ID)
 		if apperr.IsNotFound(err) {
 			return nil
@@ -207,7 +210,7 @@ func (s *Server) endFailed(ctx context.Context, op *Op, claim savedAnswer, reque
 			return err
 		}
 		if temporary(failure) {
-			return free(ctx, tx, held)
+			return forgetAnswer(ctx, tx, held)
 		}
 		refusal := newRefusal(failure, requestID)
 		contentType, document := problem.ContentType, any(refusal.Document)
@@ -218,7 +221,7 @@ func (s *Server) endFailed(ctx context.Context, op *Op, claim savedAnswer, reque
 		if err != nil {
 			return err
 		}
-		return s.keep(ctx, tx, claim, answer{Status: refusal.Status, ContentType: contentType, Body: body})
+		return s.storeAnswer(ctx, tx, claim, answer{Status: refusal.Status, ContentType: contentType, Body: body})
 	})
 }
 
@@ -246,8 +249,8 @@ func temporary(err error) bool {
 
 var errKeyReused = apperr.New(apperr.IdempotencyKeyReused, "the key was used with another request")
 
-// free ends a run whose key others may take. It deletes the record, unless the next run must know its change.
-func free(ctx context.Context, tx *docstore.Tx, held *savedAnswer) (err error) {
+// forgetAnswer ends a run whose key others may take. It deletes the record, unless the next run must know its change.
+func forgetAnswer(ctx context.Context, tx *docstore.Tx, held *savedAnswer) (err error) {
 	if held.Change == "" {
 		_, err = savedAnswers.Delete(ctx, tx, held)
 		return err
@@ -295,9 +298,9 @@ func (s *Server) claim(ctx context.Context, claim savedAnswer, atMost time.Durat
 	return record, err
 }
 
-// keep stores the answer in the transaction that it reports. If another run has taken over the lease, the transaction
-// fails and changes nothing.
-func (s *Server) keep(ctx context.Context, tx *docstore.Tx, claim savedAnswer, a answer) error {
+// storeAnswer stores the answer in the transaction that it reports. If another run has taken over the lease, the
+// transaction fails and changes nothing.
+func (s *Server) storeAnswer(ctx context.Context, tx *docstore.Tx, claim savedAnswer, a answer) error {
 	held, err := heldBy(ctx, tx, claim)
 	if err != nil {
 		return err
@@ -312,8 +315,8 @@ func (s *Server) keep(ctx context.Context, tx *docstore.Tx, claim savedAnswer, a
 	return err
 }
 
-// note stores the change that a run is about to ask another service for. As in keep, the run must hold the key.
-func (s *Server) note(ctx context.Context, tx *docstore.Tx, claim savedAnswer, change string) error {
+// storeChange stores the change that a run is about to ask another service for. As in keep, the run must hold the key.
+func (s *Server) storeChange(ctx context.Context, tx *docstore.Tx, claim savedAnswer, change string) error {
 	held, err := heldBy(ctx, tx, claim)
 	if err != nil {
 		return err

@@ -131,7 +131,7 @@ func TestChangesOfAKey(t *testing.T) {
 				if former = append(former, key.Former); len(former) == 4 {
 					return nil
 				}
-				err := docstore.Do(docstore.OutsideTheAnswer(ctx), store, func(tx *docstore.Tx) error {
+				err := docstore.Do(docstore.WithoutCommitHook(ctx), store, func(tx *docstore.Tx) error {
 					return key.Note(ctx, tx, fmt.Sprint("change ", len(former)))
 				})
 				engine.dead.Store(dies)
@@ -349,8 +349,8 @@ func TestKeptAnswersAreSealed(t *testing.T) {
 	require.NotContains(t, string(stored), secret)
 }
 
-// Only the Write whose result is the answer stores it; those with OutsideTheAnswer do not.
-func TestWritesOutsideTheAnswer(t *testing.T) {
+// Only the Write whose result is the answer stores it; those with WithoutCommitHook do not.
+func TestWritesWithoutCommitHook(t *testing.T) {
 	t.Parallel()
 	insert := func(ctx context.Context, d service.Deps, id string) (shown, error) {
 		return docstore.Write(ctx, d.Store, func(tx *docstore.Tx) (shown, error) {
@@ -368,7 +368,7 @@ func TestWritesOutsideTheAnswer(t *testing.T) {
 	}
 	w := newWorld(t,
 		operation("/aside", func(ctx context.Context, d service.Deps) (shown, error) {
-			if _, err := insert(docstore.OutsideTheAnswer(ctx), d, "first"); err != nil {
+			if _, err := insert(docstore.WithoutCommitHook(ctx), d, "first"); err != nil {
 				return shown{}, err
 			}
 			return insert(ctx, d, "second")
@@ -401,7 +401,7 @@ func TestMomentaryAnswersAndGuards(t *testing.T) {
 	w := newWorld(t, func(s *rest.Server, d service.Deps) {
 		rest.Handle(s, rest.Op{
 			ID: "guess", Method: http.MethodPost, Path: "/v1/things/{id}/guess", Scope: auth.UsersWrite,
-			Summary: "Guess", Momentary: true,
+			Summary: "Guess", NoReplay: true,
 		}, func(ctx context.Context, in *ByID) (shown, error) {
 			ctx = docstore.Guarding(ctx)
 			return docstore.Write(ctx, d.Store, func(tx *docstore.Tx) (shown, error) {

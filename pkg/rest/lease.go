@@ -21,8 +21,8 @@ const (
 // transaction changes that one, and would conflict with each renewal.
 func leaseOf(a *savedAnswer) string { return a.ID + "." + a.Run }
 
-// hold renews the lease of a claim until release is called.
-func (s *Server) hold(ctx context.Context, claim savedAnswer) (release func()) {
+// renewLease renews the lease of a claim until release is called.
+func (s *Server) renewLease(ctx context.Context, claim savedAnswer) (release func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var renewing sync.WaitGroup
 	renewing.Go(func() {

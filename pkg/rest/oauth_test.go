@@ -37,7 +37,7 @@ type token struct {
 
 func registerToken(s *rest.Server, _ service.Deps) {
 	rest.Handle(s, rest.Op{
-		ID: "create-token", Method: http.MethodPost, Path: "/v1/oauth2/token", Summary: "Get a token", Momentary: true,
+		ID: "create-token", Method: http.MethodPost, Path: "/v1/oauth2/token", Summary: "Get a token", NoReplay: true,
 		OAuth:  true,
 		Errors: []apperr.Kind{apperr.Unauthenticated},
 	}, func(_ context.Context, in *tokenInput) (token, error) {
@@ -132,7 +132,7 @@ func TestOAuthErrorsOfTheInput(t *testing.T) {
 	}
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
 		rest.Handle(s, rest.Op{ID: "strict-token", Method: http.MethodPost, Path: "/v1/oauth2/strict", Summary: "Get",
-			Momentary: true, OAuth: true},
+			NoReplay: true, OAuth: true},
 			func(context.Context, *strictInput) (token, error) { return token{}, nil })
 	})
 	r := httptest.NewRequest(http.MethodPost, "/v1/oauth2/strict?number=x", strings.NewReader("grant_type=a"))

@@ -38,8 +38,8 @@ func (s *Server) describe(op *Op, input, output reflect.Type) huma.Operation {
 		RequestBody:   requestBody(registry, op, input),
 		MaxBodyBytes:  -1, BodyReadTimeout: -1, // readBody handles both
 	}
-	if op.Slashes != "" {
-		o.Metadata = map[string]any{slashesKey: op.Slashes}
+	if op.CatchAllParam != "" {
+		o.Metadata = map[string]any{slashesKey: op.CatchAllParam}
 	}
 	o.Security = []map[string][]string{} // says that the operation is open
 	if !op.open() {
@@ -64,13 +64,13 @@ func (op *Op) marks() map[string]any {
 	if op.Scope != "" {
 		marks["x-scope"] = strings.Join(op.scopeNames(), " ")
 	}
-	if op.Momentary {
+	if op.NoReplay {
 		marks["x-momentary"] = true
 	}
-	if op.Fresh != "" {
-		marks["x-fresh"] = op.Fresh
+	if op.RecentSignIn != "" {
+		marks["x-fresh"] = op.RecentSignIn
 	}
-	if op.Failed != nil {
+	if op.ErrorPage != nil {
 		marks["x-page"] = true
 		if op.CrossSite {
 			marks["x-cross-site"] = true
@@ -82,7 +82,7 @@ func (op *Op) marks() map[string]any {
 	if op.MaxBody != maxBody {
 		marks["x-max-body"] = op.MaxBody
 	}
-	if op.Developing {
+	if op.Experimental {
 		marks["x-development-status"] = "developing"
 	}
 	if len(marks) == 0 {
@@ -179,7 +179,7 @@ func declares(input reflect.Type, p *huma.Param) bool {
 func describeErrors(o *huma.Operation, registry huma.Registry, op *Op) {
 	errorType, errorSchema := problem.ContentType, &huma.Schema{Ref: "#/components/schemas/Problem"}
 	switch {
-	case op.Failed != nil:
+	case op.ErrorPage != nil:
 		errorType, errorSchema = "text/html", &huma.Schema{Type: huma.TypeString}
 	case op.OAuth:
 		errorType, errorSchema = "application/json", registry.Schema(reflect.TypeFor[OAuthFault](), true, "")
@@ -211,9 +211,9 @@ func (s *Server) describeForm(op *Op) {
 
 func sharedParameters(op *Op, output reflect.Type) []string {
 	var names []string
-	if op.writes() && op.Failed == nil {
+	if op.writes() && op.ErrorPage == nil {
 		names = append(names, "DryRun")
-		if op.target != "" || op.Single {
+		if op.target != "" || op.Singleton {
 			names = append(names, "IfMatch")
 		}
 	} else if isTagged(output) {
@@ -232,7 +232,7 @@ func sharedParameters(op *Op, output reflect.Type) []string {
 func (op *Op) kinds() []apperr.Kind {
 	kinds := append([]apperr.Kind{apperr.InvalidParameters, apperr.RateLimited, apperr.Internal, apperr.Unavailable},
 		op.Errors...)
-	if op.writes() && !op.Momentary {
+	if op.writes() && !op.NoReplay {
 		kinds = append(kinds, apperr.OutcomeUnknown)
 	}
 	if !op.open() {

@@ -37,13 +37,14 @@ type Op struct {
 	// AlsoScopes are needed in addition to Scope by an operation that also changes what belongs to another group.
 	AlsoScopes []auth.Scope
 
-	// Ticket is a header with a secret that admits a caller without a credential. Only the operation can check it; it
-	// then has no tenant in the context.
-	Ticket string
+	// CallbackToken is a header with a secret that admits a caller without a credential. Only the operation can check
+	// it; it then has no tenant in the context.
+	CallbackToken string
 
-	// TicketTenant checks the value of Ticket for the record that the path names, without the store, and returns its
-	// tenant. With it, the same ticket is the same caller for an Idempotency-Key; without, such a key has no effect.
-	TicketTenant func(ticket, record string) (tenant string, err error)
+	// CallbackTenant checks the value of CallbackToken for the record that the path names, without the store, and
+	// returns its tenant. With it, the same token is the same caller for an Idempotency-Key; without, such a key has no
+	// effect.
+	CallbackTenant func(token, record string) (tenant string, err error)
 
 	// Greets marks an operation without a credential that has a caller in the context if the request has a valid one.
 	Greets bool
@@ -56,13 +57,14 @@ type Op struct {
 	// an Idempotency-Key itself.
 	Streams bool
 
-	// Momentary marks a POST whose answer holds only at the moment: a check, a verification, a token. It is never
+	// NoReplay marks a POST whose answer holds only at the moment: a check, a verification, a token. It is never
 	// stored, so an Idempotency-Key has no effect. The OpenAPI document marks it with x-momentary.
-	Momentary bool
+	NoReplay bool
 
-	// Fresh marks an operation before which a client in which people sign in wants a recent sign-in: its answer shows
-	// a new secret, or it deletes many records that the request does not name. The document marks it with x-fresh.
-	Fresh Freshness
+	// RecentSignIn marks an operation before which a client in which people sign in wants a recent sign-in: its answer
+	// shows a new secret, or it deletes many records that the request does not name. The document marks it with
+	// x-fresh.
+	RecentSignIn Freshness
 
 	// Timeout replaces the default of 30 s. It bounds the arrival of the body, and the operation separately.
 	Timeout time.Duration
@@ -75,10 +77,10 @@ type Op struct {
 	// OAuth marks an operation whose errors have the form of RFC 6749 §5.2 instead of a problem document.
 	OAuth bool
 
-	// Failed makes the page for an error, of an operation whose answers are pages for a person's browser (Page). The
+	// ErrorPage makes the page for an error, of an operation whose answers are pages for a person's browser (Page). The
 	// page's Status and Location do not count. The document marks the operation with x-page. Writes of other sites'
 	// pages are refused (http.CrossOriginProtection), unless CrossSite; a dry_run has no effect.
-	Failed    func(*http.Request, error) Page
+	ErrorPage func(*http.Request, error) Page
 	CrossSite bool
 
 	// Origins says which other origins' pages may read the answers in a browser; nil means none. With AnyOrigin, all
@@ -86,20 +88,20 @@ type Op struct {
 	Origins   Origins
 	AnyOrigin bool
 
-	// Single marks an operation on the only record of its kind that a tenant has, whose path names no record. The
+	// Singleton marks an operation on the only record of its kind that a tenant has, whose path names no record. The
 	// domain takes If-Match by the name "": see docstore.ExpectFor.
-	Single bool
+	Singleton bool
 
 	SCIM    SCIMFault // of an operation of SCIM
 	Success int       // the status of a successful answer in the document; 0 means 200
 
-	// Record is the path parameter with the id of the record that If-Match is about; "" means id, NoRecord none. If it
-	// is not the record's id, the domain says which record it names: docstore.ExpectFor, docstore.CheckExpected.
-	Record string
+	// IfMatchParam is the path parameter with the id of the record that If-Match is about; "" means id, NoRecord none.
+	// If it is not the record's id, the domain says which record it names: docstore.ExpectFor, docstore.CheckExpected.
+	IfMatchParam string
 
-	// Slashes is the path parameter whose value can contain slashes. Only fixed segments may follow it. Of several
-	// operations that a path fits, the one with the longest fixed end gets the request.
-	Slashes string
+	// CatchAllParam is the path parameter whose value can contain slashes. Only fixed segments may follow it. Of
+	// several operations that a path fits, the one with the longest fixed end gets the request.
+	CatchAllParam string
 
 	// Lenient marks an operation of a standard that requires unknown members of a body to be ignored, and a content
 	// type other than JSON to be answered with 400. The OpenAPI document marks it with x-lenient.
@@ -108,7 +110,7 @@ type Op struct {
 	// Deprecated operations still work. Every answer says since when, and what to use instead (RFC 9745).
 	Deprecated *Deprecation
 
-	Developing bool // it may still change (x-development-status)
+	Experimental bool // it may still change (x-development-status)
 
 	// ContentTypes are those of the answer; none means JSON, and JSON comes first where there are others (OrEvents).
 	// Consumes are those of a body that the operation reads itself (Upload).
@@ -154,7 +156,7 @@ func (op *Op) scopes() []auth.Scope {
 
 // needsCredential reports whether a request is admitted by a credential only.
 func (op *Op) needsCredential(r *http.Request) bool {
-	return !op.open() && (op.Ticket == "" || r.Header.Get(op.Ticket) == "")
+	return !op.open() && (op.CallbackToken == "" || r.Header.Get(op.CallbackToken) == "")
 }
 
 func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method != http.MethodHead }
@@ -196,13 +198,13 @@ func (s *Server) prepare(op *Op, input, output reflect.Type) huma.Operation {
 		}
 	}
 	op.form = formOf(input)
-	op.Fresh.check(op.ID, input)
+	op.RecentSignIn.check(op.ID, input)
 	op.parameters = parametersOf(input)
 	if op.Method == http.MethodPost && len(op.Consumes) > 0 && !op.Streams {
 		panic(op.ID + ": a POST that reads its body itself must have Streams and handle its Idempotency-Key itself")
 	}
 	if op.hasKey() && output.Implements(inPiecesType) {
-		panic(op.ID + ": a POST whose answer is written while it is read must be Momentary")
+		panic(op.ID + ": a POST whose answer is written while it is read must be NoReplay")
 	}
 	mustBeWhole(op.ID, input, output)
 	op.MaxBody = cmp.Or(op.MaxBody, maxBody)
@@ -296,7 +298,7 @@ func (g *guardedAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 		err = s.checkSite(op, c.Request)
 	}
 	if err == nil {
-		err = s.identify(ctx, op, call, c.Writer, c.Request)
+		err = s.readRequest(ctx, op, call, c.Writer, c.Request)
 	}
 	if unknown := s.share(ctx, op, c, call.form); unknown != nil {
 		s.cfg.Log.WarnContext(ctx, "could not check a page's origin, so it may not read the answer", "error", unknown)
@@ -369,14 +371,14 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 // respond applies what headers and query ask for to a run: a condition, a dry run, an Idempotency-Key.
 func (s *Server) respond(ctx context.Context, op *Op, call *call, r *http.Request, h http.Header, target string,
 	run func(context.Context) (answer, error)) (answer, error) {
-	if !op.writes() || op.Failed != nil {
+	if !op.writes() || op.ErrorPage != nil {
 		return run(ctx)
 	}
 	dry, err := dryRun(r.URL)
 	if err != nil {
 		return answer{}, err
 	}
-	if condition := r.Header.Values("If-Match"); len(condition) > 0 && (op.target != "" || op.Single) {
+	if condition := r.Header.Values("If-Match"); len(condition) > 0 && (op.target != "" || op.Singleton) {
 		ctx = docstore.WithExpected(ctx, target, ifMatch(condition))
 	}
 	if dry {
@@ -387,13 +389,13 @@ func (s *Server) respond(ctx context.Context, op *Op, call *call, r *http.Reques
 		return run(ctx)
 	}
 	if call.ticket != "" {
-		tenant, err := op.TicketTenant(call.ticket, target)
+		tenant, err := op.CallbackTenant(call.ticket, target)
 		if err != nil {
 			return answer{}, err
 		}
 		ctx = request.System(ctx, tenant)
 	}
-	return s.once(ctx, op, call, h, run)
+	return s.withIdempotency(ctx, op, call, h, run)
 }
 
 func dryRun(u *url.URL) (bool, error) {

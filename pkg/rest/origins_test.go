@@ -32,7 +32,7 @@ func TestOrigins(t *testing.T) {
 			return r.Origin == "https://"+r.Param("id")+".test", nil
 		}
 		op := rest.Op{ID: "spa-token", Method: http.MethodPost, Path: "/v1/apps/{id}/token", Summary: "Get a token",
-			OAuth: true, Momentary: true, Record: rest.NoRecord, Origins: origins}
+			OAuth: true, NoReplay: true, IfMatchParam: rest.NoRecord, Origins: origins}
 		rest.Handle(s, op, func(_ context.Context, in *input) (token, error) {
 			if in.Form.Value.GrantType == "bad" {
 				return token{}, apperr.Invalid("body.grant_type", "is bad")

@@ -19,7 +19,7 @@ import (
 // PageType is the content type of a Page.
 const PageType = "text/html; charset=utf-8"
 
-// Page is the answer to a person's browser: HTML, or a redirect. The operation must have an Op.Failed.
+// Page is the answer to a person's browser: HTML, or a redirect. The operation must have an Op.ErrorPage.
 type Page struct {
 	Status   int    // 0 means 200; with a Location always 303
 	HTML     []byte // of a page of its own
@@ -160,7 +160,7 @@ func (v *Values[W]) Resolve(hc huma.Context) []error {
 
 // checkSite refuses a write that another site's page has made a person's browser send.
 func (s *Server) checkSite(op *Op, r *http.Request) error {
-	if op.Failed == nil || op.CrossSite || !op.writes() {
+	if op.ErrorPage == nil || op.CrossSite || !op.writes() {
 		return nil
 	}
 	if err := s.sites.Check(r); err != nil {
@@ -183,7 +183,7 @@ func protection(origins []string) *http.CrossOriginProtection {
 
 // writePage answers with the page for an error.
 func writePage(op *Op, w http.ResponseWriter, r *http.Request, err error) {
-	page := op.Failed(r, err)
+	page := op.ErrorPage(r, err)
 	page.Location = ""
 	body := page.HTML
 	problem.Headers(w.Header(), err)

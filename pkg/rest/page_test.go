@@ -39,7 +39,7 @@ func failed(_ *http.Request, err error) rest.Page {
 func registerDoors(s *rest.Server, _ service.Deps) {
 	page := []string{"text/html"}
 	rest.Handle(s, rest.Op{
-		ID: "look-at-door", Method: http.MethodGet, Path: "/doors/{door}", Summary: "Look", Failed: failed,
+		ID: "look-at-door", Method: http.MethodGet, Path: "/doors/{door}", Summary: "Look", ErrorPage: failed,
 		ContentTypes: page, Response: "<h1>A door</h1>",
 	}, func(_ context.Context, in *lookInput) (rest.Page, error) {
 		switch in.ID {
@@ -59,7 +59,7 @@ func registerDoors(s *rest.Server, _ service.Deps) {
 	})
 	for id, cross := range map[string]bool{"knock-at-door": false, "shout-at-door": true} {
 		rest.Handle(s, rest.Op{
-			ID: id, Method: http.MethodPost, Path: "/" + strings.Split(id, "-")[0], Summary: "Knock", Failed: failed,
+			ID: id, Method: http.MethodPost, Path: "/" + strings.Split(id, "-")[0], Summary: "Knock", ErrorPage: failed,
 			CrossSite: cross, ContentTypes: page, Request: DoorForm{"ann"}, Response: "<h1>Come in</h1>",
 			Errors: []apperr.Kind{apperr.Forbidden},
 		}, func(_ context.Context, in *doorInput) (rest.Page, error) {
@@ -68,7 +68,7 @@ func registerDoors(s *rest.Server, _ service.Deps) {
 		})
 	}
 	rest.Handle(s, rest.Op{
-		ID: "get-door-style", Method: http.MethodGet, Path: "/door.css", Summary: "Get the style", Failed: failed,
+		ID: "get-door-style", Method: http.MethodGet, Path: "/door.css", Summary: "Get the style", ErrorPage: failed,
 		ContentTypes: []string{"text/css"}, Response: "h1{}",
 	}, func(context.Context, *struct{}) (rest.Asset, error) {
 		return rest.Asset{ContentType: "text/css; charset=utf-8", Body: []byte("h1{}")}, nil

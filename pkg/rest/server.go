@@ -52,7 +52,7 @@ type Config struct {
 	// Recheck is how often the credential of a running stream is verified again; 0 means every 10 s.
 	Recheck time.Duration
 
-	// Origins are the platform's own, whose pages may send forms; see Op.Failed.
+	// Origins are the platform's own, whose pages may send forms; see Op.ErrorPage.
 	Origins []string
 
 	// Strict makes the server panic if the answer stored for an Idempotency-Key differs from the answer that is sent.

@@ -37,7 +37,7 @@ func TestRequestsSlowLongWorkDown(t *testing.T) {
 	c := newWorld(t).client()
 	rests := func() bool {
 		c.Get("/v1/things/7")
-		began, pace := time.Now(), fair.Pace{}
+		began, pace := time.Now(), fair.Throttle{}
 		pace.Worked(t.Context(), 20*time.Millisecond)
 		return time.Since(began) >= 100*time.Millisecond
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// slashesKey is where an operation's huma.Operation has Op.Slashes.
+// slashesKey is where an operation's huma.Operation has Op.CatchAllParam.
 const slashesKey = "slashes"
 
 // restRoute is a Gin route for the rest of a path. Gin cannot have fixed segments after such a wildcard, so the

@@ -33,10 +33,11 @@ func registerPlaces(s *rest.Server, _ service.Deps) {
 		{ID: "get-place", Method: http.MethodGet, Path: path, Scope: auth.UsersRead},
 		{ID: "get-neighbours", Method: http.MethodGet, Path: path + "/next/all", Scope: auth.UsersRead},
 		{ID: "get-neighbour", Method: http.MethodGet, Path: path + "/all", Scope: auth.UsersRead},
-		{ID: "delete-place", Method: http.MethodDelete, Path: path, Record: "place", Scope: auth.UsersWrite},
-		{ID: "clear-place", Method: http.MethodPost, Path: path + "/clear", Record: "place", Scope: auth.UsersWrite},
+		{ID: "delete-place", Method: http.MethodDelete, Path: path, IfMatchParam: "place", Scope: auth.UsersWrite},
+		{ID: "clear-place", Method: http.MethodPost, Path: path + "/clear", IfMatchParam: "place",
+			Scope: auth.UsersWrite},
 	} {
-		op.Slashes, op.Summary = "place", op.ID
+		op.CatchAllParam, op.Summary = "place", op.ID
 		rest.Handle(s, op, func(ctx context.Context, in *ByPlace) (place, error) {
 			return place{op.ID, in.Room, in.Place, docstore.Expects(ctx, in.Place)}, nil
 		})

@@ -22,7 +22,7 @@ type admitted struct {
 
 func registerTicket(s *rest.Server, _ service.Deps) {
 	rest.Handle(s, rest.Op{
-		ID: "report", Method: http.MethodPost, Path: "/v1/reports", Scope: auth.UsersWrite, Ticket: "X-Ticket",
+		ID: "report", Method: http.MethodPost, Path: "/v1/reports", Scope: auth.UsersWrite, CallbackToken: "X-Ticket",
 		Summary: "Report",
 	}, func(ctx context.Context, in *struct {
 		Ticket string `header:"X-Ticket"`
@@ -65,8 +65,9 @@ func TestKeysWithTickets(t *testing.T) {
 	made := 0
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
 		rest.Handle(s, rest.Op{
-			ID: "report", Method: http.MethodPost, Path: "/v1/reports/{id}", Scope: auth.UsersWrite, Ticket: "X-Ticket",
-			Summary: "Report", TicketTenant: func(ticket, record string) (string, error) {
+			ID: "report", Method: http.MethodPost, Path: "/v1/reports/{id}", Scope: auth.UsersWrite,
+			CallbackToken: "X-Ticket",
+			Summary:       "Report", CallbackTenant: func(ticket, record string) (string, error) {
 				tenant, of, _ := strings.Cut(ticket, ".")
 				if !strings.HasPrefix(of, record) {
 					return "", apperr.New(apperr.Unauthenticated, "the ticket is not valid")

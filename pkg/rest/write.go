@@ -20,7 +20,7 @@ func (s *Server) roomFor(ctx context.Context, op *Op) error {
 }
 
 // refusable reports whether an operation's answer can be refused when it is made: it has changed nothing.
-func (op *Op) refusable() bool { return !op.writes() || op.Momentary }
+func (op *Op) refusable() bool { return !op.writes() || op.NoReplay }
 
 // write writes an answer. What the answer holds meanwhile counts for the server's budget. An error after the first byte
 // means that the rest is missing.

@@ -26,7 +26,7 @@ type operation struct {
 	Momentary    bool                       `json:"x-momentary"`
 	Lenient      bool                       `json:"x-lenient"`    // see rest.Op
 	MaxBody      int                        `json:"x-max-body"`   // see rest.Op
-	Page         bool                       `json:"x-page"`       // its answers are pages; see rest.Op.Failed
+	Page         bool                       `json:"x-page"`       // its answers are pages; see rest.Op.ErrorPage
 	CrossSite    bool                       `json:"x-cross-site"` // other sites' pages may send it
 	Fresh        string                     `json:"x-fresh"`      // see rest.Op
 	Security     []map[string][]string      `json:"security"`

@@ -20,7 +20,7 @@ func stored(t *testing.T, s *testkit.Service) (text string) {
 	t.Helper()
 	type anything struct{ docstore.Meta }
 	for _, name := range []string{"connections", "sealed_values"} {
-		all := docstore.Define(docstore.Schema[anything]{Name: name, Part: true})
+		all := docstore.Define(docstore.Schema[anything]{Name: name, NoIfMatch: true})
 		require.NoError(t, all.Each(system(t, "acme"), s.Deps.Store, docstore.Filter{},
 			func(doc docstore.Doc[anything]) error {
 				json, err := doc.JSON()

@@ -49,7 +49,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 		Handler: server,
 		Tasks: []service.Task{
 			// Its documents are the turns of tenants, which fall due again as long as there is work. It is a task of
-			// its own (fair.Rota), because a DueTask counts a document that is still due as a failure.
+			// its own (fair.TenantQueue), because a DueTask counts a document that is still due as a failure.
 			{Name: "keep memberships", Every: time.Second, Do: members.Upkeep},
 			d.DueTask(service.DueWork{Name: "forget membership changes", Every: time.Minute, Due: member.DueChanges,
 				Do: members.Forget}),

@@ -11,7 +11,7 @@ import (
 )
 
 // Every POST except a login verification gets its first answer again, and changes nothing, if it is repeated with its
-// key; this includes those that generate secrets, ask other services, or write with OutsideTheAnswer.
+// key; this includes those that generate secrets, ask other services, or write with WithoutCommitHook.
 func TestEveryPostIsIdempotent(t *testing.T) {
 	t.Parallel()
 	for operation, row := range map[string]struct {

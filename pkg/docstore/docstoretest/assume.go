@@ -20,7 +20,7 @@ var assumeCases = []testCase{
 func (f *fixture) insertAssuming(t *testing.T, of string, version int64, v *Thing) error {
 	ctx := in(t, "t1")
 	return f.write(ctx, func(tx *docstore.Tx) error {
-		if err := f.things.Assume(ctx, tx, of, version); err != nil {
+		if err := f.things.ExpectVersion(ctx, tx, of, version); err != nil {
 			return err
 		}
 		_, err := f.things.Insert(ctx, tx, v)
@@ -40,7 +40,7 @@ func assumeOtherVersion(t *testing.T, s *suite) {
 	require.NoError(t, f.change(ctx, "gate", func(v *Thing) { v.Name = "x" }))
 	require.ErrorIs(t, f.insertAssuming(t, "gate", 1, thing("b")), docstore.ErrStale)
 	require.NoError(t, f.insertAssuming(t, "gate", 2, thing("b")))
-	require.ErrorIs(t, f.write(ctx, func(tx *docstore.Tx) error { return f.things.Assume(ctx, tx, "gate", 1) }),
+	require.ErrorIs(t, f.write(ctx, func(tx *docstore.Tx) error { return f.things.ExpectVersion(ctx, tx, "gate", 1) }),
 		docstore.ErrStale, "also if the transaction writes nothing")
 	require.Equal(t, []string{"a", "b", "gate"}, f.ids(t, ctx, docstore.Filter{}))
 	f.check(t)

@@ -71,7 +71,7 @@ type Part struct {
 }
 
 // Parts is a second collection, without indexes of its own.
-var Parts = docstore.Define(docstore.Schema[Part]{Name: "parts", Noun: "part", Part: true})
+var Parts = docstore.Define(docstore.Schema[Part]{Name: "parts", Noun: "part", NoIfMatch: true})
 
 // manualClock stands still until a test moves it.
 type manualClock struct {

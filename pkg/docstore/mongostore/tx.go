@@ -239,9 +239,9 @@ func (t *tx) Flush(ctx context.Context) error {
 	return t.fail(ctx, t.send(ctx, list))
 }
 
-// Assume makes the transaction depend on a document at a version, without reading it: see touchAssumed. Without
+// ExpectVersion makes the transaction depend on a document at a version, without reading it: see touchAssumed. Without
 // transactions it reads the document.
-func (t *tx) Assume(ctx context.Context, def *docstore.Def, tenant, id string, version int64) error {
+func (t *tx) ExpectVersion(ctx context.Context, def *docstore.Def, tenant, id string, version int64) error {
 	if t.failed != nil {
 		return t.failed
 	}

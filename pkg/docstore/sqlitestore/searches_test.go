@@ -64,7 +64,7 @@ func inTitle(part string) selection {
 }
 
 func since(at int64) selection {
-	return selection{docstore.Moving(docstore.From("created", docstore.Number(at))), func(n *note) bool {
+	return selection{docstore.TimeBound(docstore.From("created", docstore.Number(at))), func(n *note) bool {
 		return n.TimeCreated.Millis() >= at
 	}}
 }

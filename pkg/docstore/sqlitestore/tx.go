@@ -64,8 +64,8 @@ func (x *tx) fail(err error) error {
 	return err
 }
 
-// Assume compares the version of a document. Nobody changes it while the transaction runs.
-func (x *tx) Assume(ctx context.Context, def *docstore.Def, tenant, id string, version int64) error {
+// ExpectVersion compares the version of a document. Nobody changes it while the transaction runs.
+func (x *tx) ExpectVersion(ctx context.Context, def *docstore.Def, tenant, id string, version int64) error {
 	rows, err := x.Get(ctx, def, tenant, []string{id})
 	if err == nil && (len(rows) == 0 || rows[0].Version != version) {
 		err = docstore.ErrStale

@@ -28,7 +28,7 @@ type watchInput struct {
 }
 
 func register(s *rest.Server, p *Pagers, pages *board) {
-	of := rest.Noun[Pager, Profile, docstore.Paging]{
+	of := rest.Resource[Pager, Profile, docstore.Paging]{
 		Server: s, ID: "pager", One: "a pager", Many: "pagers", Path: "/v1/pagers",
 		Read: auth.KVRead, Write: auth.KVWrite,
 	}
@@ -42,7 +42,7 @@ func register(s *rest.Server, p *Pagers, pages *board) {
 	of.Delete(rest.Op{}, p.delete)
 	rest.Handle(s, rest.Op{ // without Scope: open to everybody
 		ID: "send-page", Method: http.MethodPost, Path: "/v1/pagers/page", Summary: "Page somebody",
-		OAuth: true, Momentary: true, Errors: []apperr.Kind{apperr.Unauthenticated},
+		OAuth: true, NoReplay: true, Errors: []apperr.Kind{apperr.Unauthenticated},
 		Request: PageForm{Number: "4mrhvkqtwz5c2d7ba3gxyun6ep", PIN: "4711", Text: "Call back"}, Response: Paged{true},
 	}, func(ctx context.Context, in *struct{ Form rest.Form[PageForm] }) (Paged, error) {
 		form := in.Form.Value

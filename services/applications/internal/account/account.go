@@ -98,7 +98,7 @@ type holder struct {
 const bySeveral = "several"
 
 var holders = docstore.Define(docstore.Schema[holder]{
-	Name: "account_holders", Noun: "user with sub-accounts", Part: true,
+	Name: "account_holders", Noun: "user with sub-accounts", NoIfMatch: true,
 	Indexes: []docstore.Index[holder]{
 		docstore.ByText(bySeveral, func(h *holder) string {
 			if h.Accounts < 2 {
@@ -119,13 +119,13 @@ type departure struct {
 	Gone          bool  `json:"gone"`     // deleted or resigned, not reinstated
 }
 
-var departures = docstore.Define(docstore.Schema[departure]{Name: "departed_users", Noun: "user", Part: true})
+var departures = docstore.Define(docstore.Schema[departure]{Name: "departed_users", Noun: "user", NoIfMatch: true})
 
 // remainder is a deleted application some of whose sub-accounts still have to be deleted.
 type remainder struct{ docstore.Meta }
 
 var remainders = docstore.Define(docstore.Schema[remainder]{
-	Name: "deleted_applications", Noun: "deleted application", Part: true,
+	Name: "deleted_applications", Noun: "deleted application", NoIfMatch: true,
 	Due: func(r *remainder) clock.Time { return r.TimeCreated },
 })
 

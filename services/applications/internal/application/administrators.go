@@ -24,7 +24,7 @@ type administrators struct {
 const administratorsID = "platform"
 
 var administratorLists = docstore.Define(docstore.Schema[administrators]{
-	Name: "administrators", Noun: "list of administrators", Part: true,
+	Name: "administrators", Noun: "list of administrators", NoIfMatch: true,
 })
 
 // administers reports whether the application can get tokens with the scope platform:admin.

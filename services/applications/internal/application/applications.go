@@ -155,7 +155,7 @@ func (a *Application) narrowed(to *Profile) bool {
 // administers the platform) or Unavailable.
 func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	// Everything that can be refused here is refused before the other service is asked.
-	if err := docstore.Do(docstore.WithDryRun(docstore.OutsideTheAnswer(ctx)), s.Store, func(tx *docstore.Tx) error {
+	if err := docstore.Do(docstore.WithDryRun(docstore.WithoutCommitHook(ctx)), s.Store, func(tx *docstore.Tx) error {
 		a, err := load(ctx, tx, id)
 		if err != nil {
 			return err

@@ -35,7 +35,7 @@ type hashes struct {
 	SHA256 map[string]string `json:"sha256"` // in hexadecimal
 }
 
-var secretHashes = docstore.Define(docstore.Schema[hashes]{Name: "secret_hashes", Noun: "secret", Part: true})
+var secretHashes = docstore.Define(docstore.Schema[hashes]{Name: "secret_hashes", Noun: "secret", NoIfMatch: true})
 
 // keepsSecrets reports whether an application runs on a server of its own. Single-page applications and programs on
 // people's devices are public clients (RFC 6749 §2.1): no endpoint takes a secret of them.

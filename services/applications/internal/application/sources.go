@@ -84,7 +84,7 @@ func (s *Applications) Detach(ctx context.Context, id, connection string) error 
 type goneConnection struct{ docstore.Meta }
 
 var goneConnections = docstore.Define(docstore.Schema[goneConnection]{
-	Name: "deleted_connections", Noun: "deleted connection", Part: true,
+	Name: "deleted_connections", Noun: "deleted connection", NoIfMatch: true,
 })
 
 // stillThere reports a fault at each connection that was deleted. The transaction depends on the answer: either it, or

@@ -36,8 +36,8 @@ func (a *api) registerAccounts(s *rest.Server) {
 	}, a.listAccounts)
 	rest.Handle(s, rest.Op{
 		ID: "query-accounts", Method: http.MethodPost, Path: "/v1/applications/{id}/accounts-query",
-		Record: rest.NoRecord,
-		Scope:  auth.ApplicationsRead, Momentary: true,
+		IfMatchParam: rest.NoRecord,
+		Scope:        auth.ApplicationsRead, NoReplay: true,
 		Summary: "Query sub-accounts",
 		Doc:     "By conditions on user_id, account, display_name and status; `contains` on account and display_name.",
 		Request: map[string]any{"conditions": []any{map[string]any{"field": "account", "op": "prefix", "value": "li"}},

@@ -22,7 +22,7 @@ func (a *api) registerApplications(s *rest.Server) {
 		Doc: "Its protocol is enabled. Its client secret is shown only in this answer, to callers with the scope " +
 			"`applications:secrets`. With `template_id`, members that are not given come from the template. The " +
 			"caller must have all scopes that it gives.",
-		Errors: []apperr.Kind{apperr.AlreadyExists}, Fresh: rest.FreshAlways,
+		Errors: []apperr.Kind{apperr.AlreadyExists}, RecentSignIn: rest.FreshAlways,
 		Request: exampleNewApplication,
 	}, a.createApplication)
 	rest.Handle(s, rest.Op{
@@ -41,7 +41,7 @@ func (a *api) registerApplications(s *rest.Server) {
 			"the application.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"descr": "Claims and receipts"},
 	}, rest.Update[application.Application, ApplicationInput](a.apps.Update))
-	applications := rest.Noun[application.Application, application.Application, application.Filter]{
+	applications := rest.Resource[application.Application, application.Application, application.Filter]{
 		Server: s, ID: "application", One: "an application", Many: "applications", Path: "/v1/applications",
 		Read: auth.ApplicationsRead, Write: auth.ApplicationsWrite,
 	}
@@ -51,10 +51,10 @@ func (a *api) registerApplications(s *rest.Server) {
 		Doc: "Deletes its protocols, sub-accounts and secrets, too, and ends its tokens. The event " +
 			"`application.deleted` makes the permissions service delete its resources, sets and rules. Refused while " +
 			"other applications' rules grant its global resources or sets.",
-		Errors: []apperr.Kind{apperr.InUse}, Fresh: rest.FreshAlways,
+		Errors: []apperr.Kind{apperr.InUse}, RecentSignIn: rest.FreshAlways,
 	}, a.apps.Delete)
-	applications.Do("enable", rest.Op{}, a.apps.Enable)
-	applications.Do("disable", rest.Op{Doc: "Its tokens end."}, a.apps.Disable)
+	applications.Action("enable", rest.Op{}, a.apps.Enable)
+	applications.Action("disable", rest.Op{Doc: "Its tokens end."}, a.apps.Disable)
 }
 
 func (a *api) createApplication(
@@ -90,7 +90,7 @@ func (a *api) registerBatch(s *rest.Server) {
 		ID: "create-applications", Method: http.MethodPost, Path: "/v1/batch/applications",
 		Scope: auth.ApplicationsWrite, Summary: "Create applications",
 		Doc:    "All or nothing. Each item is handled as by `create-application`.",
-		Errors: []apperr.Kind{apperr.AlreadyExists}, Fresh: rest.FreshAlways,
+		Errors: []apperr.Kind{apperr.AlreadyExists}, RecentSignIn: rest.FreshAlways,
 		Request: map[string]any{"items": []any{exampleNewApplication}},
 	}, a.createApplications)
 }

@@ -122,7 +122,7 @@ func (o *oauth) registerTokens(s *rest.Server) {
 	refusals := []apperr.Kind{apperr.Unauthenticated, apperr.Forbidden}
 	rest.Handle(s, rest.Op{
 		ID: "create-token", Method: http.MethodPost, Path: token.TokenPath, Summary: "Get an access token", OAuth: true,
-		Momentary: true,
+		NoReplay: true,
 		Doc: "Client credentials (RFC 6749 §4.4) for an application of category 4, which authenticates by " +
 			"`client_secret_basic`, `client_secret_post` or `private_key_jwt`. In a dry run the token is `******`.",
 		Errors: refusals, Request: form,
@@ -131,7 +131,7 @@ func (o *oauth) registerTokens(s *rest.Server) {
 	}, o.create)
 	rest.Handle(s, rest.Op{
 		ID: "revoke-token", Method: http.MethodPost, Path: revocationPath, Summary: "Revoke an access token",
-		OAuth: true, Momentary: true,
+		OAuth: true, NoReplay: true,
 		Doc: "RFC 7009. The caller is the client that the token was issued to, or an administrator of the platform. " +
 			"It authenticates like a client that asks for a token, or with a bearer token. The token ends everywhere " +
 			"within seconds.",
@@ -139,7 +139,7 @@ func (o *oauth) registerTokens(s *rest.Server) {
 	}, o.revoke)
 	rest.Handle(s, rest.Op{
 		ID: "introspect-token", Method: http.MethodPost, Path: introspectionPath, Summary: "Introspect an access token",
-		OAuth: true, Momentary: true,
+		OAuth: true, NoReplay: true,
 		Doc: "RFC 7662. The caller authenticates as a client, or with a bearer token. A token of another tenant is " +
 			"not active, except for an administrator of the platform.",
 		Errors: refusals, Request: about, Response: token.Introspection{

@@ -18,11 +18,13 @@ func (a *api) registerProtocols(s *rest.Server) {
 		Summary: "List an application's protocols",
 	}, a.listProtocols)
 	rest.Handle(s, rest.Op{
-		ID: "get-protocol", Method: http.MethodGet, Path: one, Record: "protocol_type", Scope: auth.ApplicationsRead,
+		ID: "get-protocol", Method: http.MethodGet, Path: one, IfMatchParam: "protocol_type",
+		Scope:   auth.ApplicationsRead,
 		Summary: "Get a protocol", Doc: "404 if it was never set up.",
 	}, a.getProtocol)
 	rest.Handle(s, rest.Op{
-		ID: "put-protocol", Method: http.MethodPut, Path: one, Record: "protocol_type", Scope: auth.ApplicationsWrite,
+		ID: "put-protocol", Method: http.MethodPut, Path: one, IfMatchParam: "protocol_type",
+		Scope:   auth.ApplicationsWrite,
 		Summary: "Set up a protocol",
 		Doc: "Replaces its settings, or creates it, disabled. The settings of the application's own `protocol_type` " +
 			"are also its `protocol_prop`.",
@@ -31,25 +33,25 @@ func (a *api) registerProtocols(s *rest.Server) {
 		}},
 	}, a.putProtocol)
 	rest.Handle(s, rest.Op{
-		ID: "enable-protocol", Method: http.MethodPost, Path: one + "/enable", Record: "protocol_type",
+		ID: "enable-protocol", Method: http.MethodPost, Path: one + "/enable", IfMatchParam: "protocol_type",
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Enable a protocol",
 		Doc: "saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url. sxp is kept, " +
 			"and nothing speaks it.",
 	}, a.enableProtocol)
 	rest.Handle(s, rest.Op{
-		ID: "disable-protocol", Method: http.MethodPost, Path: one + "/disable", Record: "protocol_type",
+		ID: "disable-protocol", Method: http.MethodPost, Path: one + "/disable", IfMatchParam: "protocol_type",
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Disable a protocol",
 	}, a.disableProtocol)
 	rest.Handle(s, rest.Op{
-		ID: "reset-protocol-secret", Method: http.MethodPost, Path: one + "/secret", Record: "protocol_type",
+		ID: "reset-protocol-secret", Method: http.MethodPost, Path: one + "/secret", IfMatchParam: "protocol_type",
 		Scope:      auth.ApplicationsWrite,
 		AlsoScopes: []auth.Scope{auth.ApplicationsSecrets}, Summary: "Reset a protocol's secret",
 		Doc: "The new secret is shown only in this answer; the old one ends. The caller must have all scopes of the " +
 			"application.",
-		Fresh:    rest.FreshAlways,
-		Response: map[string]any{"app_id": "1048577", "protocol_type": "oidc", "secret": "…", "secret_hint": "…a3f9"},
+		RecentSignIn: rest.FreshAlways,
+		Response:     map[string]any{"app_id": "1048577", "protocol_type": "oidc", "secret": "…", "secret_hint": "…a3f9"},
 	}, a.resetProtocolSecret)
 }
 

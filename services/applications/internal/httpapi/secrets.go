@@ -20,7 +20,7 @@ func (a *api) registerSecrets(s *rest.Server) {
 		Doc: "The new secret is shown only in this answer. Earlier ones stay valid for `grace_seconds`; tokens end " +
 			"at once. The caller must have all scopes of the application. Applications of the categories 2 and 3 " +
 			"have no secret: 409.",
-		Errors: []apperr.Kind{apperr.InvalidState}, Fresh: rest.FreshAlways,
+		Errors: []apperr.Kind{apperr.InvalidState}, RecentSignIn: rest.FreshAlways,
 	}, a.refreshSecrets)
 }
 

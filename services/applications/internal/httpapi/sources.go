@@ -19,7 +19,7 @@ func (a *api) registerSources(s *rest.Server) {
 	}, a.attachSource)
 	rest.Handle(s, rest.Op{
 		ID: "detach-source", Method: http.MethodDelete, Path: "/v1/applications/{app_id}/idp/{config_id}",
-		Record: "app_id", Scope: auth.ApplicationsWrite,
+		IfMatchParam: "app_id", Scope: auth.ApplicationsWrite,
 		Summary: "Detach an authentication source",
 	}, a.detachSource)
 }

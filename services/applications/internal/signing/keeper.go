@@ -185,7 +185,7 @@ func (k *Keeper) use() error {
 func (k *Keeper) Rotate(ctx context.Context, atOnce bool) ([]Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	doc, err := k.rotate(docstore.OutsideTheAnswer(ctx), atOnce, false)
+	doc, err := k.rotate(docstore.WithoutCommitHook(ctx), atOnce, false)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ const (
 )
 
 var failures = outbox.Define("client", "/oauth2/clients", docstore.Schema[Failures]{
-	Name: "client_failures", Noun: "record of failures", Part: true,
+	Name: "client_failures", Noun: "record of failures", NoIfMatch: true,
 })
 
 // nobody stands in for a client that does not exist. Its refusal takes the same steps as that of a client: the same

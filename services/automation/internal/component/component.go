@@ -75,7 +75,7 @@ var components = outbox.Define("component", "/components", docstore.Schema[Compo
 })
 
 var versions = docstore.Define(docstore.Schema[Version]{
-	Name: "component_versions", Noun: "version", Part: true,
+	Name: "component_versions", Noun: "version", NoIfMatch: true,
 	Sortable: []string{byVersion},
 	Indexes: []docstore.Index[Version]{
 		docstore.ByText(byComponent, func(v *Version) string { return v.ComponentID }),

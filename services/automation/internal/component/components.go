@@ -12,12 +12,12 @@ import (
 // Components are the use cases.
 type Components struct {
 	store  *docstore.Store
-	checks *fair.Gate
+	checks *fair.Semaphore
 }
 
 // New makes the use cases.
 func New(store *docstore.Store) *Components {
-	return &Components{store, fair.NewGate("checks of components", 2, 64)}
+	return &Components{store, fair.NewSemaphore("checks of components", 2, 64)}
 }
 
 // check checks a draft, a few at a time. The error is that of the draft, or apperr.Unavailable.
@@ -61,7 +61,7 @@ func (s *Components) Create(ctx context.Context, d Draft) (Doc, error) {
 		return Doc{}, err
 	}
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
-		err := components.Room(ctx, tx, docstore.Filter{}, maxComponents, "a tenant has at most %d components")
+		err := components.CheckLimit(ctx, tx, docstore.Filter{}, maxComponents, "a tenant has at most %d components")
 		if err != nil {
 			return Doc{}, err
 		}

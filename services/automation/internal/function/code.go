@@ -26,7 +26,7 @@ type code struct {
 const byFunction = "function_id"
 
 var codes = docstore.Define(docstore.Schema[code]{
-	Name: "function_codes", Noun: "revision", Part: true,
+	Name: "function_codes", Noun: "revision", NoIfMatch: true,
 	Indexes: []docstore.Index[code]{
 		docstore.ByText(byFunction, func(c *code) string { return c.FunctionID }),
 	},

@@ -91,7 +91,7 @@ func (s *Functions) Create(ctx context.Context, d Draft) (Detail, error) {
 		return Detail{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Detail, error) {
-		err := functions.Room(ctx, tx, docstore.Filter{}, maxFunctions, "a tenant has at most %d functions")
+		err := functions.CheckLimit(ctx, tx, docstore.Filter{}, maxFunctions, "a tenant has at most %d functions")
 		if err != nil {
 			return Detail{}, err
 		}

@@ -34,7 +34,7 @@ func (s *Functions) tellInvoked(ctx context.Context, f *Function, outcome sandbo
 	if failed != nil {
 		outcome = unknownOutcome
 	}
-	ctx = docstore.OutsideTheAnswer(context.WithoutCancel(ctx))
+	ctx = docstore.WithoutCommitHook(context.WithoutCancel(ctx))
 	id, err := s.Store.NewID(ctx)
 	if err != nil {
 		return apperr.Unknown(err) // the call has happened

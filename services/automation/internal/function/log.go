@@ -30,7 +30,7 @@ const (
 )
 
 var logs = docstore.Define(docstore.Schema[LogEntry]{
-	Name: "function_logs", Noun: "log entry", Part: true,
+	Name: "function_logs", Noun: "log entry", NoIfMatch: true,
 	Sortable: []string{byTimeCreated},
 	Indexes: []docstore.Index[LogEntry]{
 		docstore.ByText(byFunction, func(e *LogEntry) string { return e.FunctionID }),
@@ -47,7 +47,7 @@ func (e LogEntry) with(v *Invocation) LogEntry {
 
 // note adds an entry to a function's logs. If that fails, it only logs a warning: the call has happened all the same.
 func (s *Functions) note(ctx context.Context, f *Function, e LogEntry) {
-	ctx = docstore.OutsideTheAnswer(context.WithoutCancel(ctx))
+	ctx = docstore.WithoutCommitHook(context.WithoutCancel(ctx))
 	if err := s.addEntry(ctx, f, e); err != nil {
 		s.Log.WarnContext(ctx, "the log of a function's call is lost", "function", f.ID, "error", err)
 	}

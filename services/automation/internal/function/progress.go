@@ -29,7 +29,7 @@ type progress struct {
 }
 
 var progresses = docstore.Define(docstore.Schema[progress]{
-	Name: "function_feeds", Noun: "progress", Part: true,
+	Name: "function_feeds", Noun: "progress", NoIfMatch: true,
 	Indexes: []docstore.Index[progress]{
 		docstore.ByNumber(byNext, func(d *progress) docstore.Value { return docstore.Moment(d.Next) }),
 	},

@@ -38,9 +38,9 @@ type Runner struct {
 	*Functions
 	Slots int // runs at a time; one tenant gets at most half of them
 
-	due     fair.Turns[triggeredRun]
-	behind  fair.Turns[progress]
-	calls   *fair.Calls
+	due     fair.RoundRobin[triggeredRun]
+	behind  fair.RoundRobin[progress]
+	calls   *fair.InFlight
 	rounds  map[string]int // when each function with due runs last got its turn
 	round   int
 	working sync.WaitGroup
@@ -49,10 +49,10 @@ type Runner struct {
 // Run is the work of a service.Task. It returns when ctx and all runs have ended. An attempt that is cut short does not
 // count, and its run is due at once.
 func (r *Runner) Run(ctx context.Context) (int, error) {
-	slots := fair.Room{Most: r.Slots, OfTenant: max(1, r.Slots/2)}
-	r.calls = fair.NewCalls(slots, slots)
-	r.due = fair.Turns[triggeredRun]{Of: runs, By: byNext, Group: 1, Others: 16, Calls: r.calls}
-	r.behind = fair.Turns[progress]{Of: progresses, By: byNext, Group: 1, Others: 16}
+	slots := fair.Limits{Most: r.Slots, OfTenant: max(1, r.Slots/2)}
+	r.calls = fair.NewInFlight(slots, slots)
+	r.due = fair.RoundRobin[triggeredRun]{Of: runs, By: byNext, Group: 1, Others: 16, InFlight: r.calls}
+	r.behind = fair.RoundRobin[progress]{Of: progresses, By: byNext, Group: 1, Others: 16}
 	r.rounds = map[string]int{}
 	defer r.working.Wait()
 	for {

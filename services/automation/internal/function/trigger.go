@@ -34,7 +34,7 @@ type triggeredRun struct {
 const byNext = "next"
 
 var runs = docstore.Define(docstore.Schema[triggeredRun]{
-	Name: "function_runs", Noun: "run", Part: true,
+	Name: "function_runs", Noun: "run", NoIfMatch: true,
 	Indexes: []docstore.Index[triggeredRun]{
 		docstore.ByText(byFunction, func(r *triggeredRun) string { return r.FunctionID }),
 		docstore.ByNumber(byNext, func(r *triggeredRun) docstore.Value { return docstore.Moment(r.Next) }),

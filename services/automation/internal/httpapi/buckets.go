@@ -15,27 +15,27 @@ const oneBucket = "/v1/kv/buckets/{bucket}"
 
 func (a *api) registerBuckets(s *rest.Server) {
 	rest.Named[kv.Bucket](s, "KVBucket")
-	buckets := rest.Noun[kv.Bucket, kv.Settings, kv.BucketFilter]{
+	buckets := rest.Resource[kv.Bucket, kv.Settings, kv.BucketFilter]{
 		Server: s, ID: "kv-bucket", Many: "buckets", Path: "/v1/kv/buckets", Read: auth.KVRead,
 	}
 	buckets.List(rest.Op{}, a.KV.Buckets)
 	rest.Handle(s, rest.Op{
-		ID: "get-kv-bucket", Method: http.MethodGet, Path: oneBucket, Record: "bucket", Scope: auth.KVRead,
+		ID: "get-kv-bucket", Method: http.MethodGet, Path: oneBucket, IfMatchParam: "bucket", Scope: auth.KVRead,
 		Summary: "Get a bucket",
 	}, a.getBucket)
 	rest.Handle(s, rest.Op{
-		ID: "put-kv-bucket", Method: http.MethodPut, Path: oneBucket, Record: "bucket", Scope: auth.KVWrite,
+		ID: "put-kv-bucket", Method: http.MethodPut, Path: oneBucket, IfMatchParam: "bucket", Scope: auth.KVWrite,
 		Summary: "Create a bucket or change its settings", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "A bucket also appears with its first object, with the default settings. Changed settings apply to " +
 			"later writes of objects. A tenant has at most 1000 buckets.",
 	}, a.putBucket)
 	rest.Handle(s, rest.Op{
-		ID: "delete-kv-bucket", Method: http.MethodDelete, Path: oneBucket, Record: "bucket", Scope: auth.KVWrite,
+		ID: "delete-kv-bucket", Method: http.MethodDelete, Path: oneBucket, IfMatchParam: "bucket", Scope: auth.KVWrite,
 		Summary: "Delete a bucket", Errors: []apperr.Kind{apperr.InUse},
 		Doc: "Refused while it has objects, unless `force=true`, which deletes them too. The deletion of many " +
 			"objects goes on after the answer; until it is finished, the bucket has the state `deleting` and " +
 			"nothing can be written.",
-		Fresh: rest.FreshIfQuery("force"),
+		RecentSignIn: rest.FreshIfQuery("force"),
 	}, a.deleteBucket)
 }
 

@@ -13,7 +13,7 @@ import (
 const componentVersions = "/v1/components/{id}/versions"
 
 func (a *api) registerComponents(s *rest.Server) {
-	components := rest.Noun[component.Component, component.Draft, component.Filter]{
+	components := rest.Resource[component.Component, component.Draft, component.Filter]{
 		Server: s, ID: "component", One: "a component", Many: "components", Path: "/v1/components",
 		Read: auth.FunctionsRead, Write: auth.FunctionsWrite,
 	}
@@ -30,21 +30,21 @@ func (a *api) registerComponents(s *rest.Server) {
 		Request: map[string]any{"config": map[string]any{"title": "Welcome"}},
 	}, a.Components.Update)
 	components.Delete(rest.Op{Doc: "Its versions are deleted too."}, a.Components.Delete)
-	components.Do("publish", rest.Op{
+	components.Action("publish", rest.Op{
 		Doc: "Makes the next `component_version`, which never changes, unless nothing has changed since the last. " +
 			"The last 100 are kept.",
 	}, a.Components.Publish)
 	rest.Named[component.Version](s, "ComponentVersion")
-	versions := rest.Noun[component.Version, component.Profile, component.VersionFilter]{
+	versions := rest.Resource[component.Version, component.Profile, component.VersionFilter]{
 		Server: s, ID: "component-version", Path: componentVersions,
 		Read: auth.FunctionsRead,
 	}
 	versions.List(rest.Op{
-		Record: rest.NoRecord, Summary: "List a component's published versions",
+		IfMatchParam: rest.NoRecord, Summary: "List a component's published versions",
 	}, a.Components.Versions)
 	rest.Handle(s, rest.Op{
 		ID: "get-component-version", Method: http.MethodGet, Path: componentVersions + "/{number}",
-		Scope: auth.FunctionsRead, Record: "number", Summary: "Get a published version",
+		Scope: auth.FunctionsRead, IfMatchParam: "number", Summary: "Get a published version",
 	}, a.getComponentVersion)
 }
 

@@ -87,7 +87,7 @@ func (a *api) registerCalls(s *rest.Server) {
 		Doc: "Creates a new revision with the code, runtime and entry of an earlier one.",
 	}, a.rollBack)
 	rest.Named[function.LogEntry](s, "FunctionLog")
-	logs := rest.Noun[function.LogEntry, struct{}, function.LogFilter]{
+	logs := rest.Resource[function.LogEntry, struct{}, function.LogFilter]{
 		Server: s, ID: "function-log", Path: oneFunction + "/logs", Read: auth.FunctionsRead,
 	}
 	logs.List(rest.Op{

@@ -26,7 +26,7 @@ func (a *api) registerJobs(s *rest.Server) {
 	rest.Named[job.Retry](s, "JobRetry")
 	rest.DescribedAs[job.Moment, time.Time](s)
 	rest.DescribedAs[job.Number, string](s)
-	jobs := rest.Noun[job.Job, job.Profile, job.Filter]{
+	jobs := rest.Resource[job.Job, job.Profile, job.Filter]{
 		Server: s, ID: "job", One: "a job", Many: "jobs", Path: "/v1/jobs", Read: auth.JobsRead, Write: auth.JobsWrite,
 	}
 	jobs.List(rest.Op{}, a.Jobs.List)
@@ -49,11 +49,11 @@ func (a *api) registerJobs(s *rest.Server) {
 		Request: map[string]any{"timeout_seconds": 30},
 	}, rest.Update[job.Job, JobInput](a.Jobs.Update))
 	jobs.Delete(rest.Op{Doc: "Its runs and their logs are deleted too."}, a.Jobs.Delete)
-	jobs.Do("suspend", rest.Op{
+	jobs.Action("suspend", rest.Op{
 		Doc:    "It does not fire until it is resumed. Runs that have begun go on.",
 		Errors: []apperr.Kind{apperr.InvalidState},
 	}, a.Jobs.Suspend)
-	jobs.Do("resume", rest.Op{
+	jobs.Action("resume", rest.Op{
 		Doc:    "Times that have passed while it was suspended do not fire.",
 		Errors: []apperr.Kind{apperr.InvalidState},
 	}, a.Jobs.Resume)
@@ -73,7 +73,7 @@ func (a *api) registerJobActions(s *rest.Server) {
 	}, a.fireTimes)
 	rest.Handle(s, rest.Op{
 		ID: "preview-fire-times", Method: http.MethodPost, Path: "/v1/jobs/fire-times", Scope: auth.JobsRead,
-		Summary: "List the times at which a schedule would fire next", Momentary: true,
+		Summary: "List the times at which a schedule would fire next", NoReplay: true,
 		Doc: "As if a job had the schedule from now on. A schedule that a job cannot have is refused as by " +
 			"`create-job`.",
 	}, a.previewFireTimes)

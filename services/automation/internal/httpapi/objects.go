@@ -25,16 +25,18 @@ func (a *api) registerObjects(s *rest.Server) {
 			"values ends early; `page_token` continues after its last object.",
 	}, a.listObjects)
 	rest.Handle(s, rest.Op{
-		ID: "create-kv-object", Method: http.MethodPost, Path: allObjects, Record: rest.NoRecord, Scope: auth.KVWrite,
+		ID: "create-kv-object", Method: http.MethodPost, Path: allObjects, IfMatchParam: rest.NoRecord,
+		Scope:   auth.KVWrite,
 		Summary: "Create an object", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Doc: "A bucket that does not exist is created too, with the default settings.",
 	}, a.createObject)
 	rest.Handle(s, rest.Op{
-		ID: "get-kv-object", Method: http.MethodGet, Path: oneObject, Record: "key", Slashes: "key", Scope: auth.KVRead,
+		ID: "get-kv-object", Method: http.MethodGet, Path: oneObject, IfMatchParam: "key", CatchAllParam: "key",
+		Scope:   auth.KVRead,
 		Summary: "Get an object", Doc: "Slashes in the key need not be encoded.",
 	}, a.getObject)
 	rest.Handle(s, rest.Op{
-		ID: "put-kv-object", Method: http.MethodPut, Path: oneObject, Record: "key", Slashes: "key",
+		ID: "put-kv-object", Method: http.MethodPut, Path: oneObject, IfMatchParam: "key", CatchAllParam: "key",
 		Scope:   auth.KVWrite,
 		Summary: "Write an object", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "Creates the object or replaces its value. With `If-Match` it only replaces that version " +
@@ -42,12 +44,12 @@ func (a *api) registerObjects(s *rest.Server) {
 			"has expired in the last day, the versions of the new object continue from it.",
 	}, a.putObject)
 	rest.Handle(s, rest.Op{
-		ID: "delete-kv-object", Method: http.MethodDelete, Path: oneObject, Record: "key", Slashes: "key",
+		ID: "delete-kv-object", Method: http.MethodDelete, Path: oneObject, IfMatchParam: "key", CatchAllParam: "key",
 		Scope: auth.KVWrite, Summary: "Delete an object",
 		Doc: "Its former states are deleted too.",
 	}, a.deleteObject)
 	rest.Handle(s, rest.Op{
-		ID: "get-kv-object-history", Method: http.MethodGet, Path: oneObject + "/history", Slashes: "key",
+		ID: "get-kv-object-history", Method: http.MethodGet, Path: oneObject + "/history", CatchAllParam: "key",
 		Scope: auth.KVRead, Summary: "List an object's former states",
 		Doc: "Latest first. The bucket's `history` says how many are kept. A page with more than 4 MiB of " +
 			"values ends early; `page_token` continues after its last item.",

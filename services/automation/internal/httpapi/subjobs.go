@@ -23,33 +23,34 @@ const (
 func (a *api) registerSubJobs(s *rest.Server) {
 	rest.Named[job.Part](s, "SubJobInput")
 	rest.Named[job.Report](s, "SubJobResult")
-	runs := rest.Noun[job.SubJob, job.Progress, job.SubFilter]{
+	runs := rest.Resource[job.SubJob, job.Progress, job.SubFilter]{
 		Server: s, ID: "sub-job", Path: allSubJobs, Read: auth.JobsRead,
 	}
 	runs.List(rest.Op{
-		Record: rest.NoRecord, Summary: "List a job's runs and their parts",
+		IfMatchParam: rest.NoRecord, Summary: "List a job's runs and their parts",
 		Doc: "The last 100 finished runs of a job are kept, for a week.",
 	}, a.Jobs.SubJobs)
 	rest.Handle(s, rest.Op{
-		ID: "create-sub-job", Method: http.MethodPost, Path: allSubJobs, Record: rest.NoRecord, Scope: auth.JobsWrite,
-		Summary: "Split a part off a run", Errors: []apperr.Kind{apperr.InvalidState}, Fresh: rest.FreshAlways,
+		ID: "create-sub-job", Method: http.MethodPost, Path: allSubJobs, IfMatchParam: rest.NoRecord,
+		Scope:   auth.JobsWrite,
+		Summary: "Split a part off a run", Errors: []apperr.Kind{apperr.InvalidState}, RecentSignIn: rest.FreshAlways,
 		Doc: "The platform does not run a part. Its worker reports progress and result, with a credential or with " +
 			"the `callback_token`, which is shown once. A part that is unfinished when its parent ends is cancelled. " +
 			"A run has at most 100 parts.",
 	}, a.createSubJob)
 	rest.Handle(s, rest.Op{
-		ID: "get-sub-job", Method: http.MethodGet, Path: oneSubJob, Record: "sid", Scope: auth.JobsRead,
+		ID: "get-sub-job", Method: http.MethodGet, Path: oneSubJob, IfMatchParam: "sid", Scope: auth.JobsRead,
 		Summary: "Get a sub-job",
 	}, func(ctx context.Context, in *BySubJob) (subJobRecord, error) {
 		return subJobOf(a.Jobs.SubJob(ctx, in.ID, in.SubJob))
 	})
 	rest.Handle(s, rest.Op{
-		ID: "update-sub-job", Method: http.MethodPatch, Path: oneSubJob, Record: "sid", Scope: auth.JobsWrite,
-		Ticket: ticketHeader, Summary: "Report a sub-job's progress", Errors: []apperr.Kind{apperr.InvalidState},
+		ID: "update-sub-job", Method: http.MethodPatch, Path: oneSubJob, IfMatchParam: "sid", Scope: auth.JobsWrite,
+		CallbackToken: ticketHeader, Summary: "Report a sub-job's progress", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "Only while it is unfinished. " + byWorker,
 	}, a.updateSubJob)
 	rest.Handle(s, rest.Op{
-		ID: "cancel-sub-job", Method: http.MethodPost, Path: oneSubJob + "/cancel", Record: "sid",
+		ID: "cancel-sub-job", Method: http.MethodPost, Path: oneSubJob + "/cancel", IfMatchParam: "sid",
 		Scope:   auth.JobsWrite,
 		Summary: "Cancel a sub-job", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "Its parts are cancelled too. Reports that come later are refused.",
@@ -57,9 +58,9 @@ func (a *api) registerSubJobs(s *rest.Server) {
 		return subJobOf(a.Jobs.Cancel(ctx, in.ID, in.SubJob))
 	})
 	rest.Handle(s, rest.Op{
-		ID: "finish-sub-job", Method: http.MethodPost, Path: oneSubJob + "/result", Record: "sid",
-		Scope:  auth.JobsWrite,
-		Ticket: ticketHeader, TicketTenant: a.Jobs.TicketTenant, Summary: "Report a sub-job's result",
+		ID: "finish-sub-job", Method: http.MethodPost, Path: oneSubJob + "/result", IfMatchParam: "sid",
+		Scope:         auth.JobsWrite,
+		CallbackToken: ticketHeader, CallbackTenant: a.Jobs.TicketTenant, Summary: "Report a sub-job's result",
 		Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "Only the first result of the current attempt counts; another one is 409. A failed run is tried again " +
 			"if its job allows another attempt. " + byWorker,
@@ -72,7 +73,7 @@ func (a *api) registerLogs(s *rest.Server) {
 	rest.Named[job.LineDraft](s, "JobLineInput")
 	rest.Named[rest.BatchOf[job.Line]](s, "JobLineBatch")
 	rest.Handle(s, rest.Op{
-		ID: "list-job-logs", Method: http.MethodGet, Path: oneJob + "/logs", Record: rest.NoRecord,
+		ID: "list-job-logs", Method: http.MethodGet, Path: oneJob + "/logs", IfMatchParam: rest.NoRecord,
 		Scope: auth.JobsRead, Summary: "List the log lines of a job's runs",
 	}, func(ctx context.Context, in *struct {
 		rest.ByID
@@ -82,7 +83,7 @@ func (a *api) registerLogs(s *rest.Server) {
 		return rest.ListOf[job.Line](in.Paging, list, err)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "list-sub-job-logs", Method: http.MethodGet, Path: oneSubJob + "/logs", Record: rest.NoRecord,
+		ID: "list-sub-job-logs", Method: http.MethodGet, Path: oneSubJob + "/logs", IfMatchParam: rest.NoRecord,
 		Scope: auth.JobsRead, Summary: "List a sub-job's log lines",
 	}, func(ctx context.Context, in *struct {
 		BySubJob
@@ -92,9 +93,9 @@ func (a *api) registerLogs(s *rest.Server) {
 		return rest.ListOf[job.Line](in.Paging, list, err)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "add-sub-job-logs", Method: http.MethodPost, Path: oneSubJob + "/logs", Record: "sid",
-		Scope:  auth.JobsWrite,
-		Ticket: ticketHeader, TicketTenant: a.Jobs.TicketTenant, Summary: "Add lines to a sub-job's log",
+		ID: "add-sub-job-logs", Method: http.MethodPost, Path: oneSubJob + "/logs", IfMatchParam: "sid",
+		Scope:         auth.JobsWrite,
+		CallbackToken: ticketHeader, CallbackTenant: a.Jobs.TicketTenant, Summary: "Add lines to a sub-job's log",
 		Errors: []apperr.Kind{apperr.InvalidState},
 		Doc:    "Only while it is unfinished. A run and its parts have at most 1000 lines. " + byWorker,
 	}, a.addLines)

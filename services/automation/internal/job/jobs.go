@@ -34,11 +34,11 @@ type Deps struct {
 // Jobs are the use cases, and the work in the background.
 type Jobs struct {
 	Deps
-	calls     *fair.Calls
+	calls     *fair.InFlight
 	waitAfter time.Duration
 	reports   reports
-	dueJobs   fair.Turns[Job]
-	dueRuns   fair.Turns[run]
+	dueJobs   fair.RoundRobin[Job]
+	dueRuns   fair.RoundRobin[run]
 
 	watchCopy     watchCopy
 	fires, starts *rate.Limiter
@@ -51,12 +51,12 @@ const perSecond = 200
 
 // New makes the use cases.
 func New(d Deps) *Jobs {
-	calls := fair.NewCalls(slots, inProgress)
+	calls := fair.NewInFlight(slots, inProgress)
 	s := &Jobs{
 		Deps: d, calls: calls, waitAfter: waitAfter,
 		reports: reports{waiting: map[string]*batch{}},
-		dueJobs: fair.Turns[Job]{Of: &jobs.Collection, By: byNextFire, Group: FiresAtOnce, Others: 64},
-		dueRuns: fair.Turns[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16, Calls: calls},
+		dueJobs: fair.RoundRobin[Job]{Of: &jobs.Collection, By: byNextFire, Group: FiresAtOnce, Others: 64},
+		dueRuns: fair.RoundRobin[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16, InFlight: calls},
 		fires:   rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
 	}
 	s.attempts = telemetry.Counters(d.Metrics, prometheus.CounterOpts{
@@ -139,7 +139,7 @@ func (s *Jobs) Create(ctx context.Context, id string, p Profile) (Doc, error) {
 		if err := s.checkTarget(ctx, tx, p.Target, Target{}); err != nil {
 			return Doc{}, err
 		}
-		if err := jobs.Room(ctx, tx, docstore.Filter{}, maxJobs, "a tenant has at most %d jobs"); err != nil {
+		if err := jobs.CheckLimit(ctx, tx, docstore.Filter{}, maxJobs, "a tenant has at most %d jobs"); err != nil {
 			return Doc{}, err
 		}
 		j := &Job{Meta: docstore.Meta{ID: fresh}, Profile: p, State: scheduled}

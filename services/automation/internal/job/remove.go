@@ -16,7 +16,7 @@ type leftover struct {
 }
 
 var leftovers = docstore.Define(docstore.Schema[leftover]{
-	Name: "job_leftovers", Noun: "leftover", Part: true,
+	Name: "job_leftovers", Noun: "leftover", NoIfMatch: true,
 	Due: func(l *leftover) clock.Time { return l.Since },
 })
 
@@ -34,7 +34,7 @@ func (s *Jobs) Delete(ctx context.Context, id string) (docstore.Deleted, error) 
 		return docstore.Deleted{ID: id}, discard(ctx, tx, j)
 	})
 	if err == nil && !docstore.IsDryRun(ctx) {
-		_, _ = s.clear(docstore.OutsideTheAnswer(ctx), id) // if it fails, or runs are left, the task removes them
+		_, _ = s.clear(docstore.WithoutCommitHook(ctx), id) // if it fails, or runs are left, the task removes them
 	}
 	return deleted, err
 }

@@ -21,7 +21,7 @@ type reservation struct {
 }
 
 var reserved = docstore.Define(docstore.Schema[reservation]{
-	Name: "job_reservations", Noun: "id", Part: true,
+	Name: "job_reservations", Noun: "id", NoIfMatch: true,
 	Due: func(r *reservation) clock.Time { return r.Until },
 })
 
@@ -33,7 +33,8 @@ func (s *Jobs) Reserve(ctx context.Context) (docstore.Deleted, error) {
 		return docstore.Deleted{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		err := reserved.Room(ctx, tx, docstore.Filter{}, maxReserved, "a tenant has at most %d unused pre-created ids")
+		err := reserved.CheckLimit(ctx, tx, docstore.Filter{}, maxReserved,
+			"a tenant has at most %d unused pre-created ids")
 		if err != nil {
 			return docstore.Deleted{}, err
 		}

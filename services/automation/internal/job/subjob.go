@@ -127,7 +127,7 @@ const (
 )
 
 var runs = docstore.Define(docstore.Schema[run]{
-	Name: "job_runs", Noun: "run", Part: true,
+	Name: "job_runs", Noun: "run", NoIfMatch: true,
 	Indexes: []docstore.Index[run]{
 		docstore.ByText(byActive, func(r *run) string {
 			if r.Part {

@@ -18,7 +18,7 @@ type watch struct {
 	Until clock.Time `json:"until"`
 }
 
-var watches = docstore.Define(docstore.Schema[watch]{Name: "job_watches", Noun: "watch", Part: true})
+var watches = docstore.Define(docstore.Schema[watch]{Name: "job_watches", Noun: "watch", NoIfMatch: true})
 
 const (
 	watchID = "fire"

@@ -28,8 +28,8 @@ const (
 )
 
 var (
-	slots      = fair.Room{Most: 128, OfTenant: 32}   // runs that a replica works on at a time
-	inProgress = fair.Room{Most: 2048, OfTenant: 128} // with those that only wait for an answer
+	slots      = fair.Limits{Most: 128, OfTenant: 32}   // runs that a replica works on at a time
+	inProgress = fair.Limits{Most: 2048, OfTenant: 128} // with those that only wait for an answer
 )
 
 // Work works on due runs until none is due and none is in progress. Several replicas may do so at the same time.

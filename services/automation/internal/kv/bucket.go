@@ -180,7 +180,8 @@ func (b *Bucket) usable() error {
 }
 
 func addBucket(ctx context.Context, tx *docstore.Tx, id string, b Bucket) (BucketDoc, error) {
-	if err := buckets.Room(ctx, tx, docstore.Filter{}, maxBuckets, "a tenant has at most %d buckets"); err != nil {
+	if err := buckets.CheckLimit(ctx, tx, docstore.Filter{}, maxBuckets,
+		"a tenant has at most %d buckets"); err != nil {
 		return BucketDoc{}, err
 	}
 	b.Meta, b.State = docstore.Meta{ID: id}, active
@@ -228,7 +229,7 @@ func (s *KV) DeleteBucket(ctx context.Context, name string, force bool) (docstor
 	}
 	// If a step fails, the task goes on with the deletion.
 	for range maxSteps {
-		if left, err := s.purge(docstore.OutsideTheAnswer(ctx), deleted.ID); err != nil || !left {
+		if left, err := s.purge(docstore.WithoutCommitHook(ctx), deleted.ID); err != nil || !left {
 			break
 		}
 	}

@@ -28,7 +28,7 @@ type gate struct {
 // same gate at the same time conflict.
 const gatesOfBucket = 32
 
-var gates = docstore.Define(docstore.Schema[gate]{Name: "kv_gates", Noun: "gate", Part: true})
+var gates = docstore.Define(docstore.Schema[gate]{Name: "kv_gates", Noun: "gate", NoIfMatch: true})
 
 const (
 	head     = 0
@@ -81,7 +81,7 @@ func (s *KV) yield(ctx context.Context, name string) error {
 	if err != nil || docstore.IsDryRun(ctx) {
 		return apperr.Ignore(err, apperr.NotFound)
 	}
-	err = docstore.Do(docstore.OutsideTheAnswer(ctx), s.store, func(tx *docstore.Tx) error {
+	err = docstore.Do(docstore.WithoutCommitHook(ctx), s.store, func(tx *docstore.Tx) error {
 		g, err := gates.Load(ctx, tx, gateID(doc.ID, head))
 		if err != nil {
 			return err
@@ -156,5 +156,5 @@ func (s *KV) assume(ctx context.Context, tx *docstore.Tx, k *known) error {
 	if n == head {
 		version = k.head
 	}
-	return gates.Assume(ctx, tx, gateID(k.id, n), version)
+	return gates.ExpectVersion(ctx, tx, gateID(k.id, n), version)
 }

@@ -34,7 +34,7 @@ type Version struct {
 const byVersion = "version"
 
 var versions = docstore.Define(docstore.Schema[version]{
-	Name: "kv_versions", Noun: "version", Part: true,
+	Name: "kv_versions", Noun: "version", NoIfMatch: true,
 	Indexes: []docstore.Index[version]{
 		docstore.ByText(byVersion, func(v *version) string { return versionID(v.ObjectID, v.Of) }),
 	},

@@ -62,7 +62,7 @@ var objects = docstore.Define(docstore.Schema[Object]{
 	Due: func(o *Object) clock.Time { return o.TimeExpires },
 })
 
-var values = docstore.Define(docstore.Schema[value]{Name: "kv_values", Noun: "value", Part: true})
+var values = docstore.Define(docstore.Schema[value]{Name: "kv_values", Noun: "value", NoIfMatch: true})
 
 // place is the unique key of an object among all of the tenant. Names of buckets have no slash.
 func place(bucket, key string) string { return bucket + "/" + key }
@@ -76,7 +76,7 @@ func within(bucket, prefix string) docstore.Filter {
 // has expired.
 func alive(f docstore.Filter, now clock.Time) docstore.Filter {
 	others := docstore.Outside(byExpiry, docstore.Number(0), docstore.Number(now.Millis()+1))
-	return docstore.And(f, docstore.Moving(others))
+	return docstore.And(f, docstore.TimeBound(others))
 }
 
 func (o *Object) expired(now clock.Time) bool {

@@ -23,7 +23,7 @@ const rememberFor = 24 * time.Hour
 const byPlace = "place"
 
 var removals = docstore.Define(docstore.Schema[removal]{
-	Name: "kv_removals", Noun: "removal", Part: true,
+	Name: "kv_removals", Noun: "removal", NoIfMatch: true,
 	Indexes: []docstore.Index[removal]{docstore.ByText(byPlace, func(r *removal) string { return r.Place })},
 	Due:     func(r *removal) clock.Time { return r.Until },
 })

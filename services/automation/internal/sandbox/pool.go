@@ -36,7 +36,7 @@ const maxCalls = 512
 // concurrent use.
 type Pool struct {
 	Config
-	gate  *fair.Gate
+	gate  *fair.Semaphore
 	calls *prometheus.CounterVec
 	count prometheus.Gauge
 
@@ -50,7 +50,7 @@ type Pool struct {
 
 // NewPool makes a pool without workers.
 func NewPool(c Config) *Pool {
-	gate := fair.NewGate("functions are running", int64(c.Workers), maxCalls)
+	gate := fair.NewSemaphore("functions are running", int64(c.Workers), maxCalls)
 	gate.Share(max(1, int64(c.Workers)/2))
 	return &Pool{
 		Config: c, gate: gate, all: map[*process]bool{},

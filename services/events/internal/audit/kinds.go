@@ -31,7 +31,7 @@ type seenKinds struct {
 }
 
 var kinds = docstore.Define(docstore.Schema[seenKinds]{
-	Name: "audit_kinds", Noun: "kinds of the audit log", Part: true,
+	Name: "audit_kinds", Noun: "kinds of the audit log", NoIfMatch: true,
 })
 
 // kindsOf returns the kinds of the context's tenant.

@@ -39,7 +39,8 @@ type place struct {
 	Base          int64  `json:"base"`            // what is added to the places of this stream to make ids
 }
 
-var places = docstore.Define(docstore.Schema[place]{Name: "audit_place", Noun: "place of the audit log", Part: true})
+var places = docstore.Define(docstore.Schema[place]{Name: "audit_place", Noun: "place of the audit log",
+	NoIfMatch: true})
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{entries.Def(), kinds.Def(), places.Def()} }

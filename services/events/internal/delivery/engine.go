@@ -49,7 +49,7 @@ type Engine struct {
 	clock    clock.Clock
 	logger   *slog.Logger
 	schedule []time.Duration
-	gate     *fair.Gate
+	gate     *fair.Semaphore
 	metrics  metrics
 
 	workers map[docstore.Ref]*running // only Run uses it
@@ -86,7 +86,7 @@ type metrics struct {
 
 // New makes an engine.
 func New(c Config) *Engine {
-	gate := fair.NewGate("deliveries", places, fair.Any)
+	gate := fair.NewSemaphore("deliveries", places, fair.Any)
 	gate.Share(ofTenant)
 	return &Engine{
 		store: c.Store, feed: c.Feed, group: c.Group, sender: c.Sender, clock: c.Clock, logger: c.Log,

@@ -54,7 +54,7 @@ const (
 )
 
 var rows = docstore.Define(docstore.Schema[row]{
-	Name: "deliveries", Noun: "delivery", Part: true,
+	Name: "deliveries", Noun: "delivery", NoIfMatch: true,
 	Indexes: []docstore.Index[row]{
 		docstore.ByText(bySubscription, func(r *row) string { return r.Subscription }),
 		docstore.ByNumber(byPlace, func(r *row) docstore.Value {
@@ -75,7 +75,7 @@ type block struct {
 }
 
 var blocks = docstore.Define(docstore.Schema[block]{
-	Name: "delivery_blocks", Noun: "block of deliveries", Part: true,
+	Name: "delivery_blocks", Noun: "block of deliveries", NoIfMatch: true,
 	Indexes: []docstore.Index[block]{
 		docstore.ByText(bySubscription, func(b *block) string { return b.Subscription }),
 	},

@@ -26,7 +26,7 @@ func (a *api) registerSubscriptions(s *rest.Server) {
 			"`user.created` or patterns such as `user.*`, `*.deleted` or `*`; `filter` is a CEL expression over the " +
 			"whole event, such as `event.data.record.status == \"1\"`. Webhooks are signed according to Standard " +
 			"Webhooks; the secret is shown only in this answer. The values of `headers` are secrets, too.",
-		Fresh: rest.FreshAlways, Request: exampleSubscriptionInput,
+		RecentSignIn: rest.FreshAlways, Request: exampleSubscriptionInput,
 	}, a.createSubscription)
 	rest.Handle(s, rest.Op{
 		ID: "list-event-subscriptions", Method: http.MethodGet, Path: allSubscriptions, Scope: auth.EventsRead,
@@ -75,12 +75,12 @@ func (a *api) registerStates(s *rest.Server) {
 			"first. An earlier `to` replays events, as far back as the stream keeps them. With `rotate_secret` the " +
 			"answer shows a new secret; for 24 hours webhooks are signed with the former one, too; without `to`, the " +
 			"subscription then keeps its place and all that waits. A paused subscription stays paused.",
-		Fresh:   rest.FreshIf("rotate_secret"),
-		Request: map[string]any{"to": "2026-01-31T09:30:00.000Z", "rotate_secret": false},
+		RecentSignIn: rest.FreshIf("rotate_secret"),
+		Request:      map[string]any{"to": "2026-01-31T09:30:00.000Z", "rotate_secret": false},
 	}, a.resetSubscription)
 	rest.Handle(s, rest.Op{
 		ID: "test-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/test",
-		Scope: auth.EventsWrite, Summary: "Test a subscription", Momentary: true,
+		Scope: auth.EventsWrite, Summary: "Test a subscription", NoReplay: true,
 		Doc: "Sends one event of the type `idp.subscription.test` at once, whatever the state. A dry run sends " +
 			"nothing.",
 	}, a.testSubscription)

@@ -39,7 +39,7 @@ type member struct {
 	Beats         int64 `json:"beats"`
 }
 
-var members = docstore.Define(docstore.Schema[member]{Name: "replicas", Noun: "replica", Part: true})
+var members = docstore.Define(docstore.Schema[member]{Name: "replicas", Noun: "replica", NoIfMatch: true})
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{members.Def()} }

@@ -118,7 +118,7 @@ type Progress struct {
 }
 
 // ProgressOf is the collection of Progress.
-var ProgressOf = docstore.Define(docstore.Schema[Progress]{Name: "progress", Noun: "progress", Part: true})
+var ProgressOf = docstore.Define(docstore.Schema[Progress]{Name: "progress", Noun: "progress", NoIfMatch: true})
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{subscriptions.Def(), ProgressOf.Def()} }

@@ -103,7 +103,7 @@ func (s *Connections) insert(
 		return Doc{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		err := connections.Room(ctx, tx, docstore.Filter{}, MaxConnections, "a tenant has at most %d connections")
+		err := connections.CheckLimit(ctx, tx, docstore.Filter{}, MaxConnections, "a tenant has at most %d connections")
 		if err != nil {
 			return Doc{}, err
 		}
@@ -124,7 +124,7 @@ func (s *Connections) ensureNative(ctx context.Context) error {
 	if !ok {
 		return errors.New("the catalogue has no native database")
 	}
-	ctx = docstore.OutsideTheAnswer(request.System(ctx, request.Tenant(ctx)))
+	ctx = docstore.WithoutCommitHook(request.System(ctx, request.Tenant(ctx)))
 	_, err = s.insert(ctx, Draft{ConfigFields: Fields{}}, Enabled, p)
 	return apperr.Ignore(err, apperr.AlreadyExists) // another request was first
 }

@@ -25,7 +25,7 @@ func (a *api) registerConnections(s *rest.Server) {
 			"documentation. `logo` is a data URI of the provider's initials: real logos are trademarks.",
 	}, a.listProviders)
 	rest.DescribedAs[connection.Fields, map[string]any](s)
-	connections := rest.Noun[connection.Connection, connection.Draft, docstore.Paging]{
+	connections := rest.Resource[connection.Connection, connection.Draft, docstore.Paging]{
 		Server: s, ID: "connection", One: "a connection", Many: "connections", Path: "/v1/idp/connections",
 		Read: auth.IdentitySourcesRead, Write: auth.IdentitySourcesWrite,
 	}
@@ -58,7 +58,7 @@ func (a *api) registerConnections(s *rest.Server) {
 	connections.Switch(rest.Op{}, a.connections.SetStatus)
 	rest.Handle(s, rest.Op{
 		ID: "test-connection", Method: http.MethodPost, Path: oneConnection + "/test", Scope: auth.IdentitySourcesWrite,
-		Summary: "Test a connection", Momentary: true, Errors: []apperr.Kind{apperr.Unavailable},
+		Summary: "Test a connection", NoReplay: true, Errors: []apperr.Kind{apperr.Unavailable},
 		Doc: "Connects to the provider as a login would, within 14 seconds: OpenID Connect discovery and keys, SAML " +
 			"metadata, LDAP bind and search, the SMTP handshake. Keys that only the provider can check are compared " +
 			"with their usual form. A dry run makes no requests. Requests to private addresses are refused unless " +

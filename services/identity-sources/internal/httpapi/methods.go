@@ -9,7 +9,7 @@ import (
 
 func (a *api) registerMethods(s *rest.Server) {
 	rest.Named[method.Method](s, "AuthMethod")
-	methods := rest.Noun[method.Method, method.Profile, method.Filter]{
+	methods := rest.Resource[method.Method, method.Profile, method.Filter]{
 		Server: s, ID: "auth-method", One: "an authentication method",
 		Many: "authentication methods", Path: "/v1/auth-methods",
 		Read: auth.IdentitySourcesRead, Write: auth.IdentitySourcesWrite,

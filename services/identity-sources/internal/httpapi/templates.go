@@ -10,7 +10,7 @@ import (
 func (a *api) registerTemplates(s *rest.Server) {
 	rest.Named[method.Step](s, "AuthStep")
 	rest.Named[method.Template](s, "AuthTemplate")
-	templates := rest.Noun[method.Template, method.TemplateProfile, method.TemplateFilter]{
+	templates := rest.Resource[method.Template, method.TemplateProfile, method.TemplateFilter]{
 		Server: s, ID: "auth-template", One: "an authentication template",
 		Many: "authentication templates", Path: "/v1/auth-templates",
 		Read: auth.IdentitySourcesRead, Write: auth.IdentitySourcesWrite,
@@ -26,7 +26,7 @@ func (a *api) registerTemplates(s *rest.Server) {
 	templates.Delete(rest.Op{
 		Errors: []apperr.Kind{apperr.InvalidState}, Doc: "The default template can't be deleted.",
 	}, a.templates.Delete)
-	templates.Do("default", rest.Op{
+	templates.Action("default", rest.Op{
 		ID: "set-default-auth-template", Summary: "Make an authentication template the default",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Doc: "The previous default is no longer one.",
 	}, a.templates.MakeDefault)

@@ -56,12 +56,12 @@ func (c Config) text(name, absent string) string {
 type Prober struct {
 	client *http.Client
 	dialer *net.Dialer
-	gate   *fair.Gate
+	gate   *fair.Semaphore
 }
 
 // New makes a Prober. Its client and dialer come from package outbound, which guards requests that leave the platform.
 func New(client *http.Client, dialer *net.Dialer) *Prober {
-	gate := fair.NewGate("tests of connections", atOnce, atOnce+waiting)
+	gate := fair.NewSemaphore("tests of connections", atOnce, atOnce+waiting)
 	gate.Share(share)
 	return &Prober{client: client, dialer: dialer, gate: gate}
 }

@@ -12,7 +12,7 @@ import (
 
 func (a *api) registerAssociations(s *rest.Server) {
 	rest.Named[link.Association](s, "TreeAssociation")
-	associations := rest.Noun[link.Association, link.Draft, link.Filter]{
+	associations := rest.Resource[link.Association, link.Draft, link.Filter]{
 		Server: s, ID: "tree-association", One: "a tree association",
 		Many: "tree associations", Path: "/v1/tree-associations",
 		Read: auth.OrganizationRead, Write: auth.OrganizationWrite,

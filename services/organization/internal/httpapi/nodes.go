@@ -13,7 +13,7 @@ import (
 
 func (a *api) registerNodes(s *rest.Server) {
 	rest.Named[tree.Node](s, "TreeNode")
-	nodes := rest.Noun[tree.Node, tree.Node, tree.Filter]{
+	nodes := rest.Resource[tree.Node, tree.Node, tree.Filter]{
 		Server: s, ID: "tree-node", One: "a tree node", Many: "tree nodes",
 		Path: "/v1/tree-nodes", Read: auth.OrganizationRead, Write: auth.OrganizationWrite,
 	}

@@ -112,7 +112,7 @@ func checkEnds(ctx context.Context, tx *docstore.Tx, d Draft) error {
 		if err := tree.Hold(ctx, tx, n.ObjectCode); err != nil {
 			return err
 		}
-		if err := links.Room(ctx, tx, of(n.ID), MaxOfNode, "a node has at most %d associations"); err != nil {
+		if err := links.CheckLimit(ctx, tx, of(n.ID), MaxOfNode, "a node has at most %d associations"); err != nil {
 			return err
 		}
 	}

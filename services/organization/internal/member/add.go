@@ -293,7 +293,8 @@ func checkNumber(ctx context.Context, tx *docstore.Tx, users []string) error {
 			continue
 		}
 		for _, one := range of {
-			if err := members.Room(ctx, tx.Peek(), one, MaxOfUser, "a user has at most %d memberships"); err != nil {
+			if err := members.CheckLimit(ctx, tx.Peek(), one, MaxOfUser,
+				"a user has at most %d memberships"); err != nil {
 				return err
 			}
 		}

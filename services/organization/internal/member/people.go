@@ -24,7 +24,7 @@ type person struct {
 	Gone          bool  `json:"gone"`     // deleted or resigned
 }
 
-var people = docstore.Define(docstore.Schema[person]{Name: "people", Noun: "user", Part: true})
+var people = docstore.Define(docstore.Schema[person]{Name: "people", Noun: "user", NoIfMatch: true})
 
 // departed returns those of the users who are known to have left.
 func departed(ctx context.Context, r docstore.Reader, ids []string) (map[string]bool, error) {

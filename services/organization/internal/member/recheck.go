@@ -27,14 +27,14 @@ type recheck struct {
 const byWaiting = "waiting"
 
 var rechecks = docstore.Define(docstore.Schema[recheck]{
-	Name: "rechecks", Noun: "recheck", Part: true,
+	Name: "rechecks", Noun: "recheck", NoIfMatch: true,
 	Indexes: []docstore.Index[recheck]{
 		docstore.ByNumber(byWaiting, func(r *recheck) docstore.Value { return docstore.Moment(r.TimeCreated) }),
 	},
 })
 
 // rota is the order in which tenants' rechecks and upkeeps are done.
-var rota = fair.NewRota("upkeep_turns")
+var rota = fair.NewTenantQueue("upkeep_turns")
 
 // What conditions may cost, in the units of condition.MaxCost. A processor evaluates about a hundred million units a
 // second.
@@ -48,7 +48,7 @@ const (
 // meter adds up the cost of a turn.
 type meter struct {
 	limit, spent int64
-	pace         fair.Pace
+	pace         fair.Throttle
 	stopped      map[string]int // how often a node's condition was stopped for its cost, by node
 }
 

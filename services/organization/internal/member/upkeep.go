@@ -26,7 +26,7 @@ type upkeep struct {
 }
 
 var upkeeps = docstore.Define(docstore.Schema[upkeep]{
-	Name: "upkeeps", Noun: "upkeep", Part: true, Revision: 1,
+	Name: "upkeeps", Noun: "upkeep", NoIfMatch: true, Revision: 1,
 	Indexes: []docstore.Index[upkeep]{
 		docstore.ByNumber(byWaiting, func(u *upkeep) docstore.Value { return docstore.Moment(u.TimeCreated) }),
 	},

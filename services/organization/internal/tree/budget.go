@@ -27,7 +27,7 @@ type cost struct {
 
 const budgetID = "conditions"
 
-var budgets = docstore.Define(docstore.Schema[budget]{Name: "condition_budgets", Noun: "budget", Part: true})
+var budgets = docstore.Define(docstore.Schema[budget]{Name: "condition_budgets", Noun: "budget", NoIfMatch: true})
 
 func (b *budget) total() (sum int64) {
 	for _, c := range b.Costs {

@@ -92,7 +92,7 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 		return ObjectDoc{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (ObjectDoc, error) {
-		err := objects.Room(ctx, tx, docstore.Filter{}, MaxObjects, "a tenant has at most %d core objects")
+		err := objects.CheckLimit(ctx, tx, docstore.Filter{}, MaxObjects, "a tenant has at most %d core objects")
 		if err != nil {
 			return ObjectDoc{}, err
 		}

@@ -17,7 +17,7 @@ type api struct {
 	grants *grant.Grants
 	index  *index.Index
 	clock  clock.Clock
-	turns  *fair.Gate
+	turns  *fair.Semaphore
 }
 
 // Register adds all operations to the server.

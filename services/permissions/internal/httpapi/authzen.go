@@ -37,7 +37,7 @@ func (a *api) registerAuthZEN(s *rest.Server) {
 // authZEN adds what all AuthZEN operations have in common.
 func authZEN(op rest.Op) rest.Op {
 	op.Method, op.Scope = http.MethodPost, auth.PermissionsCheck
-	op.Momentary, op.Lenient = true, true
+	op.NoReplay, op.Lenient = true, true
 	op.Errors = []apperr.Kind{apperr.InvalidState, apperr.Unavailable}
 	op.Request = exampleEvaluation
 	return op

@@ -24,7 +24,7 @@ func (a *api) registerChecks(s *rest.Server) {
 			"`explain=true` the answer lists every rule that was considered and, if it is not allowed, the nearest " +
 			"miss. With the header X-Consistency-Token of a write the check waits for this write; after 5 s the " +
 			"answer is 503.",
-		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
+		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, NoReplay: true,
 		Request: exampleCheck, Response: exampleDecision,
 	}, a.check)
 	rest.Handle(s, rest.Op{
@@ -32,7 +32,7 @@ func (a *api) registerChecks(s *rest.Server) {
 		Summary: "Check many things at once",
 		Doc: "1…1000 checks, all answered from the same state; `results` are in the order of `checks`. With " +
 			"`explain=true` an answer of more than 8 MiB is refused: ask for fewer checks at once.",
-		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
+		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, NoReplay: true,
 		Request:  map[string]any{"checks": []any{exampleCheck}},
 		Response: map[string]any{"results": []any{exampleDecision}},
 	}, a.checkBatch)

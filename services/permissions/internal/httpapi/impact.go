@@ -32,7 +32,7 @@ func (a *api) registerImpact(s *rest.Server) {
 			"identity belongs to more than 10,000 nodes and groups; the numbers are then lower bounds.\n\n" +
 			"What only the organization service knows (how deep and large a tree is, pointers) is not checked here: " +
 			"the move itself with `dry_run=true` tells.",
-		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
+		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, NoReplay: true,
 		Request: map[string]any{
 			"grant": []any{map[string]any{
 				"identity": map[string]any{"identity_id": "1048579", "identity_type": "node"},

@@ -12,7 +12,7 @@ import (
 )
 
 func (a *api) registerResources(s *rest.Server) {
-	resources := rest.Noun[grant.Resource, grant.Resource, grant.ResourceFilter]{
+	resources := rest.Resource[grant.Resource, grant.Resource, grant.ResourceFilter]{
 		Server: s, ID: "resource", One: "a resource", Path: "/v1/resources",
 		Read: auth.PermissionsRead, Write: auth.PermissionsWrite,
 	}
@@ -25,7 +25,7 @@ func (a *api) registerResources(s *rest.Server) {
 		Doc: "The rules and the members of sets that name it are deleted, too.",
 	}, a.grants.DeleteResource)
 	resources.List(rest.Op{
-		Summary: "List an application's resources", Developing: true,
+		Summary: "List an application's resources", Experimental: true,
 		Doc: "Or those with given `ids`, whatever their application.",
 	}, a.grants.Resources)
 	rest.Handle(s, rest.Op{

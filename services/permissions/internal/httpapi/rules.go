@@ -48,12 +48,12 @@ func (a *api) registerRules(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-auth-unit-rule", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/rules/{tid}",
 		Scope: auth.PermissionsRead, Summary: "Get a rule",
-		Record: "tid",
+		IfMatchParam: "tid",
 	}, a.getRule)
 	rest.Handle(s, rest.Op{
 		ID: "replace-auth-unit-rule", Method: http.MethodPut, Path: "/v1/auth-units/{rid}/rules/{tid}",
 		Scope: auth.PermissionsWrite, Summary: "Replace a rule",
-		Record: "tid", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		IfMatchParam: "tid", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Request: map[string]any{"application_id": "2001", "type": "data", "code": "orders",
 			"actions": []string{"read", "write"}},
 	}, a.replaceRule)

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *api) registerSets(s *rest.Server) {
-	sets := rest.Noun[grant.Set, grant.Set, grant.SetFilter]{
+	sets := rest.Resource[grant.Set, grant.Set, grant.SetFilter]{
 		Server: s, ID: "resource-set", One: "a resource set", Path: "/v1/resource-sets",
 		Read: auth.PermissionsRead, Write: auth.PermissionsWrite,
 	}
@@ -26,7 +26,7 @@ func (a *api) registerSets(s *rest.Server) {
 		Request: map[string]any{"application_id": "2001", "code": "sales"},
 	}, a.createSet)
 	sets.List(rest.Op{
-		Summary: "List an application's resource sets", Developing: true,
+		Summary: "List an application's resource sets", Experimental: true,
 		Doc: "Or those with given `ids`, whatever their application.",
 	}, a.grants.Sets)
 	rest.Handle(s, rest.Op{
@@ -90,19 +90,19 @@ func (a *api) registerMembers(s *rest.Server) {
 	}, a.listMembers)
 	rest.Handle(s, rest.Op{
 		ID: "get-resource-set-member", Method: http.MethodGet, Path: "/v1/resource-sets/{sid}/members/{mid}",
-		Scope:  auth.PermissionsRead,
-		Record: "mid", Summary: "Get a member of a resource set",
+		Scope:        auth.PermissionsRead,
+		IfMatchParam: "mid", Summary: "Get a member of a resource set",
 	}, a.getMember)
 	rest.Handle(s, rest.Op{
 		ID: "replace-resource-set-member", Method: http.MethodPut, Path: "/v1/resource-sets/{sid}/members/{mid}",
-		Scope:  auth.PermissionsWrite,
-		Record: "mid", Summary: "Change the actions of a member of a resource set",
+		Scope:        auth.PermissionsWrite,
+		IfMatchParam: "mid", Summary: "Change the actions of a member of a resource set",
 		Request: map[string]any{"actions": []string{"read"}},
 	}, a.replaceMember)
 	rest.Handle(s, rest.Op{
 		ID: "remove-resource-set-member", Method: http.MethodDelete, Path: "/v1/resource-sets/{sid}/members/{mid}",
-		Scope:  auth.PermissionsWrite,
-		Record: "mid", Summary: "Take a resource out of a set",
+		Scope:        auth.PermissionsWrite,
+		IfMatchParam: "mid", Summary: "Take a resource out of a set",
 	}, a.removeMember)
 }
 

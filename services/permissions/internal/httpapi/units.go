@@ -12,7 +12,7 @@ import (
 )
 
 func (a *api) registerUnits(s *rest.Server) {
-	units := rest.Noun[grant.Unit, grant.Unit, grant.UnitFilter]{
+	units := rest.Resource[grant.Unit, grant.Unit, grant.UnitFilter]{
 		Server: s, ID: "auth-unit", One: "an authorization unit", Many: "authorization units",
 		Path: "/v1/auth-units",
 		Read: auth.PermissionsRead, Write: auth.PermissionsWrite,
@@ -30,7 +30,7 @@ func (a *api) registerUnits(s *rest.Server) {
 		Request: map[string]any{"description": "Books and payroll"}, Errors: taken,
 	}, a.grants.UpdateUnit)
 	units.Delete(rest.Op{
-		Doc: "Its rules and, if it is a group, its members are deleted, too.", Fresh: rest.FreshAlways,
+		Doc: "Its rules and, if it is a group, its members are deleted, too.", RecentSignIn: rest.FreshAlways,
 	}, a.grants.DeleteUnit)
 	rest.Handle(s, rest.Op{
 		ID: "add-auth-unit-members", Method: http.MethodPost, Path: "/v1/auth-units/{id}/members",

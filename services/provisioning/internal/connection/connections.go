@@ -248,7 +248,7 @@ func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, 
 // Expect returns a connection. The error is apperr.NotFound, or VersionMismatch if the request's If-Match asks for
 // another version.
 func Expect(ctx context.Context, s *docstore.Store, id string) (*Connection, error) {
-	return docstore.Write(docstore.OutsideTheAnswer(ctx), s, func(tx *docstore.Tx) (*Connection, error) {
+	return docstore.Write(docstore.WithoutCommitHook(ctx), s, func(tx *docstore.Tx) (*Connection, error) {
 		return connections.Load(ctx, tx, id)
 	})
 }

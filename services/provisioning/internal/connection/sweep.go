@@ -25,7 +25,7 @@ type Sweep struct {
 const requestsTake = 5 * time.Minute
 
 var sweeps = docstore.Define(docstore.Schema[Sweep]{
-	Name: "sweeps", Noun: "sweep", Part: true, Due: func(s *Sweep) clock.Time { return s.TimeDue },
+	Name: "sweeps", Noun: "sweep", NoIfMatch: true, Due: func(s *Sweep) clock.Time { return s.TimeDue },
 })
 
 func startSweep(ctx context.Context, tx *docstore.Tx, c *Connection, frees bool) error {

@@ -29,7 +29,7 @@ type token struct {
 }
 
 var tokens = docstore.Define(docstore.Schema[token]{
-	Name: "tokens", Noun: "token", Part: true,
+	Name: "tokens", Noun: "token", NoIfMatch: true,
 	Due: func(t *token) clock.Time { return t.TimeExpires },
 	Indexes: []docstore.Index[token]{
 		docstore.Global(docstore.ByText(byHash, func(t *token) string { return t.SHA256 }), "token"),
@@ -181,7 +181,7 @@ func (s *Connections) used(ctx context.Context, t *token) {
 	if !t.TimeLastUsed.IsZero() && now.Millis()-t.TimeLastUsed.Millis() < usedEvery {
 		return
 	}
-	_ = docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
+	_ = docstore.Do(docstore.WithoutCommitHook(ctx), s.Store, func(tx *docstore.Tx) error {
 		found, err := tokens.LoadMany(ctx, tx, []string{t.ID})
 		if err != nil || len(found) == 0 {
 			return err

@@ -21,7 +21,7 @@ type claim struct {
 }
 
 var claims = docstore.Define(docstore.Schema[claim]{
-	Name: "tree_claims", Noun: "claim", Part: true, Due: func(c *claim) clock.Time { return c.TimeDue },
+	Name: "tree_claims", Noun: "claim", NoIfMatch: true, Due: func(c *claim) clock.Time { return c.TimeDue },
 })
 
 const claimTakes = 10 * time.Second
@@ -39,7 +39,7 @@ func (s *Connections) claimTree(ctx context.Context, c *Connection) (questions.T
 			return tree, err
 		}
 	}
-	aside := docstore.OutsideTheAnswer(ctx)
+	aside := docstore.WithoutCommitHook(ctx)
 	if err := docstore.Do(aside, s.Store, func(tx *docstore.Tx) error {
 		_, err := claims.Insert(ctx, tx, &claim{docstore.Meta{ID: c.ID}, c.ObjectCode, tx.Now.Add(claimTakes)})
 		return err

@@ -27,7 +27,7 @@ type earlyUser struct {
 }
 
 var early = docstore.Define(docstore.Schema[earlyUser]{
-	Name: "early_users", Noun: "record", Part: true, Due: func(e *earlyUser) clock.Time { return e.TimeDue },
+	Name: "early_users", Noun: "record", NoIfMatch: true, Due: func(e *earlyUser) clock.Time { return e.TimeDue },
 })
 
 const earlyKept = time.Hour

@@ -33,7 +33,7 @@ type Group struct {
 type GroupDoc = docstore.Doc[Group]
 
 var groups = docstore.Define(docstore.Schema[Group]{
-	Name: "scim_groups", Noun: "group", Part: true,
+	Name: "scim_groups", Noun: "group", NoIfMatch: true,
 	Counts: func(g *Group) []*int64 { return []*int64{&g.NodeVersion, &g.Sequence} },
 	Indexes: slices.Concat([]docstore.Index[Group]{
 		docstore.Counted(docstore.ByText(byLive, func(g *Group) string {

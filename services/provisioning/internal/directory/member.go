@@ -31,7 +31,7 @@ const (
 )
 
 var members = docstore.Define(docstore.Schema[member]{
-	Name: "scim_members", Noun: "member", Part: true, Revision: 1,
+	Name: "scim_members", Noun: "member", NoIfMatch: true, Revision: 1,
 	Counts: func(m *member) []*int64 { return []*int64{&m.Sequence} },
 	Due: func(m *member) clock.Time {
 		if m.Ended.IsZero() {

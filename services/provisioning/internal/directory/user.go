@@ -93,7 +93,7 @@ func momentText(t clock.Time) string {
 }
 
 var users = docstore.Define(docstore.Schema[User]{
-	Name: "scim_users", Noun: "user", Part: true,
+	Name: "scim_users", Noun: "user", NoIfMatch: true,
 	Counts: func(u *User) []*int64 { return []*int64{&u.UserVersion, &u.Sequence} },
 	Indexes: slices.Concat([]docstore.Index[User]{
 		docstore.Counted(docstore.ByText(byLive, func(u *User) string {

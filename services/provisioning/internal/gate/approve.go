@@ -162,7 +162,7 @@ func (g *Gate) end(
 	for left := ids; ; {
 		part := left[:min(len(left), atOnce)]
 		left = left[len(part):]
-		some, err := docstore.Write(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) (int, error) {
+		some, err := docstore.Write(docstore.WithoutCommitHook(ctx), g.Store, func(tx *docstore.Tx) (int, error) {
 			those := held
 			if ids != nil {
 				those = docstore.And(held, docstore.ID(part...))
@@ -186,7 +186,7 @@ func (g *Gate) end(
 			break
 		}
 	}
-	return n, docstore.Do(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) error {
+	return n, docstore.Do(docstore.WithoutCommitHook(ctx), g.Store, func(tx *docstore.Tx) error {
 		others, err := requests.CountTo(ctx, tx, held, 1)
 		if err != nil {
 			return err
@@ -224,7 +224,7 @@ func (g *Gate) carryOut(ctx context.Context, r *Request) (reason string, err err
 	default:
 		reason = "it was refused"
 	}
-	return reason, docstore.Do(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) error {
+	return reason, docstore.Do(docstore.WithoutCommitHook(ctx), g.Store, func(tx *docstore.Tx) error {
 		return requests.DeleteWhere(ctx, tx, docstore.ID(r.ID), nil)
 	})
 }

@@ -50,7 +50,7 @@ type hour struct {
 }
 
 var counts = docstore.Define(docstore.Schema[removals]{
-	Name: "removals", Noun: "count", Part: true, Revision: 1,
+	Name: "removals", Noun: "count", NoIfMatch: true, Revision: 1,
 	Due: func(r *removals) clock.Time { return r.Ends },
 	Indexes: []docstore.Index[removals]{
 		docstore.ByText(byConnection, func(r *removals) string { return r.ConnectionID }),
@@ -168,7 +168,7 @@ func (g *Gate) Release(ctx context.Context, connectionID string, all ...Removal)
 		ids[i] = r.id(connectionID)
 		by[ids[i]] = r.n
 	}
-	ctx = docstore.OutsideTheAnswer(docstore.InTurn(ctx, "gate "+ids[0]))
+	ctx = docstore.WithoutCommitHook(docstore.InTurn(ctx, "gate "+ids[0]))
 	_ = docstore.Do(ctx, g.Store, func(tx *docstore.Tx) error {
 		found, err := counts.LoadMany(ctx, tx, ids)
 		if err != nil {

@@ -70,7 +70,7 @@ func giving(connectionID string) docstore.Filter {
 }
 
 var requests = docstore.Define(docstore.Schema[Request]{
-	Name: "held_requests", Noun: "held request", Part: true, Revision: 2, Sortable: []string{byTime},
+	Name: "held_requests", Noun: "held request", NoIfMatch: true, Revision: 2, Sortable: []string{byTime},
 	Due: func(r *Request) clock.Time { return r.TimeDue },
 	Indexes: []docstore.Index[Request]{
 		docstore.ByText(byConnection, func(r *Request) string {
@@ -141,7 +141,7 @@ func (g *Gate) pass(ctx context.Context, c *connection.Connection, r Request, re
 	if err != nil {
 		return err
 	}
-	held, err := docstore.Write(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) (bool, error) {
+	held, err := docstore.Write(docstore.WithoutCommitHook(ctx), g.Store, func(tx *docstore.Tx) (bool, error) {
 		one := r
 		one.ID, one.ConnectionID = id, c.ID
 		one.Scopes = append([]string{}, r.Scopes...)
@@ -239,7 +239,7 @@ func (g *Gate) Revive(ctx context.Context, c *connection.Connection, resourceID 
 		return err
 	}
 	for part := range slices.Chunk(ids, atOnce) {
-		if err := docstore.Do(docstore.OutsideTheAnswer(ctx), g.Store, func(tx *docstore.Tx) error {
+		if err := docstore.Do(docstore.WithoutCommitHook(ctx), g.Store, func(tx *docstore.Tx) error {
 			held, err := requests.LoadMany(ctx, tx, part)
 			if err != nil {
 				return err

@@ -32,7 +32,7 @@ func (s *Groups) Finish(ctx context.Context, id string) error {
 
 // take keeps others from finishing an intent for the time intents.Takes. The intent is nil if it has ended.
 func (s *Groups) take(ctx context.Context, id string) (*intent, error) {
-	return docstore.Write(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) (*intent, error) {
+	return docstore.Write(docstore.WithoutCommitHook(ctx), s.Store, func(tx *docstore.Tx) (*intent, error) {
 		i, err := intents.Open(ctx, tx, id)
 		if err != nil || i == nil {
 			return nil, err
@@ -76,7 +76,7 @@ func (s *Groups) finish(ctx context.Context, i *intent) error {
 
 // release lets Finish go on with an intent at once. One that was dropped is none.
 func (s *Groups) release(ctx context.Context, id string) error {
-	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(docstore.WithoutCommitHook(ctx), s.Store, func(tx *docstore.Tx) error {
 		i, err := intents.Open(ctx, tx, id)
 		if err != nil || i == nil {
 			return err

@@ -35,12 +35,12 @@ type Deps struct {
 // Groups are the use cases.
 type Groups struct {
 	Deps
-	large *fair.Gate // to show groups with many members
+	large *fair.Semaphore // to show groups with many members
 }
 
 // New makes the use cases.
 func New(d Deps) *Groups {
-	large := fair.NewGate("groups with many members are being read", largeAtOnce, maxWaiting)
+	large := fair.NewSemaphore("groups with many members are being read", largeAtOnce, maxWaiting)
 	large.Share(largeOfTenant)
 	return &Groups{d, large}
 }

@@ -141,7 +141,7 @@ func (s *Groups) fulfil(
 	if err != nil {
 		return nil, err
 	}
-	return docstore.Write(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) (*directory.Group, error) {
+	return docstore.Write(docstore.WithoutCommitHook(ctx), s.Store, func(tx *docstore.Tx) (*directory.Group, error) {
 		i, err := intents.Open(ctx, tx, id)
 		if err != nil {
 			return nil, err
@@ -218,7 +218,7 @@ func partly(err error) error {
 
 // left notes in an intent which members are still to be changed, and that somebody is at work.
 func (s *Groups) left(ctx context.Context, id string, add, remove []string) error {
-	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(docstore.WithoutCommitHook(ctx), s.Store, func(tx *docstore.Tx) error {
 		i, err := intents.Open(ctx, tx, id)
 		if err != nil || i == nil {
 			return err
@@ -269,7 +269,7 @@ func (s *Groups) changeMembers(
 	if len(done.Unknown) > 0 {
 		return nil, unknownMembers(done.Unknown)
 	}
-	return docstore.Write(docstore.OutsideTheAnswer(directory.InMembersTurn(ctx, nodeID)), s.Store,
+	return docstore.Write(docstore.WithoutCommitHook(directory.InMembersTurn(ctx, nodeID)), s.Store,
 		func(tx *docstore.Tx) (*directory.Group, error) {
 			return directory.PutMembers(ctx, tx, connectionID, nodeID, done.Memberships, done.Ended)
 		})

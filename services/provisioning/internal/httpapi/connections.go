@@ -30,7 +30,7 @@ func (a *api) registerConnections(s *rest.Server) {
 	rest.Named[connection.Counters](s, "ScimCounters")
 	rest.Named[journal.Entry](s, "ScimRequest")
 	rest.DescribedAs[connection.LoginLink, rest.OrNull[connection.LoginLink]](s)
-	connections := rest.Noun[connection.Connection, connection.Profile, docstore.Paging]{
+	connections := rest.Resource[connection.Connection, connection.Profile, docstore.Paging]{
 		Server: s, ID: "scim-connection", One: "a connection", Many: "connections", Path: allConnections,
 		Read: auth.ProvisioningRead, Write: auth.ProvisioningWrite,
 	}
@@ -51,8 +51,8 @@ func (a *api) registerConnections(s *rest.Server) {
 	connections.Delete(rest.Op{
 		Doc: "Its tokens end. Its users and its tree stay as they are, and belong to nobody any more.",
 	}, a.Connections.Delete)
-	connections.Do("enable", rest.Op{Doc: mayLet, AlsoScopes: letsActOnUsers}, a.Connections.Enable)
-	connections.Do("disable", rest.Op{}, a.Connections.Disable)
+	connections.Action("enable", rest.Op{Doc: mayLet, AlsoScopes: letsActOnUsers}, a.Connections.Enable)
+	connections.Action("disable", rest.Op{}, a.Connections.Disable)
 	a.registerTokens(s)
 	rest.Handle(s, rest.Op{
 		ID: "list-scim-requests", Method: http.MethodGet, Path: oneConnection + "/log", Scope: auth.ProvisioningRead,
@@ -74,7 +74,7 @@ func (a *api) registerTokens(s *rest.Server) {
 	const all = oneConnection + "/tokens"
 	rest.Handle(s, rest.Op{
 		ID: "create-scim-token", Method: http.MethodPost, Path: all, Scope: auth.ProvisioningWrite,
-		Fresh: rest.FreshAlways, Summary: "Make a token", Errors: []apperr.Kind{apperr.InvalidState},
+		RecentSignIn: rest.FreshAlways, Summary: "Make a token", Errors: []apperr.Kind{apperr.InvalidState},
 		AlsoScopes: letsActOnUsers, Doc: "It is shown once. A connection has at most five that are alive. " + mayLet,
 		Request: map[string]any{"name": "Okta"},
 	}, func(ctx context.Context, in *newTokenInput) (connection.NewScimToken, error) {
@@ -93,7 +93,7 @@ func (a *api) registerTokens(s *rest.Server) {
 	})
 	rest.Handle(s, rest.Op{
 		ID: "delete-scim-token", Method: http.MethodDelete, Path: all + "/{tid}", Scope: auth.ProvisioningWrite,
-		Record: "id", Summary: "End a token",
+		IfMatchParam: "id", Summary: "End a token",
 		Doc: "It is refused everywhere within 30 seconds.",
 	}, func(ctx context.Context, in *tokenInput) (rest.Deleted, error) {
 		return a.Connections.EndToken(ctx, in.ID, in.TokenID)

@@ -86,7 +86,7 @@ func handleDocument[I any, P interface {
 	*I
 	asked() *Asked
 }](a *api, s *rest.Server, general about, op rest.Op, of func(about, *I) (any, error)) {
-	op.Method, op.SCIM, op.Record, op.Greets = http.MethodGet, fault, rest.NoRecord, true
+	op.Method, op.SCIM, op.IfMatchParam, op.Greets = http.MethodGet, fault, rest.NoRecord, true
 	rest.Handle(s, op, func(ctx context.Context, in *I) (rest.SCIMAnswer, error) {
 		if err := unfiltered(P(in).asked()); err != nil {
 			return rest.SCIMAnswer{}, err
@@ -140,7 +140,7 @@ func (a *api) registerAbsent(s *rest.Server) {
 	}, absent)
 	rest.Handle(s, rest.Op{
 		ID: "scim-search-all", Method: http.MethodPost, Path: root + "/.search", Scope: auth.SCIM, SCIM: fault,
-		Success: http.StatusNotImplemented, Momentary: true, Summary: "Answer that kinds are searched apart",
+		Success: http.StatusNotImplemented, NoReplay: true, Summary: "Answer that kinds are searched apart",
 		Response: message.NewError(http.StatusNotImplemented, nil),
 	}, absent)
 }

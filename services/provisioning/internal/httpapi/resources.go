@@ -65,7 +65,7 @@ func (a *api) op(e endpoint, verb, method, path, summary string) rest.Op {
 	noun := strings.ToLower(e.kind.Name)
 	return rest.Op{
 		ID: "scim-" + verb + "-" + noun, Method: method, Path: root + e.kind.Endpoint + path, Scope: auth.SCIM,
-		Summary: summary, SCIM: fault, Record: rest.NoRecord, Errors: scimKinds, Response: e.example,
+		Summary: summary, SCIM: fault, IfMatchParam: rest.NoRecord, Errors: scimKinds, Response: e.example,
 	}
 }
 
@@ -162,7 +162,7 @@ func (a *api) registerLists(s *rest.Server, e endpoint) {
 		})
 	})
 	search := a.op(e, "search", http.MethodPost, "/.search", "Search "+noun+"s")
-	search.ID, search.Response, search.Momentary = search.ID+"s", example, true
+	search.ID, search.Response, search.NoReplay = search.ID+"s", example, true
 	search.Request = map[string]any{
 		"schemas": []string{message.SearchURN}, "filter": `displayName sw "Li"`, "count": 10,
 	}

@@ -36,7 +36,7 @@ const (
 )
 
 var entries = docstore.Define(docstore.Schema[Entry]{
-	Name: "requests", Noun: "request", Part: true, Sortable: []string{byTime},
+	Name: "requests", Noun: "request", NoIfMatch: true, Sortable: []string{byTime},
 	Due: func(e *Entry) clock.Time { return e.Time.Add(kept) },
 	Indexes: []docstore.Index[Entry]{
 		docstore.ByText(byConnection, func(e *Entry) string { return e.ConnectionID }),

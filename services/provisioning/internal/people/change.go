@@ -135,7 +135,7 @@ func (s *Users) refresh(ctx context.Context, u *directory.User) error {
 	if len(state.User) == 0 {
 		return apperr.Missing("user")
 	}
-	return docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(docstore.WithoutCommitHook(ctx), s.Store, func(tx *docstore.Tx) error {
 		_, err := directory.PutUser(ctx, tx, u.ID, state, directory.Link{ConnectionID: u.ConnectionID})
 		return err
 	})

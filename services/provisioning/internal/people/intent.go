@@ -156,7 +156,7 @@ func (s *Users) fulfil(
 	if err != nil {
 		return nil, err
 	}
-	return docstore.Write(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) (*directory.User, error) {
+	return docstore.Write(docstore.WithoutCommitHook(ctx), s.Store, func(tx *docstore.Tx) (*directory.User, error) {
 		if stored {
 			i, err := intents.End(ctx, tx, id)
 			if err != nil {

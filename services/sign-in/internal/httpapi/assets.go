@@ -17,7 +17,7 @@ type assetInput struct {
 func (a *api) registerAssets(s *rest.Server) {
 	asset := func(id, path, summary, contentType string, make func(*settings.Settings) (rest.Asset, error)) {
 		rest.Handle(s, rest.Op{
-			ID: id, Method: http.MethodGet, Path: below + path, Summary: summary, Failed: a.failed,
+			ID: id, Method: http.MethodGet, Path: below + path, Summary: summary, ErrorPage: a.failed,
 			ContentTypes: []string{contentType}, Response: "…",
 		}, func(ctx context.Context, input *assetInput) (rest.Asset, error) {
 			ctx, err := withTenant(ctx, input.Tenant)

@@ -18,7 +18,8 @@ type validateInput struct{ Call }
 
 func (a *api) registerCAS(s *rest.Server) {
 	get := func(id, path, summary, doc string) rest.Op {
-		return rest.Op{ID: id, Method: http.MethodGet, Path: below + "/cas" + path, Failed: a.failed, Summary: summary,
+		return rest.Op{ID: id, Method: http.MethodGet, Path: below + "/cas" + path, ErrorPage: a.failed,
+			Summary:      summary,
 			ContentTypes: htmlOnly, Response: examplePage, Doc: doc}
 	}
 	rest.Handle(s, get("sign-in-by-cas", "/login", "Ask for a person by CAS", "CAS 3.0.3 §2.1."),

@@ -10,7 +10,7 @@ import (
 
 func (a *api) registerConsents(s *rest.Server) {
 	rest.Named[consent.Consent](s, "GivenConsent")
-	consents := rest.Noun[consent.Consent, consent.Consent, consent.Filter]{
+	consents := rest.Resource[consent.Consent, consent.Consent, consent.Filter]{
 		Server: s, ID: "consent", One: "a consent", Many: "consents", Path: "/v1/consents",
 		Read: auth.SignInRead, Write: auth.SignInWrite,
 	}

@@ -36,8 +36,9 @@ type userCodeInput struct {
 
 func (a *api) registerDevice(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "authorize-device", Method: http.MethodPost, Path: below + "/device_authorization", Record: rest.NoRecord,
-		Summary: "Ask for a person by another device", Doc: "RFC 8628 §3.1.", OAuth: true, Momentary: true,
+		ID: "authorize-device", Method: http.MethodPost, Path: below + "/device_authorization",
+		IfMatchParam: rest.NoRecord,
+		Summary:      "Ask for a person by another device", Doc: "RFC 8628 §3.1.", OAuth: true, NoReplay: true,
 		Errors: clientErrors, Request: DeviceForm{Scope: "openid", ClientForm: ClientForm{ClientID: "c1"}},
 		Response: oidc.DeviceAnswer{DeviceCode: "GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS", UserCode: "WDJB-MJHT",
 			URI: "https://id.example.com/sign-in/acme/device", ExpiresIn: 600, Interval: 5,
@@ -46,7 +47,7 @@ func (a *api) registerDevice(s *rest.Server) {
 		return call(ctx, a, &in.Call, in.Form.Values, a.OIDC.Device)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "show-device-page", Method: http.MethodGet, Path: below + "/device", Failed: a.failed,
+		ID: "show-device-page", Method: http.MethodGet, Path: below + "/device", ErrorPage: a.failed,
 		Summary: "Show where to enter a device's code", ContentTypes: htmlOnly, Response: examplePage,
 		Doc: "RFC 8628 §3.3. With the code in the query, too, a button has to be pressed.",
 	}, func(ctx context.Context, in *devicePageInput) (rest.Page, error) {
@@ -58,9 +59,9 @@ func (a *api) registerDevice(s *rest.Server) {
 		return a.devicePage(ctx, v, http.StatusOK, page.Device{Code: q.Get("user_code"), Done: q.Get("done")})
 	})
 	rest.Handle(s, rest.Op{
-		ID: "enter-device-code", Method: http.MethodPost, Path: below + "/device", Record: rest.NoRecord,
-		Failed:  a.failed,
-		Summary: "Enter a device's code", ContentTypes: htmlOnly, Errors: []apperr.Kind{apperr.Forbidden},
+		ID: "enter-device-code", Method: http.MethodPost, Path: below + "/device", IfMatchParam: rest.NoRecord,
+		ErrorPage: a.failed,
+		Summary:   "Enter a device's code", ContentTypes: htmlOnly, Errors: []apperr.Kind{apperr.Forbidden},
 		Request: UserCodeForm{"WDJB-MJHT"}, Response: examplePage,
 	}, a.enterCode)
 }

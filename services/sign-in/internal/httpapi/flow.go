@@ -47,23 +47,24 @@ func (a *api) registerFlow(s *rest.Server) {
 	a.registerHome(s)
 	pageErrors := []apperr.Kind{apperr.Forbidden}
 	rest.Handle(s, rest.Op{
-		ID: "begin-sign-in", Method: http.MethodPost, Path: below + "/flow", Record: rest.NoRecord, Failed: a.failed,
-		Summary: "Send the first form of a sign-in", ContentTypes: htmlOnly, Errors: pageErrors,
+		ID: "begin-sign-in", Method: http.MethodPost, Path: below + "/flow", IfMatchParam: rest.NoRecord,
+		ErrorPage: a.failed,
+		Summary:   "Send the first form of a sign-in", ContentTypes: htmlOnly, Errors: pageErrors,
 		Doc:     "Stores the sign-in. The answer is a 303 to its page.",
 		Request: exampleFlowForm, Response: examplePage,
 	}, func(ctx context.Context, in *flowInput) (rest.Page, error) {
 		return a.act(ctx, &in.Visitor, "", in.Form)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "continue-sign-in", Method: http.MethodPost, Path: below + "/flow/{flow}", Record: rest.NoRecord,
-		Failed: a.failed, Summary: "Send a form of a sign-in", ContentTypes: htmlOnly, Errors: pageErrors,
+		ID: "continue-sign-in", Method: http.MethodPost, Path: below + "/flow/{flow}", IfMatchParam: rest.NoRecord,
+		ErrorPage: a.failed, Summary: "Send a form of a sign-in", ContentTypes: htmlOnly, Errors: pageErrors,
 		Doc:     "The answer is a 303 to the page of the sign-in. One that has expired or ended begins again.",
 		Request: exampleFlowForm, Response: examplePage,
 	}, func(ctx context.Context, in *storedFlowInput) (rest.Page, error) {
 		return a.act(ctx, &in.Visitor, in.Flow, in.Form)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "show-sign-in", Method: http.MethodGet, Path: below + "/flow/{flow}", Failed: a.failed,
+		ID: "show-sign-in", Method: http.MethodGet, Path: below + "/flow/{flow}", ErrorPage: a.failed,
 		Summary: "Show the page of a sign-in", ContentTypes: htmlOnly, Response: examplePage,
 		Doc: "The step that is due, whatever page the browser shows. One that has expired or ended begins again.",
 	}, a.showFlow)

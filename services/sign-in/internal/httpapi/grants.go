@@ -8,7 +8,7 @@ import (
 
 func (a *api) registerGrants(s *rest.Server) {
 	rest.Named[oidc.Grant](s, "LastingGrant")
-	grants := rest.Noun[oidc.Grant, oidc.Grant, oidc.GrantFilter]{
+	grants := rest.Resource[oidc.Grant, oidc.Grant, oidc.GrantFilter]{
 		Server: s, ID: "grant", One: "a grant", Many: "grants", Path: "/v1/grants",
 		Read: auth.SignInRead, Write: auth.SignInWrite,
 	}

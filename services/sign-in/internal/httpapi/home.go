@@ -81,15 +81,16 @@ const (
 
 func (a *api) registerHome(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "show-own-page", Method: http.MethodGet, Path: below, Failed: a.failed,
+		ID: "show-own-page", Method: http.MethodGet, Path: below, ErrorPage: a.failed,
 		Summary:      "Show the person's own page",
 		ContentTypes: htmlOnly, Response: examplePage,
 		Doc: "The applications that the person may use, sessions, consents, and the change of the password; the " +
 			"sign-in page, if nobody is signed in.",
 	}, a.showHome)
 	post := func(id, path, summary string, form any) rest.Op {
-		return rest.Op{ID: id, Method: http.MethodPost, Path: below + path, Record: rest.NoRecord, Failed: a.failed,
-			Summary: summary, ContentTypes: htmlOnly, Errors: []apperr.Kind{apperr.Forbidden}, Request: form,
+		return rest.Op{ID: id, Method: http.MethodPost, Path: below + path, IfMatchParam: rest.NoRecord,
+			ErrorPage: a.failed,
+			Summary:   summary, ContentTypes: htmlOnly, Errors: []apperr.Kind{apperr.Forbidden}, Request: form,
 			Response: examplePage, Doc: "A form of the person's own page. The answer is a 303 to the page."}
 	}
 	rest.Handle(s, post("end-own-session", "/sessions", "End one of one's own sessions", SessionForm{"1048577"}),

@@ -45,7 +45,7 @@ const frameTime = 3 * time.Second
 
 func (a *api) registerLogout(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "sign-out", Method: http.MethodGet, Path: below + "/logout", Failed: a.failed, Summary: "Sign out",
+		ID: "sign-out", Method: http.MethodGet, Path: below + "/logout", ErrorPage: a.failed, Summary: "Sign out",
 		ContentTypes: htmlOnly, Response: examplePage,
 		Doc: "OpenID Connect RP-Initiated Logout 1.0. With a good `id_token_hint` of the session at once, otherwise " +
 			"the person is asked.",
@@ -53,8 +53,8 @@ func (a *api) registerLogout(s *rest.Server) {
 		return a.logout(ctx, &in.Visitor, in.Request.URL.Query(), false)
 	})
 	op := rest.Op{
-		ID: "sign-out-by-form", Method: http.MethodPost, Path: below + "/logout", Record: rest.NoRecord,
-		Failed:    a.failed,
+		ID: "sign-out-by-form", Method: http.MethodPost, Path: below + "/logout", IfMatchParam: rest.NoRecord,
+		ErrorPage: a.failed,
 		CrossSite: true, Summary: "Sign out, by a form", ContentTypes: htmlOnly, Response: examplePage,
 		Request: LogoutForm{ClientID: "c1"}, Doc: "As by GET.",
 	}

@@ -100,7 +100,7 @@ func (a *api) registerOIDC(s *rest.Server) {
 	a.registerDiscovery(s)
 	a.registerLogout(s)
 	rest.Handle(s, rest.Op{
-		ID: "authorize-person", Method: http.MethodGet, Path: below + "/authorize", Failed: a.failed,
+		ID: "authorize-person", Method: http.MethodGet, Path: below + "/authorize", ErrorPage: a.failed,
 		Summary: "Ask for a person to sign in", ContentTypes: htmlOnly, Response: examplePage,
 		Doc: "OpenID Connect Core §3.1.2; the parameters are in the query. The answer is the page of the sign-in, " +
 			"which stores nothing, or a 303 with the application's answer if nobody has to be asked.",
@@ -108,8 +108,10 @@ func (a *api) registerOIDC(s *rest.Server) {
 		return a.authorize(ctx, &in.Visitor, in.Request.URL.Query())
 	})
 	rest.Handle(s, rest.Op{
-		ID: "authorize-person-by-form", Method: http.MethodPost, Path: below + "/authorize", Record: rest.NoRecord,
-		Failed: a.failed, CrossSite: true, Summary: "Ask for a person to sign in, by a form", ContentTypes: htmlOnly,
+		ID: "authorize-person-by-form", Method: http.MethodPost, Path: below + "/authorize",
+		IfMatchParam: rest.NoRecord,
+		ErrorPage:    a.failed, CrossSite: true, Summary: "Ask for a person to sign in, by a form",
+		ContentTypes: htmlOnly,
 		Doc: "As by GET. The answer is a page that sends the request on by a form of its own, sealed: with that form " +
 			"the browser sends its cookies.",
 		Request: exampleAuthorize, Response: examplePage,
@@ -170,8 +172,9 @@ type bearerFormInput struct {
 func (a *api) registerTokens(s *rest.Server) {
 	post := func(id, path, summary, doc string, request, response any) rest.Op {
 		return rest.Op{
-			ID: id, Method: http.MethodPost, Path: below + path, Record: rest.NoRecord, Summary: summary, Doc: doc,
-			OAuth: true, Momentary: true, Errors: clientErrors, Request: request, Response: response,
+			ID: id, Method: http.MethodPost, Path: below + path, IfMatchParam: rest.NoRecord, Summary: summary,
+			Doc:   doc,
+			OAuth: true, NoReplay: true, Errors: clientErrors, Request: request, Response: response,
 			Origins: a.mayRead,
 		}
 	}
@@ -212,8 +215,8 @@ func (a *api) registerTokens(s *rest.Server) {
 	rest.Handle(s, userinfo, func(ctx context.Context, in *bearerInput) (map[string]any, error) {
 		return a.userinfo(ctx, &in.Call, "")
 	})
-	userinfo.ID, userinfo.Method, userinfo.Record = "post-userinfo", http.MethodPost, rest.NoRecord
-	userinfo.Momentary = true
+	userinfo.ID, userinfo.Method, userinfo.IfMatchParam = "post-userinfo", http.MethodPost, rest.NoRecord
+	userinfo.NoReplay = true
 	userinfo.Request, userinfo.Summary = BearerForm{"eyJhbGciOiJFUzI1NiJ9.e30.c2ln"}, "Get a person's claims by a form"
 	rest.Handle(s, userinfo, func(ctx context.Context, in *bearerFormInput) (map[string]any, error) {
 		return a.userinfo(ctx, &in.Call, in.Form.Get("access_token"))

@@ -54,7 +54,7 @@ type samlConfirmInput struct {
 
 func (a *api) registerSAML(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "get-saml-metadata", Method: http.MethodGet, Path: below + "/saml/metadata", Failed: a.failed,
+		ID: "get-saml-metadata", Method: http.MethodGet, Path: below + "/saml/metadata", ErrorPage: a.failed,
 		Summary: "Get the metadata of a tenant's identity provider", ContentTypes: []string{saml.MetadataType},
 		Response: "<EntityDescriptor>…", Doc: "SAML 2.0. Its address is the entity id.",
 	}, func(ctx context.Context, input *assetInput) (rest.Document, error) {
@@ -67,7 +67,7 @@ func (a *api) registerSAML(s *rest.Server) {
 	})
 	visit := func(id, path, summary string, do func(context.Context, *visit, saml.Inbound) (rest.Page, error)) {
 		rest.Handle(s, rest.Op{
-			ID: id, Method: http.MethodGet, Path: below + path, Failed: a.failed, Summary: summary,
+			ID: id, Method: http.MethodGet, Path: below + path, ErrorPage: a.failed, Summary: summary,
 			ContentTypes: htmlOnly,
 			Response:     examplePage, Doc: "SAML 2.0, HTTP-Redirect.",
 		}, func(ctx context.Context, in *samlInput) (rest.Page, error) {
@@ -78,7 +78,8 @@ func (a *api) registerSAML(s *rest.Server) {
 			return do(ctx, v, saml.Inbound{Query: in.Request.URL.RawQuery})
 		})
 		rest.Handle(s, rest.Op{
-			ID: id + "-by-form", Method: http.MethodPost, Path: below + path, Record: rest.NoRecord, Failed: a.failed,
+			ID: id + "-by-form", Method: http.MethodPost, Path: below + path, IfMatchParam: rest.NoRecord,
+			ErrorPage: a.failed,
 			CrossSite: true, Summary: summary + ", by a form", ContentTypes: htmlOnly, Doc: "SAML 2.0, HTTP-POST.",
 			Request: SAMLForm{Request: "PHNhbWxwOkF1dGhuUmVxdWVzdD4…"}, Response: examplePage,
 		}, func(ctx context.Context, in *samlFormInput) (rest.Page, error) {
@@ -92,7 +93,7 @@ func (a *api) registerSAML(s *rest.Server) {
 	visit("sign-in-by-saml", "/saml/sso", "Ask for a person by SAML", a.samlSSO)
 	visit("sign-out-by-saml", "/saml/slo", "Sign out by SAML", a.samlSLO)
 	rest.Handle(s, rest.Op{
-		ID: "start-saml", Method: http.MethodGet, Path: below + "/saml/start/{app}", Failed: a.failed,
+		ID: "start-saml", Method: http.MethodGet, Path: below + "/saml/start/{app}", ErrorPage: a.failed,
 		Summary: "Open an application by SAML", ContentTypes: htmlOnly, Response: examplePage,
 		Doc: "A sign-in that begins here (SAML profiles §4.1.5), for applications that allow it. The query may have " +
 			"RelayState.",
@@ -105,13 +106,13 @@ func (a *api) registerSAML(s *rest.Server) {
 		return a.begin(ctx, v, r, err)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "resume-saml-sign-out", Method: http.MethodGet, Path: below + "/saml/sign-out", Failed: a.failed,
+		ID: "resume-saml-sign-out", Method: http.MethodGet, Path: below + "/saml/sign-out", ErrorPage: a.failed,
 		Summary: "Go on with a sign-out by SAML that came by a form", ContentTypes: htmlOnly, Response: examplePage,
 		Doc: "The query has the application's request, sealed. Forms of other sites come without cookies.",
 	}, a.resumeSAML)
 	rest.Handle(s, rest.Op{
 		ID: "continue-saml-sign-out", Method: http.MethodGet, Path: below + "/saml/sign-out/{sign_out}",
-		Failed: a.failed, Summary: "Go on to the next application of a sign-out", ContentTypes: htmlOnly,
+		ErrorPage: a.failed, Summary: "Go on to the next application of a sign-out", ContentTypes: htmlOnly,
 		Response: examplePage,
 		Doc: "The browser tells the applications of SAML one after the other. One whose answer it does not bring has " +
 			"not confirmed.",
@@ -124,8 +125,9 @@ func (a *api) registerSAML(s *rest.Server) {
 		return a.goOn(ctx, v, in.SignOut, nil)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "confirm-saml-sign-out", Method: http.MethodPost, Path: below + "/saml/sign-out", Record: rest.NoRecord,
-		Failed: a.failed, Summary: "Confirm to sign out by SAML", ContentTypes: htmlOnly,
+		ID: "confirm-saml-sign-out", Method: http.MethodPost, Path: below + "/saml/sign-out",
+		IfMatchParam: rest.NoRecord,
+		ErrorPage:    a.failed, Summary: "Confirm to sign out by SAML", ContentTypes: htmlOnly,
 		Errors: []apperr.Kind{apperr.Forbidden}, Doc: "The form of the page that asks.",
 		Request: SAMLLogoutForm{"v1.k1.c2VhbGVk"}, Response: examplePage,
 	}, a.confirmSAML)

@@ -15,7 +15,7 @@ const samlKeysPath = "/v1/sign-in/saml-keys"
 
 func (a *api) registerSAMLKeys(s *rest.Server) {
 	rest.Named[saml.Key](s, "SAMLKey")
-	keys := rest.Noun[saml.Key, saml.Key, docstore.Paging]{
+	keys := rest.Resource[saml.Key, saml.Key, docstore.Paging]{
 		Server: s, ID: "saml-key", One: "a SAML key", Many: "SAML keys", Path: samlKeysPath,
 		Read: auth.SignInRead, Write: auth.SignInWrite,
 	}
@@ -33,7 +33,7 @@ func (a *api) registerSAMLKeys(s *rest.Server) {
 	}, func(ctx context.Context, _ *struct{}) (rest.Record[saml.Key], error) {
 		return rest.RecordOf[saml.Key](a.SAML.CreateKey(ctx))
 	})
-	keys.Do("activate", rest.Op{
+	keys.Action("activate", rest.Op{
 		Errors: refused,
 		Doc: "The next or the previous key becomes the active one, within a minute at all replicas. Applications " +
 			"that do not know its certificate refuse sign-ins from then on. The key that was active becomes the " +

@@ -24,7 +24,7 @@ type EndedSessions struct {
 
 func (a *api) registerSessions(s *rest.Server) {
 	rest.Named[session.Application](s, "SessionApplication")
-	sessions := rest.Noun[session.Session, session.Session, session.Filter]{
+	sessions := rest.Resource[session.Session, session.Session, session.Filter]{
 		Server: s, ID: "session", One: "a session", Many: "sessions", Path: "/v1/sessions",
 		Read: auth.SignInRead, Write: auth.SignInWrite,
 	}

@@ -35,8 +35,8 @@ func (a *api) registerSettings(s *rest.Server) {
 	})
 	rest.Handle(s, rest.Op{
 		ID: "replace-sign-in-settings", Method: http.MethodPut, Path: settingsPath, Scope: auth.SignInWrite,
-		Single:  true,
-		Summary: "Replace the settings of sign-in", Request: exampleSettingsInput,
+		Singleton: true,
+		Summary:   "Replace the settings of sign-in", Request: exampleSettingsInput,
 		Doc: "Members that are left out get their defaults.",
 	}, func(ctx context.Context, in *struct {
 		Body rest.JSON[rest.Input[settings.Settings]]
@@ -48,8 +48,8 @@ func (a *api) registerSettings(s *rest.Server) {
 	})
 	rest.Handle(s, rest.Op{
 		ID: "update-sign-in-settings", Method: http.MethodPatch, Path: settingsPath, Scope: auth.SignInWrite,
-		Single:  true,
-		Summary: "Change the settings of sign-in", Request: exampleSettingsInput,
+		Singleton: true,
+		Summary:   "Change the settings of sign-in", Request: exampleSettingsInput,
 	}, func(ctx context.Context, in *struct {
 		Body rest.MergePatch[rest.Input[settings.Settings]]
 	}) (rest.Record[settings.Settings], error) {

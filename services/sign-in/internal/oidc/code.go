@@ -100,7 +100,7 @@ func (p *Provider) Grant(
 		return p.Refuse(ctx, issuer, r, protocol.LoginRequired)
 	}
 	text, id := newToken()
-	err = docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
+	err = docstore.Do(docstore.WithoutCommitHook(ctx), p.Store, func(tx *docstore.Tx) error {
 		_, err := codes.Insert(ctx, tx, &code{
 			Meta: docstore.Meta{ID: id}, Granted: granted, RedirectURI: a.RedirectURI,
 			Challenge: a.Challenge, Expires: tx.Now.Add(codeTTL),
@@ -200,7 +200,7 @@ func (p *Provider) byCode(ctx context.Context, issuer string, client questions.C
 // redeem uses a code, and stores the token family that it is used for. Without an ID, the family is none: the code was
 // used before, for that family.
 func (p *Provider) redeem(ctx context.Context, id string, f *family) (*family, error) {
-	return docstore.Write(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) (*family, error) {
+	return docstore.Write(docstore.WithoutCommitHook(ctx), p.Store, func(tx *docstore.Tx) (*family, error) {
 		c, err := codes.Load(ctx, tx, id)
 		if isNotFound(err) {
 			return nil, errGrant

@@ -89,7 +89,7 @@ func (p *Provider) Device(ctx context.Context, issuer string, r TokenRequest) (D
 	for {
 		text, id := newToken()
 		user := newUserCode()
-		err := docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
+		err := docstore.Do(docstore.WithoutCommitHook(ctx), p.Store, func(tx *docstore.Tx) error {
 			_, err := devices.Insert(ctx, tx, &device{
 				Meta: docstore.Meta{ID: id}, UserCode: hashOf(user), AppID: client.AppID, ClientID: client.ClientID,
 				Scope: a.Scope, Resources: a.Resources, Expires: tx.Now.Add(deviceTTL), Address: r.Address,
@@ -177,7 +177,7 @@ func (d *device) open(now clock.Time) bool {
 func (p *Provider) answerDevice(ctx context.Context, issuer string, a *Authorization, g *Granted) (
 	protocol.Answer, error,
 ) {
-	err := docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
+	err := docstore.Do(docstore.WithoutCommitHook(ctx), p.Store, func(tx *docstore.Tx) error {
 		d, err := devices.Load(ctx, tx, a.Device)
 		if err != nil {
 			return err
@@ -237,7 +237,7 @@ func (p *Provider) byDeviceCode(ctx context.Context, issuer string, client quest
 	if err := p.makeRoom(ctx, fresh); err != nil {
 		return TokenAnswer{}, err
 	}
-	err = docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
+	err = docstore.Do(docstore.WithoutCommitHook(ctx), p.Store, func(tx *docstore.Tx) error {
 		d, err := devices.Load(ctx, tx, id)
 		if isNotFound(err) {
 			return errGrant // another request was faster
@@ -260,7 +260,7 @@ func (p *Provider) byDeviceCode(ctx context.Context, issuer string, client quest
 // poll returns a device code that a person has granted, and notes when its program has asked.
 func (p *Provider) poll(ctx context.Context, id string, client questions.Client) (*device, error) {
 	var refusal *apperr.Error
-	d, err := docstore.Write(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) (*device, error) {
+	d, err := docstore.Write(docstore.WithoutCommitHook(ctx), p.Store, func(tx *docstore.Tx) (*device, error) {
 		refusal = nil
 		d, err := devices.Load(ctx, tx, id)
 		if isNotFound(err) || err == nil && d.ClientID != client.ClientID {

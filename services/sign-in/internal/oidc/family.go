@@ -236,7 +236,7 @@ func (p *Provider) family(ctx context.Context, id string) (*family, error) {
 // rotate uses a refresh token of a generation: its successor becomes the present one. It returns nil if the token has
 // been reused.
 func (p *Provider) rotate(ctx context.Context, id string, generation int64, rotates bool) (*family, error) {
-	return docstore.Write(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) (*family, error) {
+	return docstore.Write(docstore.WithoutCommitHook(ctx), p.Store, func(tx *docstore.Tx) (*family, error) {
 		f, err := families.Load(ctx, tx, id)
 		if isNotFound(err) {
 			return nil, errGrant
@@ -334,12 +334,12 @@ func (p *Provider) makeRoom(ctx context.Context, fresh *family) error {
 	for i := range ids {
 		ids[i] = all[i].ID
 	}
-	return endFamilies(docstore.OutsideTheAnswer(ctx), p.Store, ids, grantReplaced)
+	return endFamilies(docstore.WithoutCommitHook(ctx), p.Store, ids, grantReplaced)
 }
 
 // revokeFamily ends a family for its application.
 func (p *Provider) revokeFamily(ctx context.Context, id string) error {
-	return endFamilies(docstore.OutsideTheAnswer(ctx), p.Store, []string{id}, grantRevoked)
+	return endFamilies(docstore.WithoutCommitHook(ctx), p.Store, []string{id}, grantRevoked)
 }
 
 // EndSession ends, in the transaction that ends a session, all that depends on it: its codes that were not used yet

@@ -143,7 +143,7 @@ func (p *Provider) Exists(ctx context.Context) error {
 func (p *Provider) JWKS(ctx context.Context) (keys.JWKS, error) {
 	err := p.Exists(ctx)
 	if err == nil {
-		err = p.Keys.Prepare(docstore.OutsideTheAnswer(ctx), keys.ES256, defaultAlgorithm)
+		err = p.Keys.Prepare(docstore.WithoutCommitHook(ctx), keys.ES256, defaultAlgorithm)
 	}
 	if err != nil {
 		return keys.JWKS{}, err

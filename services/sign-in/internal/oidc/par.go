@@ -62,7 +62,7 @@ func (p *Provider) Push(ctx context.Context, issuer string, r TokenRequest) (Pus
 		return PushAnswer{}, err
 	}
 	text, id := newToken()
-	err = docstore.Do(docstore.OutsideTheAnswer(ctx), p.Store, func(tx *docstore.Tx) error {
+	err = docstore.Do(docstore.WithoutCommitHook(ctx), p.Store, func(tx *docstore.Tx) error {
 		_, err := pushedRequests.Insert(ctx, tx, &pushedRequest{
 			Meta: docstore.Meta{ID: id}, ClientID: client.ClientID, Form: form.Encode(), Expires: tx.Now.Add(pushedTTL),
 		})

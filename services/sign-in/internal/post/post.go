@@ -117,8 +117,8 @@ const soapAction = "http://www.oasis-open.org/committees/security"
 // Sender sends the notices of a kind, for one replica.
 type Sender[T any, N notice[T]] struct {
 	Config[T]
-	turns   fair.Turns[T]
-	calls   *fair.Calls
+	turns   fair.RoundRobin[T]
+	calls   *fair.InFlight
 	sending sync.WaitGroup
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -126,9 +126,9 @@ type Sender[T any, N notice[T]] struct {
 
 // NewSender makes a sender.
 func NewSender[T any, N notice[T]](c Config[T]) *Sender[T, N] {
-	places := fair.Room{Most: atOnce, OfTenant: share}
-	s := &Sender[T, N]{Config: c, calls: fair.NewCalls(places, places)}
-	s.turns = fair.Turns[T]{Of: c.Notices, By: byNext, Group: 1, Others: others, Calls: s.calls}
+	places := fair.Limits{Most: atOnce, OfTenant: share}
+	s := &Sender[T, N]{Config: c, calls: fair.NewInFlight(places, places)}
+	s.turns = fair.RoundRobin[T]{Of: c.Notices, By: byNext, Group: 1, Others: others, InFlight: s.calls}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

@@ -77,7 +77,7 @@ type key struct {
 	Hash string `json:"hash"` // SHA-256 of the secret
 }
 
-var keys = docstore.Define(docstore.Schema[key]{Name: "session_keys", Noun: "session", Part: true})
+var keys = docstore.Define(docstore.Schema[key]{Name: "session_keys", Noun: "session", NoIfMatch: true})
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {

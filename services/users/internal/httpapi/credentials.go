@@ -8,7 +8,7 @@ import (
 )
 
 func (a *api) registerCredentials(s *rest.Server) {
-	credentials := rest.Noun[credential.Credential, credential.Credential, credential.Filter]{
+	credentials := rest.Resource[credential.Credential, credential.Credential, credential.Filter]{
 		Server: s, ID: "credential", One: "a stored credential", Many: "stored credentials",
 		Path: "/v1/user-stored-credentials", Read: auth.UsersRead, Write: auth.UsersWrite,
 	}

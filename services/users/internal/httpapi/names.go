@@ -27,7 +27,7 @@ func (a *api) registerNames(s *rest.Server) {
 	}, a.userExists)
 	rest.Handle(s, rest.Op{
 		ID: "users-exist", Method: http.MethodPost, Path: "/v1/batch/users-exist", Scope: auth.UsersRead,
-		Summary: "Check whether users exist", Momentary: true,
+		Summary: "Check whether users exist", NoReplay: true,
 		Doc: "The answers come in the order of the items. Each item is handled as by `user-exists`.",
 		Request: map[string]any{"items": []any{
 			map[string]any{"username": "li.wei"}, map[string]any{"email": "nobody@acme.test"},

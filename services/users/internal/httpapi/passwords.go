@@ -18,17 +18,17 @@ func (a *api) registerPasswords(s *rest.Server) {
 		Doc: "The user must change it at the next sign-in. Without `new_password` one is generated, and only then " +
 			"does the answer contain it. Resets to a given password that change nothing, such as dry runs, are " +
 			"limited like wrong passwords: 429. The caller needs the scopes of this API that rules give the user.",
-		Fresh:   rest.FreshAlways,
-		Request: map[string]any{}, Response: map[string]any{"password": "kR7-vm2Q-xW9e-Zt4p"},
+		RecentSignIn: rest.FreshAlways,
+		Request:      map[string]any{}, Response: map[string]any{"password": "kR7-vm2Q-xW9e-Zt4p"},
 	}, a.resetPassword)
 	rest.Handle(s, rest.Op{
 		ID: "reset-passwords", Method: http.MethodPost, Path: "/v1/batch/users-reset-password",
 		Scope: auth.UsersSecrets, Summary: "Reset users' passwords",
 		Doc: "All or nothing. Hashing 1000 passwords takes a while. The caller needs the scopes of this API that " +
 			"rules give the users.",
-		Timeout:  5 * time.Minute,
-		Fresh:    rest.FreshAlways,
-		Response: map[string]any{"items": []any{map[string]any{"id": "1048577", "password": "kR7-vm2Q-xW9e-Zt4p"}}},
+		Timeout:      5 * time.Minute,
+		RecentSignIn: rest.FreshAlways,
+		Response:     map[string]any{"items": []any{map[string]any{"id": "1048577", "password": "kR7-vm2Q-xW9e-Zt4p"}}},
 	}, a.resetPasswords)
 	rest.Handle(s, rest.Op{
 		ID: "change-password", Method: http.MethodPost, Path: "/v1/users/{id}/change-password",
@@ -44,8 +44,8 @@ func (a *api) registerPasswords(s *rest.Server) {
 		Doc: "Always 200. The true reason of a refusal is given only if the password is right. Five failures in " +
 			"15 minutes lock the user for 15 minutes, unless configured otherwise. After five more while the user is " +
 			"locked, the right password is answered like a wrong one. A wrong password is counted in a dry run, too.",
-		Momentary: true,
-		Request:   map[string]any{"login_name": "li.wei", "password": "a password"},
+		NoReplay: true,
+		Request:  map[string]any{"login_name": "li.wei", "password": "a password"},
 		Response: map[string]any{"verified": true, "user_id": "1048577", "must_change_password": false,
 			"mfa_required": false},
 	}, a.verifyLogin)

@@ -20,8 +20,9 @@ func (a *api) registerSettings(s *rest.Server) {
 		return rest.RecordOf[user.Settings](a.users.Settings(ctx))
 	})
 	rest.Handle(s, rest.Op{
-		ID: "update-user-settings", Method: http.MethodPatch, Path: settingsPath, Scope: auth.UsersWrite, Single: true,
-		Summary: "Change the settings of users", Request: map[string]any{"shared_contacts": true},
+		ID: "update-user-settings", Method: http.MethodPatch, Path: settingsPath, Scope: auth.UsersWrite,
+		Singleton: true,
+		Summary:   "Change the settings of users", Request: map[string]any{"shared_contacts": true},
 		Doc: "JSON merge patch (RFC 7396). Users who share an email or mobile already go on sharing it when " +
 			"`shared_contacts` becomes false.",
 	}, func(ctx context.Context, in *struct {

@@ -27,7 +27,7 @@ func (a *api) registerUsers(s *rest.Server) {
 			"in real_name or in the texts of the ext props; in Chinese, Japanese and Korean text any run of " +
 			"characters matches. Case, accents and width are ignored.",
 	}, a.listUsers)
-	users := rest.Noun[user.User, user.User, docstore.Paging]{
+	users := rest.Resource[user.User, user.User, docstore.Paging]{
 		Server: s, ID: "user", One: "a user", Path: "/v1/users", Read: auth.UsersRead, Write: auth.UsersWrite,
 	}
 	users.Get(rest.Op{}, a.users.Get)
@@ -40,8 +40,8 @@ func (a *api) registerUsers(s *rest.Server) {
 		Doc: "The user's stored credentials and avatar are deleted, too; other services end memberships, grants and " +
 			"sub-accounts when they receive the event `user.deleted`.",
 	}, a.users.Delete)
-	users.Do("unlock", rest.Op{}, a.users.Unlock)
-	users.Do("reinstate", rest.Op{
+	users.Action("unlock", rest.Op{}, a.users.Unlock)
+	users.Action("reinstate", rest.Op{
 		Summary: "Take back a resignation", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "One that has taken effect, or one that is scheduled.",
 	}, a.users.Reinstate)

@@ -27,7 +27,7 @@ type Config struct {
 // Hasher hashes and verifies passwords within the configured memory and processor time. It is safe for concurrent use.
 type Hasher struct {
 	params     argon2Params
-	gate       *fair.Gate // its capacity is KiB of memory
+	gate       *fair.Semaphore // its capacity is KiB of memory
 	concurrent int
 }
 
@@ -46,7 +46,7 @@ func New(c Config) (*Hasher, error) {
 		return nil, fmt.Errorf("password hashing: the numbers of hashes at a time and waiting must not be negative")
 	}
 	room := int64(c.MaxConcurrent) * int64(c.Memory)
-	return &Hasher{params, fair.NewGate("passwords are being checked", room, c.MaxConcurrent+c.MaxWaiting),
+	return &Hasher{params, fair.NewSemaphore("passwords are being checked", room, c.MaxConcurrent+c.MaxWaiting),
 		c.MaxConcurrent}, nil
 }
 

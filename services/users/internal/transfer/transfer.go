@@ -46,7 +46,7 @@ type storedBatch struct {
 }
 
 var storedBatches = docstore.Define(docstore.Schema[storedBatch]{
-	Name: "imports", Noun: "import", Part: true,
+	Name: "imports", Noun: "import", NoIfMatch: true,
 	Due: func(b *storedBatch) clock.Time { return b.Until },
 })
 

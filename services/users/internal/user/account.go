@@ -39,7 +39,7 @@ type browserFailure struct {
 const countedBrowsers = 20
 
 var accounts = docstore.Define(docstore.Schema[account]{
-	Name: "accounts", Noun: "account", Part: true,
+	Name: "accounts", Noun: "account", NoIfMatch: true,
 	Indexes: []docstore.Index[account]{
 		docstore.Unique(docstore.ByText(byIDNumber, func(a *account) string { return a.IDNumber }), "id_number"),
 	},

@@ -100,13 +100,13 @@ func inState(is func(Status, bool) bool) docstore.Filter {
 
 // reached selects users with a time that has come. They are few, because Settle removes them.
 func reached(index string, now clock.Time) docstore.Filter {
-	return docstore.Moving(docstore.Range(index, docstore.Number(docstore.NoNumber.Num+1),
+	return docstore.TimeBound(docstore.Range(index, docstore.Number(docstore.NoNumber.Num+1),
 		docstore.Number(now.Millis()+1)))
 }
 
 // notReached selects users with a time that has not come yet, or without one.
 func notReached(index string, now clock.Time) docstore.Filter {
-	return docstore.Moving(docstore.Outside(index, docstore.Number(docstore.NoNumber.Num+1),
+	return docstore.TimeBound(docstore.Outside(index, docstore.Number(docstore.NoNumber.Num+1),
 		docstore.Number(now.Millis()+1)))
 }
 

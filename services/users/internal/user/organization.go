@@ -101,7 +101,7 @@ func handOver[A any](
 	ask func(context.Context) (A, error), settled func(questions.Memberships) A,
 ) (none A, _ error) {
 	if docstore.IsDryRun(ctx) {
-		if err := docstore.Do(docstore.OutsideTheAnswer(ctx), s.Store, func(tx *docstore.Tx) error {
+		if err := docstore.Do(docstore.WithoutCommitHook(ctx), s.Store, func(tx *docstore.Tx) error {
 			return check(ctx, tx)
 		}); err != nil {
 			return none, err

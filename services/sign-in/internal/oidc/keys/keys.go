@@ -283,7 +283,7 @@ func (k *Keys) begin(ctx context.Context, algorithm string) error {
 	if err != nil {
 		return err
 	}
-	err = docstore.Do(docstore.OutsideTheAnswer(ctx), k.store, func(tx *docstore.Tx) error {
+	err = docstore.Do(docstore.WithoutCommitHook(ctx), k.store, func(tx *docstore.Tx) error {
 		r := &ring{Meta: docstore.Meta{ID: algorithm}}
 		if err := r.add(made, jose.JSONWebKeySet{}, tx.Now, tx.Now); err != nil {
 			return err

@@ -9,20 +9,20 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Turns lists documents that are due. Tenants take turns. Only one goroutine may use it.
-type Turns[T any] struct {
-	Of     *docstore.Collection[T]
-	By     string // the index of the times at which they are due
-	Group  int    // documents of a tenant in one turn
-	Others int    // how many other tenants each list looks at
-	Calls  *Calls // what is in progress already; nil means nothing
+// RoundRobin lists documents that are due. Tenants take turns. Only one goroutine may use it.
+type RoundRobin[T any] struct {
+	Of       *docstore.Collection[T]
+	By       string    // the index of the times at which they are due
+	Group    int       // documents of a tenant in one turn
+	Others   int       // how many other tenants each list looks at
+	InFlight *InFlight // what is in progress already; nil means nothing
 
 	after string // the tenant that was looked at last
 }
 
 // List returns due documents in groups of one tenant each: the first limit documents of all tenants and, if more than
 // these are due, a group of each of some tenants that have none among them.
-func (d *Turns[T]) List(ctx context.Context, store *docstore.Store, limit int) ([][]docstore.Ref, error) {
+func (d *RoundRobin[T]) List(ctx context.Context, store *docstore.Store, limit int) ([][]docstore.Ref, error) {
 	refs, err := d.Of.Due(ctx, store, limit)
 	if err != nil {
 		return nil, err
@@ -65,10 +65,10 @@ func (d *Turns[T]) List(ctx context.Context, store *docstore.Store, limit int) (
 // inTurn cuts the documents of each tenant into groups. The first group of every tenant comes before the second of any,
 // and a tenant's documents in progress have taken its first turns: otherwise tenants with much that is due would take
 // each place that becomes free.
-func (d *Turns[T]) inTurn(tenants []string, byTenant map[string][]docstore.Ref) [][]docstore.Ref {
+func (d *RoundRobin[T]) inTurn(tenants []string, byTenant map[string][]docstore.Ref) [][]docstore.Ref {
 	turns := map[int][][]docstore.Ref{}
 	for _, tenant := range tenants {
-		turn := d.Calls.CountOf(tenant) / d.Group
+		turn := d.InFlight.CountOf(tenant) / d.Group
 		for group := range slices.Chunk(byTenant[tenant], d.Group) {
 			turns[turn] = append(turns[turn], group)
 			turn++

@@ -12,10 +12,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Rota is the order in which tenants with work in a store get their turns. The order is kept in the same store. A
-// writer of work calls Ask in the same transaction. Run gives one turn to every tenant that asked; a tenant with work
+// TenantQueue is the order in which tenants with work in a store get their turns. The order is kept in the same store.
+// A writer of work calls Ask in the same transaction. Run gives one turn to every tenant that asked; a tenant with work
 // left gets its next turn after all others.
-type Rota struct {
+type TenantQueue struct {
 	turns *docstore.Collection[turn]
 }
 
@@ -37,19 +37,19 @@ const (
 	tenants    = 64 // in one call of Run
 )
 
-// NewRota defines the collection that keeps the order.
-func NewRota(collection string) *Rota {
-	return &Rota{docstore.Define(docstore.Schema[turn]{
-		Name: collection, Noun: "turn", Part: true,
+// NewTenantQueue defines the collection that keeps the order.
+func NewTenantQueue(collection string) *TenantQueue {
+	return &TenantQueue{docstore.Define(docstore.Schema[turn]{
+		Name: collection, Noun: "turn", NoIfMatch: true,
 		Due: func(t *turn) clock.Time { return t.Next },
 	})}
 }
 
 // Def is the collection's definition, for docstore.Open.
-func (r *Rota) Def() *docstore.Def { return r.turns.Def() }
+func (r *TenantQueue) Def() *docstore.Def { return r.turns.Def() }
 
 // Ask makes sure that the tenant of ctx gets a turn.
-func (r *Rota) Ask(ctx context.Context, tx *docstore.Tx) error {
+func (r *TenantQueue) Ask(ctx context.Context, tx *docstore.Tx) error {
 	doc, err := r.turns.Find(ctx, tx, turnID)
 	if apperr.IsNotFound(err) {
 		_, err = r.turns.Insert(ctx, tx, &turn{Meta: docstore.Meta{ID: turnID}, Next: tx.Now})
@@ -82,7 +82,7 @@ type Work struct {
 // have work left. A tenant whose turn fails gets the next one after a few seconds. Replicas can run at the same time;
 // they may then do the same work twice. Call Run again at once while it returns more than 0, otherwise about every
 // second.
-func (r *Rota) Run(ctx context.Context, store *docstore.Store, w Work) (left int, err error) {
+func (r *TenantQueue) Run(ctx context.Context, store *docstore.Store, w Work) (left int, err error) {
 	due, err := r.turns.Due(ctx, store, tenants)
 	if err != nil {
 		return 0, err
@@ -105,7 +105,7 @@ func (r *Rota) Run(ctx context.Context, store *docstore.Store, w Work) (left int
 }
 
 // finish sets the tenant's next turn, or deletes the turn of a tenant that stayed idle.
-func (r *Rota) finish(ctx context.Context, store *docstore.Store, w Work, failed bool) (left bool, err error) {
+func (r *TenantQueue) finish(ctx context.Context, store *docstore.Store, w Work, failed bool) (left bool, err error) {
 	return docstore.Write(ctx, store, func(tx *docstore.Tx) (bool, error) {
 		t, err := r.turns.Load(ctx, tx, turnID)
 		if apperr.IsNotFound(err) {

@@ -22,14 +22,14 @@ type office struct {
 	*testing.T
 	store *docstore.Store
 	clock *basic.Clock
-	rota  *fair.Rota
+	rota  *fair.TenantQueue
 	jobs  *docstore.Collection[job]
 	done  []string // tenants, in the order of their turns
 	fails map[string]bool
 }
 
 func open(t *testing.T) *office {
-	o := &office{T: t, clock: basic.NewClock(), rota: fair.NewRota("turns"), fails: map[string]bool{},
+	o := &office{T: t, clock: basic.NewClock(), rota: fair.NewTenantQueue("turns"), fails: map[string]bool{},
 		jobs: docstore.Define(docstore.Schema[job]{Name: "jobs", Noun: "job"})}
 	o.store = basic.Store(t, o.clock, o.rota.Def(), o.jobs.Def())
 	return o
@@ -91,7 +91,7 @@ func (o *office) count() int64 {
 }
 
 // A tenant with a hundred jobs does not delay a tenant that has a single job and asks later.
-func TestRotaGivesTurns(t *testing.T) {
+func TestTenantQueueGivesTurns(t *testing.T) {
 	t.Parallel()
 	o := open(t)
 	o.add("t0", 100)
@@ -124,7 +124,7 @@ func TestRotaGivesTurns(t *testing.T) {
 }
 
 // There are more tenants than one call serves, and each always has more to do: all get the same number of turns.
-func TestRotaOfManyTenants(t *testing.T) {
+func TestTenantQueueOfManyTenants(t *testing.T) {
 	t.Parallel()
 	o := open(t)
 	const many = 100
@@ -146,7 +146,7 @@ func TestRotaOfManyTenants(t *testing.T) {
 }
 
 // An idle tenant that asks for work gets its turn at once. The failure of one tenant does not affect others.
-func TestRotaOfIdleAndFailing(t *testing.T) {
+func TestTenantQueueOfIdleAndFailing(t *testing.T) {
 	t.Parallel()
 	o := open(t)
 	o.add("t0", 1)

@@ -12,16 +12,16 @@ import (
 )
 
 // work reports work and returns how long it rests after that.
-func work(ctx context.Context, p *fair.Pace, took time.Duration) time.Duration {
+func work(ctx context.Context, p *fair.Throttle, took time.Duration) time.Duration {
 	began := time.Now()
 	p.Worked(ctx, took)
 	return time.Since(began)
 }
 
 // It is not parallel, because requests are noted for the whole process.
-func TestPaceRestsWhereThereAreRequests(t *testing.T) {
+func TestThrottleRestsWhereThereAreRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pace := &fair.Pace{}
+		pace := &fair.Throttle{}
 		require.Zero(t, work(t.Context(), pace, time.Second), "it rests though there are no requests")
 
 		fair.Requested(time.Now())
@@ -41,7 +41,7 @@ func TestPaceRestsWhereThereAreRequests(t *testing.T) {
 func TestRequestsDoNotRestForThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fair.Requested(time.Now())
-		pace := &fair.Pace{Since: time.Now()}
+		pace := &fair.Throttle{Since: time.Now()}
 		require.Zero(t, work(t.Context(), pace, time.Millisecond))
 		time.Sleep(time.Millisecond)
 		fair.Requested(time.Now())

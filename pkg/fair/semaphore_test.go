@@ -27,7 +27,7 @@ type guest struct {
 }
 
 // enter must be called in a synctest bubble; afterwards the guest is inside, waiting or refused.
-func enter(ctx context.Context, g *Gate, space int64) *guest {
+func enter(ctx context.Context, g *Semaphore, space int64) *guest {
 	w := &guest{leave: make(chan struct{}), done: make(chan error, 1)}
 	go func() { w.done <- g.Do(ctx, space, func() { w.inside = true; <-w.leave }) }()
 	synctest.Wait()
@@ -43,7 +43,7 @@ func (w *guest) exit(t *testing.T) {
 func TestRoomIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGate("guests", 10, 10)
+		g := NewSemaphore("guests", 10, 10)
 		a, b, c := enter(t.Context(), g, 6), enter(t.Context(), g, 4), enter(t.Context(), g, 1)
 		require.True(t, a.inside && b.inside)
 		require.False(t, c.inside)
@@ -57,7 +57,7 @@ func TestRoomIsShared(t *testing.T) {
 func TestWorkLargerThanTheRoomIsDoneAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGate("guests", 10, 10)
+		g := NewSemaphore("guests", 10, 10)
 		a, large, b := enter(t.Context(), g, 1), enter(t.Context(), g, 1000), enter(t.Context(), g, 1)
 		require.True(t, a.inside)
 		require.False(t, large.inside)
@@ -74,7 +74,7 @@ func TestWorkLargerThanTheRoomIsDoneAlone(t *testing.T) {
 func TestTooManyCallersAreRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGate("guests", 1, 2)
+		g := NewSemaphore("guests", 1, 2)
 		a, b, c := enter(t.Context(), g, 1), enter(t.Context(), g, 1), enter(t.Context(), g, 1)
 		e, ok := errors.AsType[*apperr.Error](<-c.done)
 		require.True(t, ok)
@@ -90,7 +90,7 @@ func TestTooManyCallersAreRefused(t *testing.T) {
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGate("guests", 1, 2)
+		g := NewSemaphore("guests", 1, 2)
 		a := enter(t.Context(), g, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -108,7 +108,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 func TestTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGate("guests", 1, 10)
+		g := NewSemaphore("guests", 1, 10)
 		acme, globex := request.System(t.Context(), "acme"), request.System(t.Context(), "globex")
 		initech := request.System(t.Context(), "initech")
 		var order []*guest
@@ -133,7 +133,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 func TestTheTenantWithMostCallersGivesWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGate("guests", 1, 4)
+		g := NewSemaphore("guests", 1, 4)
 		acme, globex := request.System(t.Context(), "acme"), request.System(t.Context(), "globex")
 		a := []*guest{enter(acme, g, 1), enter(acme, g, 1), enter(acme, g, 1), enter(acme, g, 1)}
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(acme, g, 1).done))
@@ -155,16 +155,16 @@ func TestTheTenantWithMostCallersGivesWay(t *testing.T) {
 
 func TestPanicLeavesTheRoom(t *testing.T) {
 	t.Parallel()
-	g := NewGate("guests", 1, 1)
+	g := NewSemaphore("guests", 1, 1)
 	require.Panics(t, func() { _ = g.Do(context.Background(), 1, func() { panic("x") }) })
 	require.NoError(t, g.Do(t.Context(), 1, func() {}))
 }
 
 // There are never more callers inside than allowed, even if callers give up meanwhile. In the end nobody waits.
-func TestGateUnderLoad(t *testing.T) {
+func TestSemaphoreUnderLoad(t *testing.T) {
 	t.Parallel()
 	const limit = 3
-	g := NewGate("guests", limit, Any)
+	g := NewSemaphore("guests", limit, Any)
 	var working, peak atomic.Int64
 	var all sync.WaitGroup
 	for i := range 300 {
@@ -197,7 +197,7 @@ func TestGateUnderLoad(t *testing.T) {
 func TestShareOfARoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGate("guests", 4, 10)
+		g := NewSemaphore("guests", 4, 10)
 		g.Share(2)
 		acme, globex := request.System(t.Context(), "acme"), request.System(t.Context(), "globex")
 		a := []*guest{enter(acme, g, 1), enter(acme, g, 1), enter(acme, g, 1)}

@@ -7,12 +7,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Calls are the runs that a replica has in progress. Each has a slot, until it is known that it only waits.
-type Calls struct {
+// InFlight are the runs that a replica has in progress. Each has a slot, until it is known that it only waits.
+type InFlight struct {
 	// Ended gets a value after a run has ended or freed its slot.
 	Ended chan struct{}
 
-	slots, all Room
+	slots, all Limits
 
 	mu       sync.Mutex
 	calls    map[docstore.Ref]*call
@@ -21,24 +21,24 @@ type Calls struct {
 	total    map[string]int // all calls of each tenant
 }
 
-// Room is for how many runs there is room: of all tenants, and of one tenant.
-type Room struct{ Most, OfTenant int }
+// Limits is for how many runs there is room: of all tenants, and of one tenant.
+type Limits struct{ Most, OfTenant int }
 
 type call struct {
 	cancel  context.CancelFunc
 	waiting bool
 }
 
-// NewCalls returns room for calls with a slot, and for all.
-func NewCalls(slots, all Room) *Calls {
-	return &Calls{
+// NewInFlight returns room for calls with a slot, and for all.
+func NewInFlight(slots, all Limits) *InFlight {
+	return &InFlight{
 		Ended: make(chan struct{}, 1), slots: slots, all: all, calls: map[docstore.Ref]*call{},
 		ofTenant: map[string]int{}, total: map[string]int{},
 	}
 }
 
 // Add adds a run whose call cancel breaks off. It returns false if there are too many, or the run is there already.
-func (c *Calls) Add(ref docstore.Ref, cancel context.CancelFunc) bool {
+func (c *InFlight) Add(ref docstore.Ref, cancel context.CancelFunc) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.calls[ref] != nil || c.active == c.slots.Most || c.ofTenant[ref.Tenant] == c.slots.OfTenant ||
@@ -53,7 +53,7 @@ func (c *Calls) Add(ref docstore.Ref, cancel context.CancelFunc) bool {
 }
 
 // Wait frees the slot of a run that only waits for an answer.
-func (c *Calls) Wait(ref docstore.Ref) {
+func (c *InFlight) Wait(ref docstore.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if one := c.calls[ref]; one != nil && !one.waiting {
@@ -63,7 +63,7 @@ func (c *Calls) Wait(ref docstore.Ref) {
 	}
 }
 
-func (c *Calls) free(tenant string) {
+func (c *InFlight) free(tenant string) {
 	c.active--
 	less(c.ofTenant, tenant)
 }
@@ -75,7 +75,7 @@ func less(counts map[string]int, key string) {
 }
 
 // Remove removes a run and cancels its context.
-func (c *Calls) Remove(ref docstore.Ref) {
+func (c *InFlight) Remove(ref docstore.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one := c.calls[ref]
@@ -88,12 +88,12 @@ func (c *Calls) Remove(ref docstore.Ref) {
 }
 
 // End removes a run that was worked on, so that another can take its place.
-func (c *Calls) End(ref docstore.Ref) {
+func (c *InFlight) End(ref docstore.Ref) {
 	c.Remove(ref)
 	c.tell()
 }
 
-func (c *Calls) tell() {
+func (c *InFlight) tell() {
 	select {
 	case c.Ended <- struct{}{}:
 	default:
@@ -101,28 +101,28 @@ func (c *Calls) tell() {
 }
 
 // Has reports whether a run is in progress.
-func (c *Calls) Has(ref docstore.Ref) bool {
+func (c *InFlight) Has(ref docstore.Ref) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[ref] != nil
 }
 
 // Full reports whether no run of any tenant has room now.
-func (c *Calls) Full() bool {
+func (c *InFlight) Full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.active == c.slots.Most || len(c.calls) == c.all.Most
 }
 
 // Count counts the runs in progress.
-func (c *Calls) Count() int {
+func (c *InFlight) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.calls)
 }
 
 // CountOf counts the runs of a tenant that have a slot.
-func (c *Calls) CountOf(tenant string) int {
+func (c *InFlight) CountOf(tenant string) int {
 	if c == nil {
 		return 0
 	}
@@ -132,7 +132,7 @@ func (c *Calls) CountOf(tenant string) int {
 }
 
 // BreakOff ends the call of a run, if this replica makes one.
-func (c *Calls) BreakOff(ref docstore.Ref) {
+func (c *InFlight) BreakOff(ref docstore.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if one := c.calls[ref]; one != nil {

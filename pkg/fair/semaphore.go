@@ -1,9 +1,9 @@
 // Package fair shares scarce resources among tenants and callers: one that has much to do waits for its next turn and
 // does not delay those that have little.
 //
-// Gate is for work in memory of which only a part may run at a time. Rota is for the work of many tenants that waits
-// in a store, Turns for such work that is due at a time, and Calls are those that a replica makes for it. Pace leaves a
-// part of a processor's time to other work.
+// Semaphore is for work in memory of which only a part may run at a time. TenantQueue is for the work of many tenants
+// that waits in a store, RoundRobin for such work that is due at a time, and InFlight are those that a replica makes
+// for it. Throttle leaves a part of a processor's time to other work.
 package fair
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Gate shares a room of limited size among its callers. The size is in units of the user's choice, such as bytes,
+// Semaphore shares a room of limited size among its callers. The size is in units of the user's choice, such as bytes,
 // pixels or places. Waiting keys (tenants, callers) get turns one after the other, however many callers wait for
-// each; the callers of one key get theirs in the order in which they came. A Gate is safe for concurrent use.
-type Gate struct {
+// each; the callers of one key get theirs in the order in which they came. A Semaphore is safe for concurrent use.
+type Semaphore struct {
 	what  string
 	size  int64
 	limit int
@@ -44,10 +44,10 @@ type waiter struct {
 // Any, as the number of callers, means that there is no limit.
 const Any = math.MaxInt
 
-// NewGate makes a gate to a room of this size. At most callers may be inside and waiting at a time. what names to
+// NewSemaphore makes a semaphore of this size. At most callers may be inside and waiting at a time. what names to
 // clients what there is too much of: "too many <what>".
-func NewGate(what string, size int64, callers int) *Gate {
-	return &Gate{
+func NewSemaphore(what string, size int64, callers int) *Semaphore {
+	return &Semaphore{
 		what: what, size: size, limit: callers, share: size, free: size,
 		held: map[string]int64{}, callers: map[string]int{}, waiting: map[string][]*waiter{},
 	}
@@ -56,17 +56,17 @@ func NewGate(what string, size int64, callers int) *Gate {
 // Share bounds the space that the callers of one key have together, for work that takes long: otherwise one key could
 // have the whole room until its work ends. A caller that needs more gets it when its key has nothing. Share must be
 // called before the first Enter.
-func (g *Gate) Share(space int64) { g.share = space }
+func (g *Semaphore) Share(space int64) { g.share = space }
 
 // Callers is the number of a key's callers that are inside or wait.
-func (g *Gate) Callers(key string) int {
+func (g *Semaphore) Callers(key string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.callers[key]
 }
 
 // Do enters as the context's tenant, does work, and leaves. Its errors are those of Enter.
-func (g *Gate) Do(ctx context.Context, space int64, work func()) error {
+func (g *Semaphore) Do(ctx context.Context, space int64, work func()) error {
 	leave, err := g.Enter(ctx, request.Tenant(ctx), space)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (g *Gate) Do(ctx context.Context, space int64, work func()) error {
 // gets it alone. leave gives the space back. The error is apperr.Unavailable: ctx has ended, or there are too many
 // callers. If there are too many, a waiting caller of the key with the most callers is sent away to make place for
 // one of a key with fewer.
-func (g *Gate) Enter(ctx context.Context, key string, space int64) (leave func(), err error) {
+func (g *Semaphore) Enter(ctx context.Context, key string, space int64) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, g.busy().Because(err)
 	}
@@ -106,7 +106,7 @@ func (g *Gate) Enter(ctx context.Context, key string, space int64) (leave func()
 
 // enter adds a caller to those that wait, and lets it in at once if there is space. It reports false if there are too
 // many callers.
-func (g *Gate) enter(key string, w *waiter) bool {
+func (g *Semaphore) enter(key string, w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.all == g.limit && !g.sendAway(g.callers[key]+1) {
@@ -124,7 +124,7 @@ func (g *Gate) enter(key string, w *waiter) bool {
 
 // sendAway refuses the caller that came last of the key with the most callers, if that key has more callers than
 // more.
-func (g *Gate) sendAway(more int) bool {
+func (g *Semaphore) sendAway(more int) bool {
 	most, found := "", false
 	for _, key := range g.turns {
 		if n := g.callers[key]; n > more {
@@ -142,7 +142,7 @@ func (g *Gate) sendAway(more int) bool {
 }
 
 // giveUp removes a caller that waits. It reports false if the caller does not wait any more.
-func (g *Gate) giveUp(key string, w *waiter) bool {
+func (g *Semaphore) giveUp(key string, w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := slices.Index(g.waiting[key], w)
@@ -155,7 +155,7 @@ func (g *Gate) giveUp(key string, w *waiter) bool {
 	return true
 }
 
-func (g *Gate) exit(key string, space int64) {
+func (g *Semaphore) exit(key string, space int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.free += space
@@ -168,7 +168,7 @@ func (g *Gate) exit(key string, space int64) {
 
 // letIn lets callers in as long as the next one's space is free. No other caller goes before one that needs more
 // space, so that it gets its turn too; but keys that have their share keep their places and are passed over.
-func (g *Gate) letIn() {
+func (g *Semaphore) letIn() {
 	for i := 0; i < len(g.turns); {
 		key := g.turns[i]
 		w := g.waiting[key][0]
@@ -189,7 +189,7 @@ func (g *Gate) letIn() {
 }
 
 // remove removes a waiter and reports whether others of the key still wait.
-func (g *Gate) remove(key string, i int) (more bool) {
+func (g *Semaphore) remove(key string, i int) (more bool) {
 	queue := slices.Delete(g.waiting[key], i, i+1)
 	if len(queue) > 0 {
 		g.waiting[key] = queue
@@ -201,14 +201,14 @@ func (g *Gate) remove(key string, i int) (more bool) {
 }
 
 // count removes a caller from the numbers of callers.
-func (g *Gate) count(key string) {
+func (g *Semaphore) count(key string) {
 	g.all--
 	if g.callers[key]--; g.callers[key] == 0 {
 		delete(g.callers, key)
 	}
 }
 
-func (g *Gate) busy() *apperr.Error {
+func (g *Semaphore) busy() *apperr.Error {
 	e := apperr.New(apperr.Unavailable, "too many %s", g.what)
 	e.RetryAfter = time.Second
 	return e

@@ -21,12 +21,12 @@ const (
 // lastRequest is when the last request to this process began, in milliseconds since 1970.
 var lastRequest atomic.Int64
 
-// Requested notes that a request began. Work at a Pace makes room for the requests that are likely to follow.
+// Requested notes that a request began. Work at a Throttle makes room for the requests that are likely to follow.
 func Requested(began time.Time) { lastRequest.Store(began.UnixMilli()) }
 
-// Pace leaves most of a processor's time to requests, as long as there are any. It is for use by one goroutine. The
-// zero Pace is ready for use.
-type Pace struct {
+// Throttle leaves most of a processor's time to requests, as long as there are any. It is for use by one goroutine. The
+// zero Throttle is ready for use.
+type Throttle struct {
 	// Since is the beginning of the work, if that is part of a request: it rests only if others have begun after it.
 	Since time.Time
 
@@ -36,7 +36,7 @@ type Pace struct {
 // Worked reports work that kept a processor for the time took. Once the work since the last rest adds up to a fifth of
 // a millisecond, Worked rests for five times that time, if a request began within the last second. It returns early if
 // ctx ends.
-func (p *Pace) Worked(ctx context.Context, took time.Duration) {
+func (p *Throttle) Worked(ctx context.Context, took time.Duration) {
 	if p.busy += took; p.busy < burst {
 		return
 	}

@@ -21,7 +21,7 @@ type chore struct {
 }
 
 var chores = docstore.Define(docstore.Schema[chore]{
-	Name: "chores", Noun: "chore", Part: true,
+	Name: "chores", Noun: "chore", NoIfMatch: true,
 	Indexes: []docstore.Index[chore]{
 		docstore.ByNumber("next", func(c *chore) docstore.Value { return docstore.Moment(c.Next) }),
 	},
@@ -30,7 +30,7 @@ var chores = docstore.Define(docstore.Schema[chore]{
 
 // Two tenants have all documents that a list shows, and more. Those of others are listed nevertheless, before the
 // second group of any tenant; all tenants have been looked at after a few lists.
-func TestTurns(t *testing.T) {
+func TestRoundRobin(t *testing.T) {
 	t.Parallel()
 	clk := basic.NewClock()
 	store := basic.Store(t, clk, chores.Def())
@@ -56,7 +56,7 @@ func TestTurns(t *testing.T) {
 	add("later", 3, clk.Now().Add(time.Millisecond))
 
 	const lists = 6
-	turns := fair.Turns[chore]{Of: chores, By: "next", Group: 2, Others: 2}
+	turns := fair.RoundRobin[chore]{Of: chores, By: "next", Group: 2, Others: 2}
 	seen := map[string]bool{}
 	for range lists {
 		groups, err := turns.List(t.Context(), store, 60)
@@ -84,7 +84,7 @@ func TestTurns(t *testing.T) {
 }
 
 // Tenants that have runs in progress come after those that have none, however much of theirs is fair.
-func TestTurnsOfTenantsWithCalls(t *testing.T) {
+func TestRoundRobinOfTenantsInFlight(t *testing.T) {
 	t.Parallel()
 	clk := basic.NewClock()
 	store := basic.Store(t, clk, chores.Def())
@@ -101,13 +101,13 @@ func TestTurnsOfTenantsWithCalls(t *testing.T) {
 		}))
 		clk.Advance(time.Millisecond)
 	}
-	calls := fair.NewCalls(fair.Room{Most: 5, OfTenant: 3}, fair.Room{Most: 5, OfTenant: 3})
+	calls := fair.NewInFlight(fair.Limits{Most: 5, OfTenant: 3}, fair.Limits{Most: 5, OfTenant: 3})
 	for _, ref := range []docstore.Ref{
 		{Tenant: "big", ID: "a"}, {Tenant: "big", ID: "b"}, {Tenant: "big", ID: "c"}, {Tenant: "large", ID: "a"},
 	} {
 		require.True(t, calls.Add(ref, func() {}))
 	}
-	turns := fair.Turns[chore]{Of: chores, By: "next", Group: 2, Others: 2, Calls: calls}
+	turns := fair.RoundRobin[chore]{Of: chores, By: "next", Group: 2, Others: 2, InFlight: calls}
 	groups, err := turns.List(t.Context(), store, 100)
 	require.NoError(t, err)
 	var order []string
@@ -117,9 +117,9 @@ func TestTurnsOfTenantsWithCalls(t *testing.T) {
 	require.Equal(t, []string{"large", "small", "big", "large", "small", "big"}, order)
 }
 
-func TestCalls(t *testing.T) {
+func TestInFlight(t *testing.T) {
 	t.Parallel()
-	calls := fair.NewCalls(fair.Room{Most: 3, OfTenant: 2}, fair.Room{Most: 5, OfTenant: 3})
+	calls := fair.NewInFlight(fair.Limits{Most: 3, OfTenant: 2}, fair.Limits{Most: 5, OfTenant: 3})
 	ref := func(tenant, id string) docstore.Ref { return docstore.Ref{Tenant: tenant, ID: id} }
 	contexts := map[docstore.Ref]context.Context{}
 	add := func(r docstore.Ref) bool {
@@ -157,9 +157,9 @@ func TestCalls(t *testing.T) {
 }
 
 // A run that only waits keeps no other from beginning, until its tenant has too many of them.
-func TestWaitingCalls(t *testing.T) {
+func TestWaitingInFlight(t *testing.T) {
 	t.Parallel()
-	calls := fair.NewCalls(fair.Room{Most: 3, OfTenant: 2}, fair.Room{Most: 5, OfTenant: 3})
+	calls := fair.NewInFlight(fair.Limits{Most: 3, OfTenant: 2}, fair.Limits{Most: 5, OfTenant: 3})
 	n := 0
 	add := func(tenant string) bool {
 		n++
