@@ -166,7 +166,7 @@ func applyPlan(ctx context.Context, s *session.Session, p *plan.Plan, secrets st
 		}
 	}()
 	return p.Apply(ctx, func(step *plan.Step, answer map[string]any) error {
-		done := map[string]string{plan.Create: "created", plan.Alter: "changed", plan.Delete: "deleted"}
+		done := map[string]string{plan.Create: "created", plan.Update: "changed", plan.Delete: "deleted"}
 		s.Notef("%s %s", done[step.Action], output.Printable(step.Ref.String()))
 		return keepSecrets(s, keep, step, answer)
 	})

@@ -38,11 +38,11 @@ func export(a *App) *cobra.Command {
 			}
 		}
 		scope := plan.Everything(wanted)
-		live, err := plan.Read(ctx, &platform{s: s}, scope)
+		actual, err := plan.Read(ctx, &platform{s: s}, scope)
 		if err != nil {
 			return err
 		}
-		files, err := live.Export(scope)
+		files, err := actual.Export(scope)
 		if err != nil {
 			return err
 		}

@@ -53,11 +53,11 @@ func (f *planFlags) open(ctx context.Context, s *session.Session) (*plan.State, 
 
 // make reads the files, compares them with what runs, tries each step, and asks who gains and who loses access.
 func (f *planFlags) make(ctx context.Context, s *session.Session, state *plan.State) (*plan.Plan, error) {
-	wishes, err := plan.Load(f.files, s.In)
+	desired, err := plan.Load(f.files, s.In)
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Make(ctx, &platform{s: s}, wishes, plan.Options{
+	p, err := plan.Make(ctx, &platform{s: s}, desired, plan.Options{
 		Rotate: f.rotate, Getenv: s.Getenv,
 		State: state, TakeOver: f.takeOver, Prune: f.prune, Unmanaged: f.unmanaged, Cascade: f.cascade,
 		MaxDeletes: f.maxDeletes,

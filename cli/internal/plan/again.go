@@ -12,9 +12,9 @@ import (
 func (s *Step) makesSecret() bool {
 	switch s.Kind {
 	case application:
-		return s.wish.Values["jwks"] == nil && s.wish.Values["jwks_uri"] == nil
+		return s.want.Values["jwks"] == nil && s.want.Values["jwks_uri"] == nil
 	case subscription:
-		delivery, _ := s.wish.Values["delivery"].(map[string]any)
+		delivery, _ := s.want.Values["delivery"].(map[string]any)
 		return delivery["secret"] == nil
 	}
 	return false
@@ -35,8 +35,9 @@ func (p *Plan) lostAnswers() []*Step {
 	}
 	var out []*Step
 	for _, a := range p.options.State.Records {
-		s := &Step{Action: Create, Ref: a.Ref, wish: &Wish{Ref: a.Ref, Values: a.Values, File: "the state of the set"}}
-		if a.Begun && a.RequestKey != "" && p.live.records[a.Ref] != nil && s.makesSecret() {
+		s := &Step{Action: Create, Ref: a.Ref, want: &Desired{Ref: a.Ref, Values: a.Values,
+			File: "the state of the set"}}
+		if a.Begun && a.RequestKey != "" && p.actual.records[a.Ref] != nil && s.makesSecret() {
 			out = append(out, s)
 		}
 	}
@@ -44,7 +45,7 @@ func (p *Plan) lostAnswers() []*Step {
 }
 
 // askAgain repeats requests whose answers were lost, with their keys: the platform does nothing and answers as it did.
-func (p *Plan) askAgain(ctx context.Context, made Made) error {
+func (p *Plan) askAgain(ctx context.Context, made OnApplied) error {
 	for _, s := range p.lostAnswers() {
 		if err := p.options.State.held(ctx); err != nil {
 			return err
@@ -69,7 +70,7 @@ func (p *Plan) askAgain(ctx context.Context, made Made) error {
 				return err
 			}
 		}
-		p.options.State.put(s.Ref, p.live.ids[s.Ref], true, a.Values)
+		p.options.State.put(s.Ref, p.actual.ids[s.Ref], true, a.Values)
 		if err := p.options.State.save(ctx); err != nil {
 			return err
 		}

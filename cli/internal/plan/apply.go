@@ -16,12 +16,12 @@ import (
 	idp "github.com/idplatform/idplatform/sdk/go"
 )
 
-// Made is told of each step that is done. answer is what the platform said: a secret that it made is only there.
-type Made func(s *Step, answer map[string]any) error
+// OnApplied is told of each step that is done. answer is what the platform said: a secret that it made is only there.
+type OnApplied func(s *Step, answer map[string]any) error
 
 // Apply does the steps in their order. It is no transaction: what is done stays when a later step fails, and the next
 // plan has the rest.
-func (p *Plan) Apply(ctx context.Context, made Made) error {
+func (p *Plan) Apply(ctx context.Context, made OnApplied) error {
 	if err := p.askAgain(ctx, made); err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (p *Plan) Apply(ctx context.Context, made Made) error {
 			return err
 		}
 	}
-	for ref, w := range p.wishes { // also those that were as the files say
-		p.options.State.put(ref, p.live.ids[ref], p.madeWithApplication(w), w.Values)
+	for ref, w := range p.desired { // also those that were as the files say
+		p.options.State.put(ref, p.actual.ids[ref], p.madeWithApplication(w), w.Values)
 	}
 	for _, ref := range p.gone {
 		p.options.State.forget(ref)
@@ -66,7 +66,7 @@ func (p *Plan) Calls(ctx context.Context) ([]Write, error) {
 		out = append(out, writes...)
 		for _, s := range b {
 			if s.Action == Create {
-				p.live.name(s.Ref, fmt.Sprintf("{id of %s}", s.Ref))
+				p.actual.name(s.Ref, fmt.Sprintf("{id of %s}", s.Ref))
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func atOnce[Item any](all []Item, do func(Item) bool) {
 }
 
 // doAll does batches at the same time. It returns how many steps are done and, with an error, the batch that failed.
-func (p *Plan) doAll(ctx context.Context, together []batch, made Made) (done int, failed batch, err error) {
+func (p *Plan) doAll(ctx context.Context, together []batch, made OnApplied) (done int, failed batch, err error) {
 	defer func() {
 		if err != nil {
 			p.unbegin()
@@ -232,11 +232,11 @@ func (p *Plan) withNewKey(ctx context.Context, b batch, w Write) (map[string]any
 }
 
 // finish notes that a batch is done. The state is saved with those that begin next, or at the end.
-func (p *Plan) finish(b batch, answer map[string]any, made Made) error {
+func (p *Plan) finish(b batch, answer map[string]any, made OnApplied) error {
 	ids := idsOf(b, answer)
 	for i, s := range b {
 		if s.Action == Create && ids[i] != "" {
-			p.live.name(s.Ref, ids[i])
+			p.actual.name(s.Ref, ids[i])
 		}
 		if err := made(s, answer); err != nil {
 			return err
@@ -248,17 +248,17 @@ func (p *Plan) finish(b batch, answer map[string]any, made Made) error {
 			s.record.Version = strconv.Itoa(number(s.record.Version) + 1) // a version counts changes
 			p.options.State.meanwhile(s)
 		default:
-			p.options.State.put(s.Ref, p.live.ids[s.Ref], s.Action == Create, s.wish.Values)
+			p.options.State.put(s.Ref, p.actual.ids[s.Ref], s.Action == Create, s.want.Values)
 		}
 	}
 	return nil
 }
 
 // madeWithApplication reports whether a protocol is the set's because its application is: a new application has some.
-func (p *Plan) madeWithApplication(w *Wish) bool {
+func (p *Plan) madeWithApplication(w *Desired) bool {
 	of, _ := w.Values["application"].(string)
 	a := p.options.State.of(Ref{application, of})
-	return w.Kind == protocol && a != nil && a.Made
+	return w.Kind == protocol && a != nil && a.Managed
 }
 
 // idsOf are the ids of the records that a batch has made, as far as the answer has them.
@@ -291,8 +291,8 @@ func (p *Plan) refused(b batch, write int, err error) error {
 		}
 	}
 	changed := problem.Status == http.StatusPreconditionFailed ||
-		b[0].Action == Alter && problem.Code == idp.CodeNotFound ||
-		b[0].Action == Create && problem.Code == idp.CodeAlreadyExists && b[0].Waits == nil // the plan has tried it
+		b[0].Action == Update && problem.Code == idp.CodeNotFound ||
+		b[0].Action == Create && problem.Code == idp.CodeAlreadyExists && b[0].DependsOn == nil // the plan has tried it
 	if !changed {
 		return err
 	}

@@ -55,11 +55,11 @@ func TestTry(t *testing.T) {
 	t.Parallel()
 	c := &crowd{full: make(chan struct{})}
 	c.first.Store(1)
-	p := &Plan{platform: c, secrets: &secrets{}, live: &Live{ids: map[Ref]string{{application, "crm"}: "1"}}}
+	p := &Plan{platform: c, secrets: &secrets{}, actual: &Actual{ids: map[Ref]string{{application, "crm"}: "1"}}}
 	for i := range 50 {
 		values := map[string]any{"application": "crm", "code": fmt.Sprint("s", i)}
-		w := &Wish{Ref: Ref{resourceSet, fmt.Sprint("crm:s", i)}, Values: values}
-		p.Steps = append(p.Steps, &Step{Action: Create, Ref: w.Ref, wish: w})
+		w := &Desired{Ref: Ref{resourceSet, fmt.Sprint("crm:s", i)}, Values: values}
+		p.Steps = append(p.Steps, &Step{Action: Create, Ref: w.Ref, want: w})
 	}
 	assert.EqualError(t, p.Try(t.Context()), "no")
 	assert.EqualValues(t, mostAtOnce, c.most.Load())

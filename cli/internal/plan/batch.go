@@ -58,14 +58,14 @@ func (s *Step) joins(other *Step) bool {
 	case s.Kind != other.Kind || s.Action != other.Action:
 		return false
 	case s.Kind == rule:
-		return s.Action != Alter
+		return s.Action != Update
 	case s.Kind == resource:
 		return s.Action == Create
 	case s.Kind == member && s.Action == Create:
-		return s.wish.Values["set"] == other.wish.Values["set"]
+		return s.want.Values["set"] == other.want.Values["set"]
 	case s.Kind == node && s.Action == Create: // a pointer may lead to a node that comes before it
-		return s.wish.Values["tree"] == other.wish.Values["tree"] &&
-			(s.wish.Values["pointer"] == nil) == (other.wish.Values["pointer"] == nil)
+		return s.want.Values["tree"] == other.want.Values["tree"] &&
+			(s.want.Values["pointer"] == nil) == (other.want.Values["pointer"] == nil)
 	}
 	return false
 }
@@ -84,9 +84,9 @@ func (b batch) makes() map[Ref]bool {
 // grants groups rules to make: the operation gives each of its rules to each of its identities. So a request has the
 // rules of one identity, or the identities of one rule; whatever needs fewer requests.
 func grants(steps []*Step) []batch {
-	identities := groups(steps, func(s *Step) any { return s.wish.Values["identity"] })
+	identities := groups(steps, func(s *Step) any { return s.want.Values["identity"] })
 	rules := groups(steps, func(s *Step) any {
-		values := maps.Clone(s.wish.Values)
+		values := maps.Clone(s.want.Values)
 		delete(values, "identity")
 		return values
 	})
@@ -101,7 +101,7 @@ func groups(steps []*Step, of func(*Step) any) []batch {
 	at, sizes, out := map[string]int{}, []int{}, []batch{}
 	for _, s := range steps {
 		key, _ := json.Marshal(of(s)) // of values that were JSON or YAML
-		whole, _ := json.Marshal(s.wish.Values)
+		whole, _ := json.Marshal(s.want.Values)
 		n, has := at[string(key)]
 		if !has || len(out[n]) == largestBatch || sizes[n]+len(whole) > largestBody {
 			n = len(out)
@@ -152,7 +152,7 @@ func (p *Plan) requests(ctx context.Context, b batch) ([]Write, error) {
 func (p *Plan) nodes(ctx context.Context, b batch) ([]Write, error) {
 	items, codes := make([]any, len(b)), map[any]bool{}
 	for _, s := range b {
-		codes[s.wish.Values["code"]] = true
+		codes[s.want.Values["code"]] = true
 	}
 	for i, s := range b {
 		item, err := p.body(ctx, s)
@@ -160,15 +160,15 @@ func (p *Plan) nodes(ctx context.Context, b batch) ([]Write, error) {
 			return nil, err
 		}
 		delete(item, "object_code")
-		item["ref"] = s.wish.Values["code"]
-		if parent := s.wish.Values["parent"]; codes[parent] {
+		item["ref"] = s.want.Values["code"]
+		if parent := s.want.Values["parent"]; codes[parent] {
 			delete(item, "parent_id")
 			item["parent_ref"] = parent
 		}
 		items[i] = item
 	}
 	return []Write{{Operation: "create-tree-nodes", Body: map[string]any{
-		"object_code": b[0].wish.Values["tree"], "items": items,
+		"object_code": b[0].want.Values["tree"], "items": items,
 	}}}, nil
 }
 
@@ -186,7 +186,7 @@ func (p *Plan) resources(ctx context.Context, b batch) ([]Write, error) {
 }
 
 func (b batch) ofOneIdentity() bool {
-	return sameJSON(b[0].wish.Values["identity"], b[1].wish.Values["identity"])
+	return sameJSON(b[0].want.Values["identity"], b[1].want.Values["identity"])
 }
 
 // itemOf is the place of a fault in a request that takes several: body.rules[3].code.
@@ -228,4 +228,4 @@ func (b batch) refuse(err error) bool {
 }
 
 // refuse notes what is wrong with a step. That counts more than what it waits for.
-func (s *Step) refuse(err error) { s.Problem, s.Waits = err, nil }
+func (s *Step) refuse(err error) { s.Problem, s.DependsOn = err, nil }

@@ -85,7 +85,7 @@ func (c *cascade) goes(r *Record, with Ref) {
 }
 
 // once adds a record to what is known of the tenant, unless it is there.
-func (l *Live) once(kind string, raw, outer map[string]any) (*Record, error) {
+func (l *Actual) once(kind string, raw, outer map[string]any) (*Record, error) {
 	id, _ := raw["id"].(string)
 	if r := l.records[Ref{kind, l.names[kind][id]}]; r != nil {
 		return r, nil
@@ -112,7 +112,7 @@ func (c *cascade) parts(ctx context.Context) error {
 		query, outer := url.Values{"application_id": {id}}, map[string]any{"application": of.Key}
 		for kind, path := range map[string]string{resource: "/v1/resources", resourceSet: "/v1/resource-sets"} {
 			if err := c.each(ctx, path, query, func(raw map[string]any) error {
-				r, err := c.live.once(kind, raw, outer)
+				r, err := c.actual.once(kind, raw, outer)
 				if err == nil {
 					c.goes(r, of)
 				}
@@ -137,19 +137,19 @@ func (c *cascade) members(ctx context.Context) error {
 	of, global := map[string]bool{}, false // the applications whose sets can have such members
 	for _, kind := range []string{resource, resourceSet} {
 		for _, ref := range c.deleted[kind] {
-			r := c.live.records[ref]
+			r := c.actual.records[ref]
 			of[fmt.Sprint(r.Values["application"])] = true
 			global = global || kind == resource && r.Values["is_global"] == "1"
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.live.names[application])) {
-		name := c.live.names[application][id]
+	for _, id := range slices.Sorted(maps.Keys(c.actual.names[application])) {
+		name := c.actual.names[application][id]
 		if !global && !of[name] {
 			continue
 		}
 		var sets []*Record
 		if err := c.each(ctx, "/v1/resource-sets", url.Values{"application_id": {id}}, func(raw map[string]any) error {
-			set, err := c.live.once(resourceSet, raw, map[string]any{"application": name})
+			set, err := c.actual.once(resourceSet, raw, map[string]any{"application": name})
 			sets = append(sets, set)
 			return err
 		}); err != nil {
@@ -176,7 +176,7 @@ func (c *cascade) membersOf(ctx context.Context, set *Record) error {
 		if !goes {
 			return nil
 		}
-		r, err := c.live.once(member, raw, c.live.memberOf(set, raw))
+		r, err := c.actual.once(member, raw, c.actual.memberOf(set, raw))
 		if err == nil {
 			c.goes(r, with)
 		}
@@ -210,18 +210,18 @@ func (c *cascade) rules(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := c.live.nameIdentities(ctx, rules, units); err != nil {
+	if err := c.actual.nameIdentities(ctx, rules, units); err != nil {
 		return err
 	}
 	slices.SortFunc(rules, func(a, b map[string]any) int { return number(a["id"]) - number(b["id"]) })
 	for _, raw := range rules {
 		id := fmt.Sprint(raw["id"])
-		r := c.live.records[Ref{rule, c.live.names[rule][id]}]
+		r := c.actual.records[Ref{rule, c.actual.names[rule][id]}]
 		if r == nil {
-			if err := c.live.addRule(raw, units[fmt.Sprint(raw["auth_unit_id"])]); err != nil {
+			if err := c.actual.addRule(raw, units[fmt.Sprint(raw["auth_unit_id"])]); err != nil {
 				return err
 			}
-			r = c.live.records[Ref{rule, c.live.names[rule][id]}]
+			r = c.actual.records[Ref{rule, c.actual.names[rule][id]}]
 		}
 		c.goes(r, with[id])
 	}
@@ -251,7 +251,7 @@ func (c *cascade) reason(raw, unit map[string]any) (Ref, bool) {
 func (c *cascade) roots() map[string]Ref {
 	out := map[string]Ref{}
 	for _, ref := range c.deleted[tree] {
-		out[fmt.Sprint(c.live.records[ref].raw["root_node_id"])] = ref
+		out[fmt.Sprint(c.actual.records[ref].raw["root_node_id"])] = ref
 	}
 	return out
 }
@@ -260,7 +260,7 @@ func (c *cascade) roots() map[string]Ref {
 func (c *cascade) memberships(ctx context.Context) error {
 	places := c.roots()
 	for id, ref := range c.deleted[node] {
-		if c.live.records[ref].raw["member_count"] != json.Number("0") {
+		if c.actual.records[ref].raw["member_count"] != json.Number("0") {
 			places[id] = ref
 		}
 	}
@@ -277,13 +277,13 @@ func (c *cascade) memberships(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.live.namePeople(ctx, slices.Sorted(maps.Keys(people))); err != nil &&
+	if err := c.actual.namePeople(ctx, slices.Sorted(maps.Keys(people))); err != nil &&
 		idp.CodeOf(err) != idp.CodeForbidden { // then ids are shown
 		return err
 	}
 	for _, r := range found {
 		with := r.Ref
-		r.Ref = Ref{membership, with.Key + " " + c.live.keyOf(user, r.raw["user_id"])}
+		r.Ref = Ref{membership, with.Key + " " + c.actual.keyOf(user, r.raw["user_id"])}
 		c.goes(r, with)
 	}
 	return nil

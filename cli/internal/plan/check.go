@@ -8,9 +8,9 @@ import (
 
 // checkContents finds what the files, with what runs, tell of themselves. The platform is asked about a step only once
 // the records are there that it needs: without this, such a fault would stop an apply midway.
-func (p *Plan) checkContents(wishes []*Wish) error {
+func (p *Plan) checkContents(desired []*Desired) error {
 	var faults []string
-	for _, w := range wishes {
+	for _, w := range desired {
 		switch w.Kind {
 		case rule, member:
 			faults = append(faults, p.unknownActions(w)...)
@@ -23,14 +23,14 @@ func (p *Plan) checkContents(wishes []*Wish) error {
 	return unusable(faults)
 }
 
-func (w *Wish) fault(member, format string, args ...any) string {
+func (w *Desired) fault(member, format string, args ...any) string {
 	return fmt.Sprintf("%s:%d: %s", w.File, w.line(member), fmt.Sprintf(format, args...))
 }
 
 // unknownActions are the actions of a rule, or of a member of a set, that its resource does not have.
-func (p *Plan) unknownActions(w *Wish) []string {
+func (p *Plan) unknownActions(w *Desired) []string {
 	for _, ref := range needs(w.Ref, w.Values) {
-		of := p.wishes[ref]
+		of := p.desired[ref]
 		if ref.Kind != resource || of == nil || of.Values["actions"] == nil {
 			continue // the resource is no part of the files, and the platform tells
 		}
@@ -53,8 +53,8 @@ func (p *Plan) unknownActions(w *Wish) []string {
 }
 
 // missingSettings are what a protocol needs to be enabled, and what neither the files have nor the platform.
-func (p *Plan) missingSettings(w *Wish) []string {
-	s := &Step{Ref: w.Ref, wish: w, record: p.live.records[w.Ref]}
+func (p *Plan) missingSettings(w *Desired) []string {
+	s := &Step{Ref: w.Ref, want: w, record: p.actual.records[w.Ref]}
 	if w.Values["status"] != "1" || len(p.status(s, nil)) == 0 { // it is enabled already, or with its application
 		return nil
 	}
@@ -77,12 +77,12 @@ func (p *Plan) missingSettings(w *Wish) []string {
 
 // wants reports whether a record will have a member: by the files or, if they do not have it, because it has it now.
 func (p *Plan) wants(ref Ref, member string) bool {
-	if w := p.wishes[ref]; w != nil {
+	if w := p.desired[ref]; w != nil {
 		if value, has := at(w.Values, member); has {
 			return !empty(value)
 		}
 	}
-	if r := p.live.records[ref]; r != nil {
+	if r := p.actual.records[ref]; r != nil {
 		value, _ := at(r.Values, member)
 		return !empty(value)
 	}
@@ -90,7 +90,7 @@ func (p *Plan) wants(ref Ref, member string) bool {
 }
 
 // pointerCircle is the fault of a pointer that leads back to itself.
-func (p *Plan) pointerCircle(w *Wish) []string {
+func (p *Plan) pointerCircle(w *Desired) []string {
 	names, next := []string{w.Key}, w
 	for next != nil {
 		pointer, _ := next.Values["pointer"].(string)
@@ -104,7 +104,7 @@ func (p *Plan) pointerCircle(w *Wish) []string {
 		if slices.Contains(names, pointer) {
 			return nil // it is told at the nodes of the circle
 		}
-		names, next = append(names, pointer), p.wishes[Ref{node, pointer}]
+		names, next = append(names, pointer), p.desired[Ref{node, pointer}]
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/idplatform/idplatform/cli/internal/failure"
 )
 
-// Wish is a record as the files want it. Values has only the members that the files have.
-type Wish struct {
+// Desired is a record as the files want it. Values has only the members that the files have.
+type Desired struct {
 	Ref
 	Values map[string]any
 	File   string
@@ -25,11 +25,11 @@ type Wish struct {
 	node   *yaml.Node // for the lines of the platform's faults
 }
 
-// Place is where the wish stands: crm.yaml:12.
-func (w *Wish) Place() string { return fmt.Sprintf("%s:%d", w.File, w.Line) }
+// Place is where the desired record stands: crm.yaml:12.
+func (w *Desired) Place() string { return fmt.Sprintf("%s:%d", w.File, w.Line) }
 
 // line is where a member such as delivery.url stands.
-func (w *Wish) line(path string) int {
+func (w *Desired) line(path string) int {
 	at := w.node
 	for name := range strings.SplitSeq(path, ".") {
 		name, _, _ = strings.Cut(name, "[")
@@ -46,19 +46,19 @@ func (w *Wish) line(path string) int {
 }
 
 type parser struct {
-	file   string
-	wishes []*Wish
-	faults []string
+	file    string
+	desired []*Desired
+	faults  []string
 }
 
 func (p *parser) fault(at *yaml.Node, format string, args ...any) {
 	p.faults = append(p.faults, fmt.Sprintf("%s:%d: %s", p.file, at.Line, fmt.Sprintf(format, args...)))
 }
 
-func (p *parser) result() ([]*Wish, error) {
-	inOneCase(p.wishes)
-	first, names := map[Ref]*Wish{}, map[Ref]*Wish{}
-	for _, w := range p.wishes {
+func (p *parser) result() ([]*Desired, error) {
+	inOneCase(p.desired)
+	first, names := map[Ref]*Desired{}, map[Ref]*Desired{}
+	for _, w := range p.desired {
 		before := first[w.Ref]
 		for n := 2; before != nil && w.Kind == rule && !reflect.DeepEqual(w.Values, before.Values); n++ {
 			w.Key = numbered(w.Key, n) // about the same, but with another condition or other actions
@@ -78,10 +78,10 @@ func (p *parser) result() ([]*Wish, error) {
 				"without case", w.Place(), w.Ref, same.Place(), same.Key))
 		}
 	}
-	if err := unusable(append(p.faults, formerFaults(p.wishes)...)); err != nil {
+	if err := unusable(append(p.faults, formerFaults(p.desired)...)); err != nil {
 		return nil, err
 	}
-	return p.wishes, nil
+	return p.desired, nil
 }
 
 // unusable is the error of files with faults; nil if there are none.
@@ -181,8 +181,8 @@ func (p *parser) add(k *kind, at *yaml.Node, values map[string]any, parts map[st
 		p.fault(at, "%s", err)
 		return
 	}
-	w := &Wish{Ref: Ref{k.name, key}, Values: values, File: p.file, Line: at.Line, node: at}
-	p.wishes = append(p.wishes, w)
+	w := &Desired{Ref: Ref{k.name, key}, Values: values, File: p.file, Line: at.Line, node: at}
+	p.desired = append(p.desired, w)
 	p.faults = append(p.faults, w.literals(secretMembers[k.name])...)
 	for _, name := range []string{"protocols", "sources", "members", "nodes"} {
 		list := parts[name]

@@ -9,7 +9,7 @@ import (
 )
 
 // parse reads the documents of one file.
-func parse(file string, text []byte) ([]*Wish, error) {
+func parse(file string, text []byte) ([]*Desired, error) {
 	p := &parser{file: file}
 	p.parse(text)
 	return p.result()
@@ -79,7 +79,7 @@ func TestLiteralSecrets(t *testing.T) {
 
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	wishes, err := parse("a.yaml", []byte(`# texts need no quotes, and numbers keep their digits
+	desired, err := parse("a.yaml", []byte(`# texts need no quotes, and numbers keep their digits
 kind: Application
 name: crm
 category: 4
@@ -113,7 +113,7 @@ actions: [write]
 `))
 	require.NoError(t, err)
 	var refs []string
-	for _, w := range wishes {
+	for _, w := range desired {
 		refs = append(refs, w.String())
 	}
 	assert.Equal(t, []string{
@@ -121,16 +121,16 @@ actions: [write]
 		"Node company/platform", "Rule node company/rd may use crm:data:a:b",
 		"Rule node company/rd may use crm:data:a:b #2",
 	}, refs)
-	assert.Equal(t, "4", wishes[0].Values["category"])
+	assert.Equal(t, "4", desired[0].Values["category"])
 	assert.Equal(t, map[string]any{"big": json.Number("12345678901234567890"), "since": "2026-01-31"},
-		wishes[0].Values["free_ext_props"])
+		desired[0].Values["free_ext_props"])
 	assert.Equal(t, map[string]any{"code": "platform", "name": "Platform", "pointer": "other/x", "tree": "company",
-		"parent": "rd"}, wishes[5].Values)
+		"parent": "rd"}, desired[5].Values)
 	assert.Equal(t, []Ref{{tree, "company"}, {node, "company/rd"}, {node, "other/x"}},
-		needs(wishes[5].Ref, wishes[5].Values))
+		needs(desired[5].Ref, desired[5].Values))
 	assert.Equal(t, []Ref{{application, "crm"}, {node, "company/rd"}, {resource, "crm:data:a:b"}},
-		needs(wishes[6].Ref, wishes[6].Values))
-	assert.Equal(t, 8, wishes[0].line("sources"))
+		needs(desired[6].Ref, desired[6].Values))
+	assert.Equal(t, 8, desired[0].line("sources"))
 }
 
 func FuzzParse(f *testing.F) {

@@ -10,8 +10,8 @@ import (
 	"github.com/idplatform/idplatform/cli/internal/failure"
 )
 
-// drift finds what somebody else has changed since the set was applied: a live value that is neither what was applied
-// then nor what the files want now.
+// drift finds what somebody else has changed since the set was applied: an actual value that is neither what was
+// applied then nor what the files want now.
 func (s *Step) drift(last *Applied) {
 	if last == nil || last.Begun { // some records are made by several writes, of which the last may be missing
 		return
@@ -71,26 +71,26 @@ func (p *Plan) Drifted() error {
 }
 
 // prune plans the deletion of what the set made and the files no longer have. It counts what it leaves.
-func (p *Plan) prune(ctx context.Context, wishes []*Wish) error {
+func (p *Plan) prune(ctx context.Context, desired []*Desired) error {
 	if p.options.State == nil {
 		return nil
 	}
 	var gone []*Step
 	for _, a := range slices.Clone(p.options.State.Records) {
-		r := p.live.records[a.Ref]
+		r := p.actual.records[a.Ref]
 		switch {
-		case p.wishes[a.Ref] != nil:
-		case r == nil || !a.Made || a.ID != "" && r.ID != a.ID:
+		case p.desired[a.Ref] != nil:
+		case r == nil || !a.Managed || a.ID != "" && r.ID != a.ID:
 			p.options.State.forget(a.Ref) // it is not there any more, or never was the set's
 		case !p.options.Prune:
-			p.Left++
+			p.Orphaned++
 		default:
 			s := &Step{Action: Delete, Ref: a.Ref, Changes: []Change{}, record: r}
 			s.driftOf(a) // also of one that was begun and never sent: somebody else may have made another of its name
 			gone = append(gone, s)
 		}
 	}
-	if err := p.stillNamed(wishes, gone); err != nil {
+	if err := p.stillNamed(desired, gone); err != nil {
 		return err
 	}
 	gone = p.withoutParts(gone)
@@ -104,7 +104,7 @@ func (p *Plan) prune(ctx context.Context, wishes []*Wish) error {
 
 // driftOf finds what somebody else has changed in a record that is to be deleted.
 func (s *Step) driftOf(a *Applied) {
-	for _, c := range differences(shown(&Wish{Ref: a.Ref, Values: a.Values}), s.record.Values) {
+	for _, c := range differences(shown(&Desired{Ref: a.Ref, Values: a.Values}), s.record.Values) {
 		if c.Before == masked {
 			continue // a secret that was once in a file; nobody can see whether it is the same
 		}

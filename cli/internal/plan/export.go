@@ -19,7 +19,7 @@ import (
 const masked = "******" // how the platform shows a secret
 
 // Export makes files of what runs, by their names: those of an application in one, and one for each other record.
-func (l *Live) Export(wanted Scope) (map[string][]byte, error) {
+func (l *Actual) Export(wanted Scope) (map[string][]byte, error) {
 	l.arrange()
 	l.variables = variablesOf(l.order)
 	files, names := map[string]*bytes.Buffer{}, map[string]string{}
@@ -63,7 +63,7 @@ func (l *Live) Export(wanted Scope) (map[string][]byte, error) {
 }
 
 // sorted are the records of a kind by their keys.
-func (l *Live) sorted(kind string) []*Record {
+func (l *Actual) sorted(kind string) []*Record {
 	out := slices.DeleteFunc(slices.Clone(l.order), func(r *Record) bool { return r.Kind != kind })
 	slices.SortFunc(out, func(a, b *Record) int { return strings.Compare(a.Key, b.Key) })
 	return out
@@ -104,7 +104,7 @@ func fileName(name string) string {
 }
 
 // document makes a document, or a part of one, with its parts.
-func (l *Live) document(k *kind, r *Record) *yaml.Node {
+func (l *Actual) document(k *kind, r *Record) *yaml.Node {
 	out := &yaml.Node{Kind: yaml.MappingNode}
 	put := func(name string, value *yaml.Node) {
 		out.Content = append(out.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, value)
@@ -136,7 +136,7 @@ func (l *Live) document(k *kind, r *Record) *yaml.Node {
 	return out
 }
 
-func (l *Live) parts(of *kind, r *Record, name string) []*yaml.Node {
+func (l *Actual) parts(of *kind, r *Record, name string) []*yaml.Node {
 	var out []*yaml.Node
 	if of.find(name) == nil {
 		return nil
@@ -171,7 +171,7 @@ func (l *Live) parts(of *kind, r *Record, name string) []*yaml.Node {
 }
 
 // arrange finds the parts of each record.
-func (l *Live) arrange() {
+func (l *Actual) arrange() {
 	l.below = map[string][]*Record{}
 	for _, r := range l.order {
 		of := ""

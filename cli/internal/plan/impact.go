@@ -62,7 +62,7 @@ func (p *Plan) AssessImpact(ctx context.Context) error {
 		return err
 	}
 	impact.AccessImpact = &answer
-	return p.live.nameApplications(ctx, answer.Items)
+	return p.actual.nameApplications(ctx, answer.Items)
 }
 
 func whyUnknown(problem *idp.Problem) string {
@@ -88,7 +88,7 @@ func (p *Plan) addTo(ctx context.Context, changes *accessChanges, s *Step) (why 
 		return "", nil
 	case s.Problem != nil:
 		return "the platform refuses it", nil
-	case s.Waits != nil && s.Action != Delete:
+	case s.DependsOn != nil && s.Action != Delete:
 		return s.waiting(), nil
 	}
 	if s.Kind == rule && s.Action != Create {
@@ -102,20 +102,20 @@ func (p *Plan) addTo(ctx context.Context, changes *accessChanges, s *Step) (why 
 		return "", err
 	}
 	if switches {
-		status, _ := s.wish.Values["status"].(string)
+		status, _ := s.want.Values["status"].(string)
 		changes.Statuses = append(changes.Statuses, idp.ProposedStatus{NodeID: s.record.ID, Status: status})
 	}
 	if moves {
 		body := writes[0].Body.(map[string]any)
 		parent, _ := body["parent_id"].(string)
-		of, _ := s.wish.Values["tree"].(string)
-		root, _ := p.live.records[Ref{tree, of}].raw["root_node_id"].(string)
+		of, _ := s.want.Values["tree"].(string)
+		root, _ := p.actual.records[Ref{tree, of}].raw["root_node_id"].(string)
 		changes.Moves = append(changes.Moves, idp.ProposedMove{NodeID: s.record.ID, ParentID: cmp.Or(parent, root)})
 	}
 	if s.Kind == node {
 		return "", nil
 	}
-	proposed := proposedRule{Identity: p.identity(s.wish.Values), Rule: writes[0].Body}
+	proposed := proposedRule{Identity: p.identity(s.want.Values), Rule: writes[0].Body}
 	if s.Action == Create { // the operation takes rules in a list
 		proposed.Rule = writes[0].Body.(map[string]any)["rules"].([]any)[0]
 	}
@@ -139,7 +139,7 @@ func (s *Step) moves() bool { return s.altersNode("parent") }
 
 // altersNode reports whether a step changes a member of a node that is there.
 func (s *Step) altersNode(member string) bool {
-	return s.Kind == node && s.Action == Alter && s.changes(member)
+	return s.Kind == node && s.Action == Update && s.changes(member)
 }
 
 // changesOtherwise reports whether a step may change access in a way that the platform cannot be asked about.
@@ -150,13 +150,13 @@ func (s *Step) changesOtherwise() bool {
 	case node:
 		switch s.Action {
 		case Create:
-			return findsMembers(s.wish.Values)
+			return findsMembers(s.want.Values)
 		case Delete:
 			return findsMembers(s.record.Values)
 		}
 		return s.changes("condition", "is_dynamic", "is_pointer", "pointer")
 	case application, resource, resourceSet, tree:
-		return s.Action == Delete || s.Action == Alter && s.changes("status", "code", "actions", "type")
+		return s.Action == Delete || s.Action == Update && s.changes("status", "code", "actions", "type")
 	}
 	return false
 }
@@ -167,7 +167,7 @@ func findsMembers(node map[string]any) bool {
 }
 
 // nameApplications finds the names of the applications in an answer, if nothing has read them.
-func (l *Live) nameApplications(ctx context.Context, items []idp.ChangedDecision) error {
+func (l *Actual) nameApplications(ctx context.Context, items []idp.ChangedDecision) error {
 	for _, item := range items {
 		if _, known := l.names[application][item.ApplicationID]; known {
 			continue
@@ -187,7 +187,7 @@ func (l *Live) nameApplications(ctx context.Context, items []idp.ChangedDecision
 }
 
 // impact writes who gains and who loses.
-func (o *page) impact(i *Impact, live *Live) {
+func (o *page) impact(i *Impact, actual *Actual) {
 	fmt.Fprintln(o.w)
 	defer fmt.Fprintln(o.w)
 	switch {
@@ -196,7 +196,7 @@ func (o *page) impact(i *Impact, live *Live) {
 	case i.AccessImpact == nil:
 		fmt.Fprintln(o.w, "access: nothing can be compared yet")
 	default:
-		o.decisions(i, live)
+		o.decisions(i, actual)
 	}
 	for n, line := range i.NotTried {
 		if n == mostNotTried && !o.All {
@@ -207,7 +207,7 @@ func (o *page) impact(i *Impact, live *Live) {
 	}
 }
 
-func (o *page) decisions(i *Impact, live *Live) {
+func (o *page) decisions(i *Impact, actual *Actual) {
 	head := "access: "
 	if len(i.NotTried) > 0 {
 		head = "access (incomplete): "
@@ -218,7 +218,7 @@ func (o *page) decisions(i *Impact, live *Live) {
 		if n == mostDecisions && !o.All {
 			break
 		}
-		rows = append(rows, decision(item, live))
+		rows = append(rows, decision(item, actual))
 	}
 	for n, line := range output.Aligned("    ", rows) {
 		if rows[n][0] == "gains" {
@@ -272,8 +272,8 @@ func who(people, applications int64, one, many string) string {
 }
 
 // decision is the row of a decision that changes.
-func decision(item idp.ChangedDecision, live *Live) []string {
-	object, verb := live.keyOf(application, item.ApplicationID), "loses"
+func decision(item idp.ChangedDecision, actual *Actual) []string {
+	object, verb := actual.keyOf(application, item.ApplicationID), "loses"
 	if item.ObjectType != "app" {
 		object += ":" + item.ObjectType + ":" + item.ObjectCode
 	}
@@ -282,7 +282,7 @@ func decision(item idp.ChangedDecision, live *Live) []string {
 	}
 	row := []string{verb, cmp.Or(item.IdentityName, item.IdentityID), object, cmp.Or(item.Action, "use")}
 	if item.IdentityType == "application" {
-		row[1] = "application " + cmp.Or(live.names[application][item.IdentityID], row[1])
+		row[1] = "application " + cmp.Or(actual.names[application][item.IdentityID], row[1])
 	}
 	if item.Conditional {
 		row = append(row, "by a condition")

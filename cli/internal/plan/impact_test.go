@@ -19,7 +19,7 @@ func TestWhatIsNotCompared(t *testing.T) {
 			s.record = &Record{Values: values}
 		}
 		if action != Delete {
-			s.wish = &Wish{Values: values}
+			s.want = &Desired{Values: values}
 		}
 		for _, name := range members {
 			s.Changes = append(s.Changes, Change{Member: name})
@@ -35,17 +35,17 @@ func TestWhatIsNotCompared(t *testing.T) {
 		"a new node":                {step(Create, node, plain), false},
 		"a new pointer":             {step(Create, node, pointer), true},
 		"a new dynamic node":        {step(Create, node, dynamic), true},
-		"another target":            {step(Alter, node, pointer, "pointer"), true},
-		"another condition":         {step(Alter, node, dynamic, "condition"), true},
-		"a node's status":           {step(Alter, node, plain, "status"), false},
+		"another target":            {step(Update, node, pointer, "pointer"), true},
+		"another condition":         {step(Update, node, dynamic, "condition"), true},
+		"a node's status":           {step(Update, node, plain, "status"), false},
 		"a node less":               {step(Delete, node, plain), false},
 		"a pointer less":            {step(Delete, node, pointer), true},
 		"a dynamic node less":       {step(Delete, node, dynamic), true},
 		"a membership":              {step(Delete, membership, plain), true},
 		"a member of a set":         {step(Create, member, plain), true},
-		"an application's status":   {step(Alter, application, plain, "status"), true},
-		"an application's name":     {step(Alter, application, plain, "name"), false},
-		"the actions of a resource": {step(Alter, resource, plain, "actions"), true},
+		"an application's status":   {step(Update, application, plain, "status"), true},
+		"an application's name":     {step(Update, application, plain, "name"), false},
+		"the actions of a resource": {step(Update, resource, plain, "actions"), true},
 		"a rule":                    {step(Create, rule, plain), false},
 	} {
 		assert.Equal(t, c.want, c.step.changesOtherwise(), name)
@@ -55,7 +55,7 @@ func TestWhatIsNotCompared(t *testing.T) {
 // TestImpact looks at the words for each answer, and for none.
 func TestImpact(t *testing.T) {
 	t.Parallel()
-	live := &Live{names: map[string]map[string]string{application: {"1": "crm", "2": "报销"}}}
+	actual := &Actual{names: map[string]map[string]string{application: {"1": "crm", "2": "报销"}}}
 	items := []idp.ChangedDecision{
 		{IdentityType: "user", IdentityID: "7", IdentityName: "李伟", ApplicationID: "1", ObjectType: "data",
 			ObjectCode: "invoice", Action: "read", Change: "gained"},
@@ -110,7 +110,7 @@ func TestImpact(t *testing.T) {
 `},
 	} {
 		var out bytes.Buffer
-		(&page{View: View{Width: usualWidth}, w: &out}).impact(&c.impact, live)
+		(&page{View: View{Width: usualWidth}, w: &out}).impact(&c.impact, actual)
 		assert.Equal(t, "\n"+c.want+"\n", out.String(), name)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Load reads files, all files *.yaml and *.yml of folders and those below them, and for "-" standard input. Links are
 // followed, and what is reached twice is read once.
-func Load(paths []string, input io.Reader) ([]*Wish, error) {
+func Load(paths []string, input io.Reader) ([]*Desired, error) {
 	f := &files{seen: map[string]bool{}}
 	p := &parser{}
 	for _, path := range paths {

@@ -6,7 +6,7 @@ import (
 )
 
 // stillNamed finds records that are to be deleted although something that stays needs them.
-func (p *Plan) stillNamed(wishes []*Wish, gone []*Step) error {
+func (p *Plan) stillNamed(desired []*Desired, gone []*Step) error {
 	by := map[Ref][]string{}
 	for _, s := range gone {
 		by[s.Ref] = nil
@@ -18,11 +18,11 @@ func (p *Plan) stillNamed(wishes []*Wish, gone []*Step) error {
 			}
 		}
 	}
-	for _, w := range wishes {
+	for _, w := range desired {
 		note(w.Ref, w.Values, fmt.Sprintf("%s: %s", w.Place(), w.Ref))
 	}
-	for _, r := range p.live.order {
-		if _, deleted := by[r.Ref]; r.Kind == node && !deleted && p.wishes[r.Ref] == nil {
+	for _, r := range p.actual.order {
+		if _, deleted := by[r.Ref]; r.Kind == node && !deleted && p.desired[r.Ref] == nil {
 			note(r.Ref, r.Values, fmt.Sprintf("%s, which is neither the set's nor in the files", r.Ref))
 		}
 	}

@@ -37,8 +37,8 @@ func caseless(ref Ref) Ref {
 	return ref
 }
 
-// former is the ref that a wish had before it was renamed.
-func (w *Wish) former() (Ref, bool) {
+// former is the ref that a desired record had before it was renamed.
+func (w *Desired) former() (Ref, bool) {
 	was, _ := w.Values["was"].(string)
 	if was == "" {
 		return Ref{}, false
@@ -51,12 +51,12 @@ func (w *Wish) former() (Ref, bool) {
 
 // formerFaults are the faults of former names: two documents have the same, or a document has one that keeps it. One
 // that had another name itself leaves it to another.
-func formerFaults(wishes []*Wish) []string {
-	names, former, faults := map[Ref]*Wish{}, map[Ref]*Wish{}, []string(nil)
-	for _, w := range wishes {
+func formerFaults(desired []*Desired) []string {
+	names, former, faults := map[Ref]*Desired{}, map[Ref]*Desired{}, []string(nil)
+	for _, w := range desired {
 		names[caseless(w.Ref)] = w
 	}
-	for _, w := range wishes {
+	for _, w := range desired {
 		was, has := w.former()
 		if !has {
 			continue
@@ -67,7 +67,7 @@ func formerFaults(wishes []*Wish) []string {
 				stays = nil
 			}
 		}
-		for _, other := range []*Wish{stays, former[was]} {
+		for _, other := range []*Desired{stays, former[was]} {
 			if other != nil && other != w {
 				faults = append(faults, fmt.Sprintf("%s:%d: was names the same record as %s", w.File, w.line("was"),
 					other.Place()))
@@ -79,8 +79,8 @@ func formerFaults(wishes []*Wish) []string {
 }
 
 // inOneCase gives references the names of their documents. Users, which have none, get the name that comes first.
-func inOneCase(wishes []*Wish) {
-	names, renamed := namingOf(wishes, nil), map[Ref]string{}
+func inOneCase(desired []*Desired) {
+	names, renamed := namingOf(desired, nil), map[Ref]string{}
 	note := func(ref Ref) {
 		if !slices.Contains(foldedKinds, ref.Kind) {
 			return
@@ -89,7 +89,7 @@ func inOneCase(wishes []*Wish) {
 			renamed[ref] = key
 		}
 	}
-	for _, w := range wishes {
+	for _, w := range desired {
 		for _, ref := range needs(w.Ref, w.Values) {
 			note(ref)
 		}
@@ -104,7 +104,7 @@ func inOneCase(wishes []*Wish) {
 	if len(renamed) == 0 {
 		return
 	}
-	for _, w := range wishes {
+	for _, w := range desired {
 		if w.Kind != application {
 			w.Values = following(w.Kind, w.Values, renamed)
 			w.Ref = followed(w.Ref, w.Values, renamed)
@@ -200,9 +200,9 @@ func meanwhileKey(kind, key string) string {
 }
 
 // unsureFaults are the faults of documents that exchange names and may have done so already.
-func (n naming) unsureFaults(wishes []*Wish) []string {
+func (n naming) unsureFaults(desired []*Desired) []string {
 	var faults []string
-	for _, w := range wishes {
+	for _, w := range desired {
 		if n.unsure[w.Ref] {
 			faults = append(faults, w.fault("was", "%s: names are exchanged, and only a set (--set) that has applied "+
 				"these records before can tell whether it is done", w.Ref))
@@ -211,7 +211,7 @@ func (n naming) unsureFaults(wishes []*Wish) []string {
 	return faults
 }
 
-func namingOf(wishes []*Wish, state *State) naming {
+func namingOf(desired []*Desired, state *State) naming {
 	n := naming{folded: map[Ref]string{}, was: map[Ref]string{}, unsure: map[Ref]bool{}, state: state}
 	note := func(ref Ref) {
 		folded := Ref{ref.Kind, fold(ref.Key)}
@@ -219,13 +219,13 @@ func namingOf(wishes []*Wish, state *State) naming {
 			n.folded[folded] = ref.Key
 		}
 	}
-	for _, w := range wishes { // the documents first: only they have the name that is wanted
+	for _, w := range desired { // the documents first: only they have the name that is wanted
 		note(w.Ref)
 		if former, has := w.former(); has {
 			n.was[former] = w.Key
 		}
 	}
-	for _, w := range wishes {
+	for _, w := range desired {
 		for _, ref := range needs(w.Ref, w.Values) {
 			note(ref)
 		}
@@ -256,18 +256,18 @@ func (n naming) of(ref Ref) Ref {
 
 // rename gives the records of a state the names that the files have for them now. Those with ids tell which they are;
 // what refers to them follows.
-func (s *State) rename(live *Live, wishes map[Ref]*Wish) {
+func (s *State) rename(actual *Actual, desired map[Ref]*Desired) {
 	if s == nil {
 		return
 	}
 	renamed := map[Ref]string{}
 	for _, a := range s.Records {
-		key, there := live.names[a.Kind][a.ID]
-		if there && key != a.Key && (a.Kind == application || a.Kind == node) && wishes[Ref{a.Kind, key}] != nil {
+		key, there := actual.names[a.Kind][a.ID]
+		if there && key != a.Key && (a.Kind == application || a.Kind == node) && desired[Ref{a.Kind, key}] != nil {
 			renamed[a.Ref] = key
 		}
 		if kind, name, _ := identityOf(a.Values); kind == "user" {
-			if now := live.naming.of(Ref{user, name}); now.Key != name {
+			if now := actual.naming.of(Ref{user, name}); now.Key != name {
 				renamed[Ref{user, name}] = now.Key
 			}
 		}

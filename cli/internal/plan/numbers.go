@@ -2,13 +2,13 @@ package plan
 
 import "slices"
 
-// renumber gives rules about the same the keys of the wishes with which they are paired, and other rules other numbers:
-// the numbers come from the places in the files, where one rule less would give the next one its key. What a state has
-// of a rule follows the rule.
-func (p *Plan) renumber(pairs map[*Wish]*Record) {
+// renumber gives rules about the same the keys of the desired records with which they are paired, and other rules other
+// numbers: the numbers come from the places in the files, where one rule less would give the next one its key. What a
+// state has of a rule follows the rule.
+func (p *Plan) renumber(pairs map[*Desired]*Record) {
 	taken, wanted := map[string]bool{}, map[*Record]string{}
-	var unpaired []*Wish
-	for ref, w := range p.wishes {
+	var unpaired []*Desired
+	for ref, w := range p.desired {
 		if ref.Kind != rule {
 			continue
 		}
@@ -28,11 +28,11 @@ func (p *Plan) renumber(pairs map[*Wish]*Record) {
 		return key
 	}
 	var rules []*Record
-	for _, r := range p.live.order {
+	for _, r := range p.actual.order {
 		if r.Kind == rule {
 			rules = append(rules, r)
-			delete(p.live.records, r.Ref)
-			delete(p.live.ids, r.Ref)
+			delete(p.actual.records, r.Ref)
+			delete(p.actual.ids, r.Ref)
 		}
 	}
 	for _, r := range rules {
@@ -41,15 +41,15 @@ func (p *Plan) renumber(pairs map[*Wish]*Record) {
 			key = free(r.Key)
 		}
 		r.Key = key
-		p.live.records[r.Ref] = r
-		p.live.name(r.Ref, r.ID)
+		p.actual.records[r.Ref] = r
+		p.actual.name(r.Ref, r.ID)
 	}
 	p.options.State.follow(rules, unpaired, free)
 }
 
 // follow gives what a state has of rules the keys of these rules: of the one with the same id or, without an id, with
-// the same content, or of a wish that is still to be made.
-func (s *State) follow(rules []*Record, unpaired []*Wish, free func(string) string) {
+// the same content, or of a desired record that is still to be made.
+func (s *State) follow(rules []*Record, unpaired []*Desired, free func(string) string) {
 	if s == nil {
 		return
 	}
@@ -86,11 +86,11 @@ func (s *State) follow(rules []*Record, unpaired []*Wish, free func(string) stri
 		})
 	}
 	match(func(a *Applied, r *Record) bool {
-		return a.ID == "" && len(differences(shown(&Wish{Ref: a.Ref, Values: a.Values}), r.Values)) == 0
+		return a.ID == "" && len(differences(shown(&Desired{Ref: a.Ref, Values: a.Values}), r.Values)) == 0
 	})
 	match(func(a *Applied, _ *Record) bool { return a.ID == "" && !a.Begun })
 	for _, a := range left {
-		at := slices.IndexFunc(unpaired, func(w *Wish) bool {
+		at := slices.IndexFunc(unpaired, func(w *Desired) bool {
 			return s.byRef[w.Ref] == nil && plainKey(w.Key) == plainKey(a.Key) && sameJSON(w.Values, a.Values)
 		})
 		if at >= 0 {

@@ -27,7 +27,7 @@ func (p *Plan) sort() {
 		Plan: p, firsts: map[*Step][]*Step{}, done: map[*Step]bool{},
 		made: map[Ref]*Step{}, deleted: map[Ref]*Step{}, altered: map[Ref]*Step{},
 	}
-	of := map[string]map[Ref]*Step{Create: o.made, Delete: o.deleted, Alter: o.altered}
+	of := map[string]map[Ref]*Step{Create: o.made, Delete: o.deleted, Update: o.altered}
 	for _, s := range p.Steps {
 		of[s.Action][s.Ref] = s
 	}
@@ -90,8 +90,8 @@ func (o *order) waitsFor(s, first *Step, seen map[*Step]bool) bool {
 // references puts what is made before what refers to it, and what refers to a record before its deletion.
 func (o *order) references() {
 	for _, s := range o.Steps {
-		if s.wish != nil {
-			for _, ref := range needs(s.Ref, s.wish.Values) {
+		if s.want != nil {
+			for _, ref := range needs(s.Ref, s.want.Values) {
 				if first := o.made[ref]; first != nil && first != s {
 					o.firsts[s] = append(o.firsts[s], first) // and it is not tried until that is there
 				}
@@ -111,7 +111,7 @@ func (o *order) references() {
 
 // sources puts applications that are deleted before the connections that they offer.
 func (o *order) sources() {
-	for _, r := range o.live.order {
+	for _, r := range o.actual.order {
 		of, _ := r.Values["application"].(string)
 		offered, _ := r.Values["connection"].(string)
 		first, deletion := o.deleted[Ref{application, of}], o.deleted[Ref{connection, offered}]
@@ -126,13 +126,13 @@ func (o *order) sources() {
 // become pointers, or stop being some.
 func (o *order) moves() {
 	for _, s := range o.Steps {
-		if s.Kind != node || s.wish == nil {
+		if s.Kind != node || s.want == nil {
 			continue
 		}
-		if s.Action == Alter && s.moves() {
+		if s.Action == Update && s.moves() {
 			o.movesOut(s)
 		}
-		pointer, _ := s.wish.Values["pointer"].(string)
+		pointer, _ := s.want.Values["pointer"].(string)
 		if to := o.altered[Ref{node, pointer}]; to != nil && to.changes("is_pointer") && to != s {
 			o.before(to, s)
 		}
@@ -150,9 +150,9 @@ func (o *order) moves() {
 // movesOut looks for the node itself above its new parent. A node in between must move away first.
 func (o *order) movesOut(s *Step) {
 	var between []*Step
-	at, _ := s.wish.Values["parent"].(string)
-	of, _ := s.wish.Values["tree"].(string)
-	for r := o.live.records[Ref{node, of + "/" + at}]; r != nil && r.Kind == node; {
+	at, _ := s.want.Values["parent"].(string)
+	of, _ := s.want.Values["tree"].(string)
+	for r := o.actual.records[Ref{node, of + "/" + at}]; r != nil && r.Kind == node; {
 		if r == s.record {
 			for _, other := range between {
 				o.before(other, s)
@@ -163,7 +163,7 @@ func (o *order) movesOut(s *Step) {
 			between = append(between, step)
 		}
 		parent, _ := r.Values["parent"].(string)
-		r = o.live.records[Ref{node, of + "/" + parent}]
+		r = o.actual.records[Ref{node, of + "/" + parent}]
 	}
 }
 
@@ -176,8 +176,8 @@ func (o *order) actions() {
 		}
 		values := map[string]any(nil)
 		switch {
-		case s.wish != nil:
-			values = s.wish.Values
+		case s.want != nil:
+			values = s.want.Values
 		case s.record != nil:
 			values = s.record.Values
 		}
@@ -190,15 +190,15 @@ func (o *order) actions() {
 }
 
 func (o *order) actionsOf(of, s *Step) {
-	has, will := codes(of.record.Values["actions"]), codes(of.wish.Values["actions"])
+	has, will := codes(of.record.Values["actions"]), codes(of.want.Values["actions"])
 	leaves, begins := false, false
 	if s.record != nil {
 		for action := range codes(s.record.Values["actions"]) {
 			leaves = leaves || has[action] && !will[action]
 		}
 	}
-	if s.wish != nil {
-		for action := range codes(s.wish.Values["actions"]) {
+	if s.want != nil {
+		for action := range codes(s.want.Values["actions"]) {
 			begins = begins || will[action] && !has[action]
 		}
 	}
@@ -208,7 +208,7 @@ func (o *order) actionsOf(of, s *Step) {
 	}
 	switch {
 	case leaves && begins:
-		s.later = o.interim(of, "actions", union(of.wish.Values["actions"], of.record.Values["actions"]))
+		s.later = o.interim(of, "actions", union(of.want.Values["actions"], of.record.Values["actions"]))
 		o.firsts[s] = append(o.firsts[s], s.later)
 	case begins:
 		s.later = of
@@ -290,14 +290,14 @@ func (o *order) values(u unique) {
 		return
 	}
 	for _, s := range slices.Clone(o.Steps) {
-		if s.Kind != u.kind || s.wish == nil || s.Interim || s.record != nil && !s.changes(u.member) {
+		if s.Kind != u.kind || s.want == nil || s.Interim || s.record != nil && !s.changes(u.member) {
 			continue
 		}
-		holder := from[same(s.wish.Values)]
+		holder := from[same(s.want.Values)]
 		if holder == nil || holder == s {
 			continue
 		}
-		if holder.Action == Alter && o.waitsFor(holder, s, map[*Step]bool{}) {
+		if holder.Action == Update && o.waitsFor(holder, s, map[*Step]bool{}) {
 			holder = o.interim(holder, u.member, u.meanwhile(holder))
 		}
 		o.before(holder, s)
@@ -311,11 +311,11 @@ func (o *order) interim(s *Step, member string, value any) *Step {
 			return first
 		}
 	}
-	w := *s.wish
-	w.Values = maps.Clone(s.wish.Values)
+	w := *s.want
+	w.Values = maps.Clone(s.want.Values)
 	w.Values[member] = value
 	between := &Step{
-		Action: Alter, Ref: s.Ref, Place: s.Place, Interim: true, wish: &w, record: s.record,
+		Action: Update, Ref: s.Ref, Place: s.Place, Interim: true, want: &w, record: s.record,
 		Changes: []Change{{member, s.record.Values[member], value}},
 	}
 	for i, c := range s.Changes {
@@ -333,7 +333,7 @@ func (o *order) interim(s *Step, member string, value any) *Step {
 func (s *Step) waiting() string {
 	why := "is not there yet"
 	for _, first := range []*Step{s.after, s.later} {
-		if first == nil || first.Ref != *s.Waits {
+		if first == nil || first.Ref != *s.DependsOn {
 			continue
 		}
 		if why = "changes first"; first.Action == Delete {
@@ -343,5 +343,5 @@ func (s *Step) waiting() string {
 	if s.Action == Delete && !strings.HasSuffix(why, "first") {
 		why = "goes first"
 	}
-	return s.Waits.String() + " " + why
+	return s.DependsOn.String() + " " + why
 }

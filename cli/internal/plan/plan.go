@@ -14,7 +14,7 @@ import (
 // What a step does.
 const (
 	Create = "create"
-	Alter  = "change"
+	Update = "change"
 	Delete = "delete"
 )
 
@@ -24,9 +24,9 @@ type Step struct {
 	Ref
 	Place   string   `json:"place,omitempty"` // in the files
 	Changes []Change `json:"changes"`
-	// Waits is the record that must be made, or deleted, before this step can be tried.
-	Waits   *Ref  `json:"not_tried_before,omitempty"`
-	Problem error `json:"-"` // why the platform refuses it
+	// DependsOn is the record that must be made, or deleted, before this step can be tried.
+	DependsOn *Ref  `json:"not_tried_before,omitempty"`
+	Problem   error `json:"-"` // why the platform refuses it
 	// Scope is what the caller lacks: the step was not tried.
 	Scope   string `json:"not_tried_without,omitempty"`
 	With    *Ref   `json:"goes_with,omitempty"`      // the record with which the platform deletes it by itself
@@ -37,7 +37,7 @@ type Step struct {
 	// Interim says that the values are for a while: a later step of the plan gives the record those of the files.
 	Interim bool `json:"interim,omitempty"`
 
-	wish   *Wish
+	want   *Desired
 	record *Record
 	after  *Step // it comes after this one, without which the platform may refuse it
 	later  *Step // it cannot be tried before this one is done
@@ -61,7 +61,7 @@ type Options struct {
 type Plan struct {
 	Steps     []*Step
 	Unchanged int
-	Left      int     // records that the set made, that the files no longer have, and that stay
+	Orphaned  int     // records that the set made, that the files no longer have, and that stay
 	Impact    *Impact // who gains and who loses access; nil if no step changes that
 	Unmanaged []*Unmanaged
 	Notes     []string // what Apply has to say about records that are no steps
@@ -74,55 +74,55 @@ type Plan struct {
 	standIn string  // the id of records that are not there yet, while a step that refers to them is tried
 
 	platform Platform
-	live     *Live
-	wishes   map[Ref]*Wish
+	actual   *Actual
+	desired  map[Ref]*Desired
 	options  Options
 	secrets  *secrets
 	scopes   scopes
 }
 
 // Make compares the files with what runs.
-func Make(ctx context.Context, platform Platform, wishes []*Wish, options Options) (*Plan, error) {
-	if err := checkConnections(ctx, platform, wishes); err != nil {
+func Make(ctx context.Context, platform Platform, desired []*Desired, options Options) (*Plan, error) {
+	if err := checkConnections(ctx, platform, desired); err != nil {
 		return nil, err
 	}
-	scope := scopeOf(wishes, options.State)
-	scope.naming = namingOf(wishes, options.State)
+	scope := scopeOf(desired, options.State)
+	scope.naming = namingOf(desired, options.State)
 	if options.Unmanaged {
 		scope.kinds[rule] = true
 	}
-	live, err := Read(ctx, platform, scope)
+	actual, err := Read(ctx, platform, scope)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{
-		platform: platform, live: live, wishes: map[Ref]*Wish{}, options: options,
+		platform: platform, actual: actual, desired: map[Ref]*Desired{}, options: options,
 		secrets: &secrets{getenv: options.Getenv, fetched: map[string]string{}},
 	}
-	for _, w := range wishes {
-		p.wishes[w.Ref] = w
+	for _, w := range desired {
+		p.desired[w.Ref] = w
 	}
-	options.State.rename(live, p.wishes)
-	if err := unusable(live.naming.unsureFaults(wishes)); err != nil {
+	options.State.rename(actual, p.desired)
+	if err := unusable(actual.naming.unsureFaults(desired)); err != nil {
 		return nil, err
 	}
-	if err := p.nameReferences(ctx, wishes); err != nil {
+	if err := p.nameReferences(ctx, desired); err != nil {
 		return nil, err
 	}
-	if err := p.checkReferences(wishes); err != nil {
+	if err := p.checkReferences(desired); err != nil {
 		return nil, err
 	}
-	if err := p.checkContents(wishes); err != nil {
+	if err := p.checkContents(desired); err != nil {
 		return nil, err
 	}
-	pairs := live.pair(wishes)
+	pairs := actual.pair(desired)
 	p.renumber(pairs)
-	for _, w := range inOrder(wishes) {
+	for _, w := range inOrder(desired) {
 		if err := p.plan(w, pairs[w]); err != nil {
 			return nil, err
 		}
 	}
-	if err := p.prune(ctx, wishes); err != nil {
+	if err := p.prune(ctx, desired); err != nil {
 		return nil, err
 	}
 	p.sort()
@@ -132,16 +132,16 @@ func Make(ctx context.Context, platform Platform, wishes []*Wish, options Option
 	return p, nil
 }
 
-// plan adds the step of a wish, if one is needed.
-func (p *Plan) plan(w *Wish, r *Record) error {
-	s := &Step{Action: Create, Ref: w.Ref, Place: w.Place(), Changes: []Change{}, wish: w, record: r}
+// plan adds the step of a desired record, if one is needed.
+func (p *Plan) plan(w *Desired, r *Record) error {
+	s := &Step{Action: Create, Ref: w.Ref, Place: w.Place(), Changes: []Change{}, want: w, record: r}
 	if r == nil {
 		s.Changes = differences(shown(w), nil)
 		s.drift(p.options.State.of(w.Ref))
 		p.Steps = append(p.Steps, s)
 		return nil
 	}
-	s.Action, s.Changes = Alter, differences(shown(w), r.Values)
+	s.Action, s.Changes = Update, differences(shown(w), r.Values)
 	s.drift(p.options.State.of(w.Ref))
 	if p.options.Rotate {
 		s.Changes = append(s.Changes, rotated("", w.Values)...)
@@ -162,8 +162,8 @@ func (p *Plan) plan(w *Wish, r *Record) error {
 	return nil
 }
 
-// shown are the values of a wish without those that its name says already.
-func shown(w *Wish) map[string]any {
+// shown are the values of a desired record without those that its name says already.
+func shown(w *Desired) map[string]any {
 	out := maps.Clone(w.Values)
 	for _, name := range []string{"application", "tree", "set", "connection", "was"} {
 		delete(out, name)
@@ -181,7 +181,7 @@ func shown(w *Wish) map[string]any {
 	return out
 }
 
-// rotated are the secrets of a wish.
+// rotated are the secrets of a desired record.
 func rotated(path string, value any) []Change {
 	var out []Change
 	switch v := value.(type) {
@@ -195,18 +195,18 @@ func rotated(path string, value any) []Change {
 	return out
 }
 
-// scopeOf is what must be read to compare the wishes.
-func scopeOf(wishes []*Wish, state *State) Scope {
+// scopeOf is what must be read to compare the desired records.
+func scopeOf(desired []*Desired, state *State) Scope {
 	s := Scope{
 		kinds: map[string]bool{}, applications: map[string]bool{}, trees: map[string]bool{}, whole: map[Ref]bool{},
 	}
 	if state != nil {
-		wishes = slices.Clone(wishes)
+		desired = slices.Clone(desired)
 		for _, a := range state.Records {
-			wishes = append(wishes, &Wish{Ref: a.Ref, Values: a.Values})
+			desired = append(desired, &Desired{Ref: a.Ref, Values: a.Values})
 		}
 	}
-	for _, w := range wishes {
+	for _, w := range desired {
 		for _, ref := range append(needs(w.Ref, w.Values), w.Ref) {
 			switch ref.Kind {
 			case application:
@@ -237,28 +237,28 @@ func scopeOf(wishes []*Wish, state *State) Scope {
 }
 
 // nameReferences finds the ids of users and nodes that the files name and that nothing has read.
-func (p *Plan) nameReferences(ctx context.Context, wishes []*Wish) error {
+func (p *Plan) nameReferences(ctx context.Context, desired []*Desired) error {
 	names := map[string][]string{}
-	for _, w := range wishes {
+	for _, w := range desired {
 		for _, ref := range needs(w.Ref, w.Values) {
-			if _, known := p.live.ids[ref]; !known {
+			if _, known := p.actual.ids[ref]; !known {
 				names[ref.Kind] = append(names[ref.Kind], ref.Key)
 			}
 		}
 	}
 	slices.Sort(names[user])
-	if err := p.live.nameUsers(ctx, slices.Compact(names[user])); err != nil {
+	if err := p.actual.nameUsers(ctx, slices.Compact(names[user])); err != nil {
 		return err
 	}
-	return p.live.nameNodes(ctx, "code", names[node])
+	return p.actual.nameNodes(ctx, "code", names[node])
 }
 
 // checkReferences finds names that nothing has, neither the files nor the platform.
-func (p *Plan) checkReferences(wishes []*Wish) error {
+func (p *Plan) checkReferences(desired []*Desired) error {
 	var faults []string
-	for _, w := range wishes {
+	for _, w := range desired {
 		for _, ref := range needs(w.Ref, w.Values) {
-			if _, runs := p.live.ids[ref]; !runs && p.wishes[ref] == nil {
+			if _, runs := p.actual.ids[ref]; !runs && p.desired[ref] == nil {
 				faults = append(faults, fmt.Sprintf("%s: there is no %s, neither in the files nor on the platform",
 					w.Place(), ref))
 			}
@@ -267,11 +267,11 @@ func (p *Plan) checkReferences(wishes []*Wish) error {
 	return unusable(faults)
 }
 
-// pair finds the record of each wish. Rules have no names of their own: of those about the same, the ones that are as
-// wanted come first; then, if one wish and one record are left, they belong together.
-func (l *Live) pair(wishes []*Wish) map[*Wish]*Record {
-	out, about := map[*Wish]*Record{}, map[string][]*Wish{}
-	for _, w := range wishes {
+// pair finds the record of each desired record. Rules have no names of their own: of those about the same, the ones
+// that are as wanted come first; then, if one desired record and one record are left, they belong together.
+func (l *Actual) pair(desired []*Desired) map[*Desired]*Record {
+	out, about := map[*Desired]*Record{}, map[string][]*Desired{}
+	for _, w := range desired {
 		if w.Kind == rule {
 			about[plainKey(w.Key)] = append(about[plainKey(w.Key)], w)
 		} else if r := l.records[w.Ref]; r != nil {
@@ -286,7 +286,7 @@ func (l *Live) pair(wishes []*Wish) map[*Wish]*Record {
 	}
 	for key, left := range about {
 		has := records[key]
-		left = slices.DeleteFunc(left, func(w *Wish) bool {
+		left = slices.DeleteFunc(left, func(w *Desired) bool {
 			at := slices.IndexFunc(has, func(r *Record) bool { return len(differences(shown(w), r.Values)) == 0 })
 			if at >= 0 {
 				out[w] = has[at]
@@ -301,16 +301,16 @@ func (l *Live) pair(wishes []*Wish) map[*Wish]*Record {
 	return out
 }
 
-// inOrder sorts wishes by their dependence: kinds by rank, pointers after the nodes to which they may point.
-func inOrder(wishes []*Wish) []*Wish {
-	place := func(w *Wish) int {
+// inOrder sorts desired records by their dependence: kinds by rank, pointers after the nodes to which they may point.
+func inOrder(desired []*Desired) []*Desired {
+	place := func(w *Desired) int {
 		if w.Values["pointer"] != nil {
 			return 2*rank(w.Kind) + 1
 		}
 		return 2 * rank(w.Kind)
 	}
-	out := slices.Clone(wishes)
-	slices.SortStableFunc(out, func(a, b *Wish) int { return cmp.Compare(place(a), place(b)) })
+	out := slices.Clone(desired)
+	slices.SortStableFunc(out, func(a, b *Desired) int { return cmp.Compare(place(a), place(b)) })
 	return out
 }
 
@@ -320,9 +320,9 @@ func (p *Plan) waits(s *Step, together map[Ref]bool) *Ref {
 	if s.Action == Delete {
 		return nil
 	}
-	for _, ref := range needs(s.Ref, s.wish.Values) {
-		_, made := p.live.ids[ref]
-		isParent := s.Kind == node && ref.Key != s.wish.Values["pointer"]
+	for _, ref := range needs(s.Ref, s.want.Values) {
+		_, made := p.actual.ids[ref]
+		isParent := s.Kind == node && ref.Key != s.want.Values["pointer"]
 		if !made && !(isParent && together[ref]) {
 			return &ref
 		}

@@ -28,7 +28,7 @@ const (
 	mostNotTried  = 5
 )
 
-var signs = map[string]string{Create: "+", Alter: "~", Delete: "-"}
+var signs = map[string]string{Create: "+", Update: "~", Delete: "-"}
 
 // page is a plan as it is written.
 type page struct {
@@ -58,7 +58,7 @@ func (p *Plan) Print(w io.Writer, v View) {
 	}
 	out.unmanaged(p.Unmanaged)
 	if p.Impact != nil {
-		out.impact(p.Impact, p.live)
+		out.impact(p.Impact, p.actual)
 	}
 	summary := v.Style.Bold(p.Summary())
 	if p.Refused() != nil {
@@ -115,7 +115,7 @@ func (o *page) step(s *Step) {
 	switch {
 	case s.Scope != "":
 		fmt.Fprintf(o.w, "    not tried: it needs the scope %s\n", s.Scope)
-	case s.Waits != nil:
+	case s.DependsOn != nil:
 		fmt.Fprintf(o.w, "    not tried: %s\n", output.Printable(s.waiting()))
 	case s.Problem != nil:
 		for _, line := range s.faults() {
@@ -172,23 +172,23 @@ func (p *Plan) Summary() string {
 		if s.Problem != nil {
 			refused++
 		}
-		if s.Waits != nil || s.Scope != "" {
+		if s.DependsOn != nil || s.Scope != "" {
 			waiting++
 		}
 	}
-	if len(p.Steps) == 0 && p.Left == 0 && len(p.Unmanaged) == 0 {
+	if len(p.Steps) == 0 && p.Orphaned == 0 && len(p.Unmanaged) == 0 {
 		return "no difference: " + output.Counted(p.Unchanged, "record is", "records are") + " as the files say"
 	}
 	parts := []string{fmt.Sprintf("%d to create, %d to change, %d to delete; %s as the files say",
-		counts[Create], counts[Alter], counts[Delete], output.Counted(p.Unchanged, "is", "are"))}
+		counts[Create], counts[Update], counts[Delete], output.Counted(p.Unchanged, "is", "are"))}
 	if waiting > 0 {
 		parts = append(parts, fmt.Sprintf("%d not tried", waiting))
 	}
 	if refused > 0 {
 		parts = append(parts, fmt.Sprintf("%d REFUSED", refused))
 	}
-	if p.Left > 0 {
-		parts = append(parts, output.Counted(p.Left, "that the set made is", "that the set made are")+
+	if p.Orphaned > 0 {
+		parts = append(parts, output.Counted(p.Orphaned, "that the set made is", "that the set made are")+
 			" not in the files: --prune deletes what the set made")
 	}
 	if len(p.Unmanaged) > 0 {
@@ -242,8 +242,8 @@ func (s *Step) faults() []string {
 	for _, fault := range problem.Errors {
 		member, _ := memberOf(fault.Location)
 		place := ""
-		if s.wish != nil {
-			place = fmt.Sprintf("%s:%d: ", s.wish.File, s.wish.line(member))
+		if s.want != nil {
+			place = fmt.Sprintf("%s:%d: ", s.want.File, s.want.line(member))
 		}
 		out = append(out, fmt.Sprintf("%s%s: %s", place, member, fault.Message))
 	}
@@ -264,7 +264,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		}
 		steps = append(steps, one)
 	}
-	out := map[string]any{"steps": steps, "unchanged": p.Unchanged, "left": p.Left}
+	out := map[string]any{"steps": steps, "unchanged": p.Unchanged, "left": p.Orphaned}
 	if p.Impact != nil {
 		out["impact"] = p.Impact
 	}

@@ -20,8 +20,8 @@ import (
 // everything is a plan with a step of each sort.
 func everything() *Plan {
 	long := strings.Repeat("request.ip.startsWith('10.') || ", 6)
-	live := &Live{names: map[string]map[string]string{application: {"1": "crm", "2": "报销"}}}
-	p := &Plan{live: live, Unchanged: 1, Left: 2, Steps: []*Step{
+	actual := &Actual{names: map[string]map[string]string{application: {"1": "crm", "2": "报销"}}}
+	p := &Plan{actual: actual, Unchanged: 1, Orphaned: 2, Steps: []*Step{
 		{Action: Create, Ref: Ref{application, "crm"}, Place: "config/crm.yaml:1", Changes: []Change{
 			{Member: "name", After: "crm"}, {Member: "redirect_url", After: "https://crm.acme.test/callback"},
 			{Member: "scopes", After: []any{"users:read", "organization:read"}},
@@ -29,28 +29,29 @@ func everything() *Plan {
 		{Action: Create, Ref: Ref{subscription, "HR"}, Place: "config/hr.yaml:1", Changes: []Change{
 			{Member: "delivery.secret", After: Secret("env:HR_SECRET")}, {Member: "name", After: "HR"},
 		}},
-		{Action: Create, Ref: Ref{resource, "crm:data:合同"}, Place: "config/crm.yaml:9", Waits: &Ref{application, "crm"},
+		{Action: Create, Ref: Ref{resource, "crm:data:合同"}, Place: "config/crm.yaml:9", DependsOn: &Ref{application,
+			"crm"},
 			Changes: []Change{
 				{Member: "code", After: "合同"}, {Member: "description", After: strings.Repeat("所有客户的合同，", 8)},
 				{Member: "actions", After: []any{
 					map[string]any{"code": "read"}, map[string]any{"code": "sign", "description": "签署"},
 				}},
 			}},
-		{Action: Alter, Ref: Ref{node, "company/platform"}, Place: "config/company.yaml:4",
+		{Action: Update, Ref: Ref{node, "company/platform"}, Place: "config/company.yaml:4",
 			Changes: []Change{{"parent", "rd", "sales"}, {"name", "平台组", "平台与基础架构组"}}},
-		{Action: Alter, Ref: Ref{rule, "everyone may use crm:app"}, Place: "config/rules.yaml:30",
+		{Action: Update, Ref: Ref{rule, "everyone may use crm:app"}, Place: "config/rules.yaml:30",
 			Changes: []Change{{"condition", long + "false", long + "true"}},
 			Drift:   []string{`description was "intern"`}},
 		{Action: Create, Ref: Ref{rule, "node company/a.very.long.code.of.a.node may use crm:data:invoice"},
 			Place: "config/a-folder-with-a-long-name/rules.yaml:44", Changes: []Change{{Member: "actions", After: []any{"fly"}}},
-			wish: &Wish{File: "config/a-folder-with-a-long-name/rules.yaml", Line: 44},
+			want: &Desired{File: "config/a-folder-with-a-long-name/rules.yaml", Line: 44},
 			Problem: &idp.Problem{Status: 400, Code: idp.CodeInvalidParameters, Errors: []idp.Fault{
 				{Location: "body.rules[0].actions[0]", Message: "is not an action of the resource"},
 			}}},
 		{Action: Create, Ref: Ref{connection, "ldap/Acme"}, Place: "config/ldap.yaml:1", Changes: []Change{},
 			Problem: errors.New("nobody answers")},
 		{Action: Delete, Ref: Ref{resource, "crm:data:old"}, Changes: []Change{}},
-		{Action: Delete, Ref: Ref{application, "old"}, Changes: []Change{}, Waits: &Ref{resource, "old:data:x"}},
+		{Action: Delete, Ref: Ref{application, "old"}, Changes: []Change{}, DependsOn: &Ref{resource, "old:data:x"}},
 	}}
 	for i := range 200 {
 		p.Steps = append(p.Steps, &Step{

@@ -51,7 +51,7 @@ var secretMembers = map[string][]string{
 }
 
 // literals are the faults of secrets that stand in the files themselves. They do not show them.
-func (w *Wish) literals(members []string) []string {
+func (w *Desired) literals(members []string) []string {
 	var faults []string
 	for _, name := range members {
 		for _, member := range w.spread(name) {
@@ -68,7 +68,7 @@ func (w *Wish) literals(members []string) []string {
 }
 
 // spread makes members of one whose last name is *.
-func (w *Wish) spread(member string) []string {
+func (w *Desired) spread(member string) []string {
 	of, all := strings.CutSuffix(member, ".*")
 	if !all {
 		return []string{member}
@@ -83,8 +83,8 @@ func (w *Wish) spread(member string) []string {
 }
 
 // checkConnections finds secrets of connections that stand in the files. The schemas of the providers tell which are.
-func checkConnections(ctx context.Context, platform Platform, wishes []*Wish) error {
-	if !slices.ContainsFunc(wishes, func(w *Wish) bool { return w.Kind == connection }) {
+func checkConnections(ctx context.Context, platform Platform, desired []*Desired) error {
+	if !slices.ContainsFunc(desired, func(w *Desired) bool { return w.Kind == connection }) {
 		return nil
 	}
 	var providers []struct {
@@ -108,7 +108,7 @@ func checkConnections(ctx context.Context, platform Platform, wishes []*Wish) er
 		}
 	}
 	var faults []string
-	for _, w := range wishes {
+	for _, w := range desired {
 		if w.Kind != connection {
 			continue
 		}
@@ -212,9 +212,9 @@ func SecretsOf(s *Step, answer map[string]any) map[string]string {
 		return out
 	}
 	delivery, _ := answer["delivery"].(map[string]any)
-	wanted, _ := s.wish.Values["delivery"].(map[string]any)
-	_, keys := s.wish.Values["jwks"]
-	_, address := s.wish.Values["jwks_uri"]
+	wanted, _ := s.want.Values["delivery"].(map[string]any)
+	_, keys := s.want.Values["jwks"]
+	_, address := s.want.Values["jwks_uri"]
 	if secret, _ := answer["client_secret"].(string); secret != "" && secret != masked && !keys && !address {
 		out["client_id"], _ = answer["client_id"].(string)
 		out["client_secret"] = secret

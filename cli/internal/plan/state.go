@@ -25,9 +25,9 @@ type State struct {
 // Applied is a record as the set wanted it last.
 type Applied struct {
 	Ref
-	ID     string         `json:"id,omitempty"`
-	Made   bool           `json:"made"` // by the set
-	Values map[string]any `json:"values,omitempty"`
+	ID      string         `json:"id,omitempty"`
+	Managed bool           `json:"made"` // by the set
+	Values  map[string]any `json:"values,omitempty"`
 
 	// Of a write whose answer has not come: nobody knows yet whether it was done.
 	Begun      bool           `json:"begun,omitempty"`           // the record is to be made
@@ -115,7 +115,7 @@ func (s *State) put(ref Ref, id string, made bool, values map[string]any) {
 		return
 	}
 	a := s.record(ref)
-	a.ID, a.Made, a.Values = id, a.Made || made, values
+	a.ID, a.Managed, a.Values = id, a.Managed || made, values
 	a.Begun, a.RequestKey, a.Next = false, "", nil
 }
 
@@ -147,18 +147,18 @@ func (s *State) begin(steps []*Step) string {
 	if s == nil {
 		return key
 	}
-	if a := s.byRef[steps[0].Ref]; len(steps) == 1 && a != nil && a.Begun && sameJSON(a.Values, steps[0].wish.Values) {
+	if a := s.byRef[steps[0].Ref]; len(steps) == 1 && a != nil && a.Begun && sameJSON(a.Values, steps[0].want.Values) {
 		key = a.RequestKey
 	}
 	if key == "" {
 		key = rand.Text()
 	}
 	for _, step := range steps {
-		if step.Action == Alter {
-			s.record(step.Ref).Next = step.wish.Values
+		if step.Action == Update {
+			s.record(step.Ref).Next = step.want.Values
 			continue
 		}
-		s.put(step.Ref, "", true, step.wish.Values)
+		s.put(step.Ref, "", true, step.want.Values)
 		a := s.byRef[step.Ref]
 		a.Begun, a.RequestKey = true, key
 	}

@@ -17,7 +17,7 @@ func onlyNow(s, before *Step, err error) *Step {
 	if !is {
 		return nil
 	}
-	users, places := int64(0), s.Kind == node && s.Action == Alter
+	users, places := int64(0), s.Kind == node && s.Action == Update
 	for _, fault := range problem.Errors {
 		users += fault.Count
 		places = places && slices.Contains([]string{"body.parent_id", "body.pointer_id"}, fault.Location)
@@ -58,7 +58,7 @@ func (p *Plan) Try(ctx context.Context) error {
 	}
 	var waiting []*Step
 	for _, s := range p.Steps {
-		if s.Waits != nil {
+		if s.DependsOn != nil {
 			waiting = append(waiting, s)
 		}
 	}
@@ -73,11 +73,11 @@ func (p *Plan) ready(steps []*Step) []*Step {
 	var out []*Step
 	before := map[Ref]bool{}
 	for _, s := range steps {
-		s.Waits = p.waits(s, before)
-		if s.Waits == nil && s.later != nil {
-			s.Waits = &s.later.Ref
+		s.DependsOn = p.waits(s, before)
+		if s.DependsOn == nil && s.later != nil {
+			s.DependsOn = &s.later.Ref
 		}
-		if s.Waits == nil {
+		if s.DependsOn == nil {
 			out = append(out, s)
 			before[s.Ref] = s.Kind == node && s.Action == Create
 		}
@@ -182,7 +182,7 @@ func (p *Plan) judge(ctx context.Context, t *trial) ([]*trial, error) {
 	first := onlyNow(t.batch[0], t.before, err)
 	switch {
 	case first != nil:
-		t.batch[0].Waits = &first.Ref
+		t.batch[0].DependsOn = &first.Ref
 		return nil, nil
 	case !refusal(err):
 		return nil, err

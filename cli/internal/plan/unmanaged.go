@@ -8,7 +8,7 @@ import (
 
 // findUnmanaged finds the rules of the files' applications that neither the files nor the set has: somebody has made
 // them by hand.
-func (p *Plan) findUnmanaged(pairs map[*Wish]*Record) {
+func (p *Plan) findUnmanaged(pairs map[*Desired]*Record) {
 	managed := map[*Record]bool{}
 	for _, r := range pairs {
 		managed[r] = true
@@ -17,7 +17,7 @@ func (p *Plan) findUnmanaged(pairs map[*Wish]*Record) {
 		managed[s.record] = true
 	}
 	p.Unmanaged = []*Unmanaged{}
-	for _, r := range p.live.sorted(rule) {
+	for _, r := range p.actual.sorted(rule) {
 		if !managed[r] && p.options.State.of(r.Ref) == nil {
 			p.Unmanaged = append(p.Unmanaged, &Unmanaged{Ref: r.Ref, ID: r.ID, Actions: r.Values["actions"]})
 		}

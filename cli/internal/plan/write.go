@@ -41,7 +41,7 @@ func (p *Plan) creation(ctx context.Context, s *Step) ([]Write, error) {
 		return nil, err
 	}
 	w := Write{Operation: kindOf(s.Kind).create, Body: body}
-	values := s.wish.Values
+	values := s.want.Values
 	switch s.Kind {
 	case source:
 		w.Path, w.Body = []string{p.id(application, values["application"])}, map[string]any{
@@ -69,9 +69,9 @@ func (p *Plan) change(ctx context.Context, s *Step) ([]Write, error) {
 	w := Write{Operation: operation.ID, Path: []string{s.record.ID}, IfMatch: strconv.Quote(s.record.Version)}
 	switch s.Kind {
 	case protocol:
-		w.Path = []string{p.id(application, s.wish.Values["application"]), s.wish.Values["type"].(string)}
+		w.Path = []string{p.id(application, s.want.Values["application"]), s.want.Values["type"].(string)}
 	case member:
-		w.Path = []string{p.id(resourceSet, s.wish.Values["set"]), s.record.ID}
+		w.Path = []string{p.id(resourceSet, s.want.Values["set"]), s.record.ID}
 	case rule:
 		w.Path = []string{fmt.Sprint(s.record.raw["auth_unit_id"]), s.record.ID}
 	}
@@ -152,7 +152,7 @@ func overlay(under, over any) any {
 // status switches a record on or off, where that is an operation of its own.
 func (p *Plan) status(s *Step, path []string) []Write {
 	operation := map[string]string{connection: "connection", protocol: "protocol"}[s.Kind]
-	wanted, has := s.wish.Values["status"]
+	wanted, has := s.want.Values["status"]
 	is := p.firstStatus(s)
 	if s.record != nil {
 		is = s.record.Values["status"]
@@ -169,12 +169,12 @@ func (p *Plan) status(s *Step, path []string) []Write {
 
 // firstStatus is the status of a protocol that is new: enabled if it is the one of the application's protocol_type.
 func (p *Plan) firstStatus(s *Step) any {
-	of, _ := s.wish.Values["application"].(string)
+	of, _ := s.want.Values["application"].(string)
 	own := any("oidc")
-	if w := p.wishes[Ref{application, of}]; w != nil && w.Values["protocol_type"] != nil {
+	if w := p.desired[Ref{application, of}]; w != nil && w.Values["protocol_type"] != nil {
 		own = w.Values["protocol_type"]
 	}
-	if s.wish.Values["type"] == own {
+	if s.want.Values["type"] == own {
 		return "1"
 	}
 	return "0"
@@ -202,7 +202,7 @@ func (p *Plan) deletion(s *Step) []Write {
 // there; else "".
 func (p *Plan) id(kind string, key any) string {
 	name, _ := key.(string)
-	return cmp.Or(p.live.ids[Ref{kind, name}], p.standIn)
+	return cmp.Or(p.actual.ids[Ref{kind, name}], p.standIn)
 }
 
 func (p *Plan) identity(values map[string]any) map[string]any {
@@ -216,7 +216,7 @@ func (p *Plan) identity(values map[string]any) map[string]any {
 
 // body is what is wanted as the operations take it: with ids, and with secrets.
 func (p *Plan) body(ctx context.Context, s *Step) (map[string]any, error) {
-	values, out := s.wish.Values, map[string]any{}
+	values, out := s.want.Values, map[string]any{}
 	inDocuments := []string{
 		"nodes", "protocols", "sources", "members", "application", "resource_application", "identity", "pointer", "was",
 	}
@@ -248,10 +248,10 @@ func (p *Plan) body(ctx context.Context, s *Step) (map[string]any, error) {
 	case rule:
 		p.ruleBody(values, out)
 	}
-	p.secrets.keep = s.Action == Alter && !p.options.Rotate
+	p.secrets.keep = s.Action == Update && !p.options.Rotate
 	resolved, err := p.secrets.resolve(ctx, out)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.wish.Place(), err)
+		return nil, fmt.Errorf("%s: %w", s.want.Place(), err)
 	}
 	return resolved.(map[string]any), nil
 }

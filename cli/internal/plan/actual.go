@@ -33,8 +33,8 @@ type Record struct {
 	again   bool           // another record has the same name
 }
 
-// Live is what a tenant has.
-type Live struct {
+// Actual is what a tenant has.
+type Actual struct {
 	platform Platform
 	records  map[Ref]*Record
 	order    []*Record
@@ -73,8 +73,8 @@ func (s Scope) has(kind string) bool { return s.kinds == nil || s.kinds[kind] }
 func within[Name comparable](names map[Name]bool, name Name) bool { return names == nil || names[name] }
 
 // Read reads what runs, in bulk.
-func Read(ctx context.Context, platform Platform, scope Scope) (*Live, error) {
-	l := &Live{
+func Read(ctx context.Context, platform Platform, scope Scope) (*Actual, error) {
+	l := &Actual{
 		platform: platform, records: map[Ref]*Record{}, names: map[string]map[string]string{}, ids: map[Ref]string{},
 		naming: scope.naming,
 	}
@@ -90,7 +90,7 @@ func Read(ctx context.Context, platform Platform, scope Scope) (*Live, error) {
 }
 
 // add keeps a record. Its values are those of the raw record that documents can have, and outer.
-func (l *Live) add(name string, raw, outer map[string]any) (*Record, error) {
+func (l *Actual) add(name string, raw, outer map[string]any) (*Record, error) {
 	r := &Record{Values: map[string]any{}, raw: raw}
 	for _, f := range kindOf(name).fields() {
 		if value, has := raw[f.name]; has {
@@ -114,7 +114,7 @@ func (l *Live) add(name string, raw, outer map[string]any) (*Record, error) {
 }
 
 // free is the ref, with a number if several records have the same name: rules, and connections of one provider.
-func (l *Live) free(ref Ref) Ref {
+func (l *Actual) free(ref Ref) Ref {
 	free := ref
 	for n := 2; l.records[free] != nil; n++ {
 		free.Key = numbered(ref.Key, n)
@@ -123,10 +123,10 @@ func (l *Live) free(ref Ref) Ref {
 }
 
 // called keeps the id of a record by its name on the platform.
-func (l *Live) called(ref Ref, id string) { l.name(l.naming.of(ref), id) }
+func (l *Actual) called(ref Ref, id string) { l.name(l.naming.of(ref), id) }
 
 // name keeps the id of a record by its name in the files. That may be another one's name on the platform.
-func (l *Live) name(ref Ref, id string) {
+func (l *Actual) name(ref Ref, id string) {
 	if l.names[ref.Kind] == nil {
 		l.names[ref.Kind] = map[string]string{}
 	}
@@ -136,7 +136,7 @@ func (l *Live) name(ref Ref, id string) {
 }
 
 // keyOf returns the key of the record with an id; the id itself if there is none.
-func (l *Live) keyOf(kind string, id any) string {
+func (l *Actual) keyOf(kind string, id any) string {
 	text, _ := id.(string)
 	if key, known := l.names[kind][text]; known {
 		return key
@@ -144,7 +144,7 @@ func (l *Live) keyOf(kind string, id any) string {
 	return text
 }
 
-func (l *Live) readTrees(ctx context.Context, scope Scope) error {
+func (l *Actual) readTrees(ctx context.Context, scope Scope) error {
 	if !scope.has(tree) && !scope.has(rule) {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (l *Live) readTrees(ctx context.Context, scope Scope) error {
 	return nil
 }
 
-func (l *Live) readNodes(ctx context.Context, of string, root any) error {
+func (l *Actual) readNodes(ctx context.Context, of string, root any) error {
 	var list []map[string]any
 	codes, ids := map[string]string{}, map[string]string{}
 	query := url.Values{"object_code": {of}, "recursive": {"true"}}
@@ -223,7 +223,7 @@ func number(value any) int {
 const largestBatch = 1000
 
 // nameNodes finds nodes by their ids, or by their names (by is code), of which it does not know yet.
-func (l *Live) nameNodes(ctx context.Context, by string, names []string) error {
+func (l *Actual) nameNodes(ctx context.Context, by string, names []string) error {
 	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, named := l.names[node][name]
 		_, identified := l.ids[Ref{node, name}]
@@ -245,7 +245,7 @@ func (l *Live) nameNodes(ctx context.Context, by string, names []string) error {
 	return nil
 }
 
-func (l *Live) readApplications(ctx context.Context, scope Scope) error {
+func (l *Actual) readApplications(ctx context.Context, scope Scope) error {
 	if !scope.has(application) && !scope.has(resource) && !scope.has(resourceSet) && !scope.has(rule) {
 		return nil
 	}
@@ -287,7 +287,7 @@ func (l *Live) readApplications(ctx context.Context, scope Scope) error {
 	return nil
 }
 
-func (l *Live) readProtocols(ctx context.Context, of *Record) error {
+func (l *Actual) readProtocols(ctx context.Context, of *Record) error {
 	var list []map[string]any
 	if err := l.platform.Get(ctx, "/v1/applications/"+of.ID+"/protocols", nil, &list); err != nil {
 		return err
@@ -302,7 +302,7 @@ func (l *Live) readProtocols(ctx context.Context, of *Record) error {
 }
 
 // addSources adds the connections that an application offers.
-func (l *Live) addSources(of *Record) error {
+func (l *Actual) addSources(of *Record) error {
 	attached, _ := of.raw["idps"].([]any)
 	for _, item := range attached {
 		raw, _ := item.(map[string]any)
@@ -316,7 +316,7 @@ func (l *Live) addSources(of *Record) error {
 }
 
 // eachApplication calls do for each application of the scope.
-func (l *Live) eachApplication(scope Scope, do func(name, id string) error) error {
+func (l *Actual) eachApplication(scope Scope, do func(name, id string) error) error {
 	for id, name := range l.names[application] {
 		if within(scope.applications, name) {
 			if err := do(name, id); err != nil {
@@ -327,7 +327,7 @@ func (l *Live) eachApplication(scope Scope, do func(name, id string) error) erro
 	return nil
 }
 
-func (l *Live) readResources(ctx context.Context, scope Scope) error {
+func (l *Actual) readResources(ctx context.Context, scope Scope) error {
 	if !scope.has(resource) && !scope.has(resourceSet) && !scope.has(rule) {
 		return nil
 	}
@@ -344,7 +344,7 @@ func (l *Live) readResources(ctx context.Context, scope Scope) error {
 	})
 }
 
-func (l *Live) readSets(ctx context.Context, scope Scope) error {
+func (l *Actual) readSets(ctx context.Context, scope Scope) error {
 	if !scope.has(resourceSet) && !scope.has(rule) {
 		return nil
 	}
@@ -368,7 +368,7 @@ func (l *Live) readSets(ctx context.Context, scope Scope) error {
 	})
 }
 
-func (l *Live) readMembers(ctx context.Context, set *Record) error {
+func (l *Actual) readMembers(ctx context.Context, set *Record) error {
 	for raw, err := range l.platform.Each(ctx, "/v1/resource-sets/"+set.ID+"/members", nil) {
 		if err != nil {
 			return err
@@ -381,14 +381,14 @@ func (l *Live) readMembers(ctx context.Context, set *Record) error {
 }
 
 // memberOf is what a member of a set has of its place.
-func (l *Live) memberOf(set *Record, raw map[string]any) map[string]any {
+func (l *Actual) memberOf(set *Record, raw map[string]any) map[string]any {
 	out := map[string]any{"set": set.Key, "type": raw["resource_type"], "code": raw["resource_code"]}
 	l.ownerOf(raw["resource_id"], resource, set.Values["application"], out)
 	return out
 }
 
 // ownerOf adds resource_application if a resource or a set is another application's.
-func (l *Live) ownerOf(id any, kind string, application any, values map[string]any) {
+func (l *Actual) ownerOf(id any, kind string, application any, values map[string]any) {
 	text, _ := id.(string)
 	key, known := l.names[kind][text]
 	if !known {

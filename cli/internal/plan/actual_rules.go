@@ -11,7 +11,7 @@ import (
 const largestPage = 200
 
 // readRules reads rules, and whom they reach.
-func (l *Live) readRules(ctx context.Context, scope Scope) error {
+func (l *Actual) readRules(ctx context.Context, scope Scope) error {
 	if !scope.has(rule) {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (l *Live) readRules(ctx context.Context, scope Scope) error {
 }
 
 // listRules lists the rules of the scope's applications: all at once if these are at least half of the tenant's.
-func (l *Live) listRules(ctx context.Context, scope Scope) ([]map[string]any, error) {
+func (l *Actual) listRules(ctx context.Context, scope Scope) ([]map[string]any, error) {
 	wanted := map[string]bool{}
 	for id, name := range l.names[application] {
 		if within(scope.applications, name) {
@@ -72,7 +72,7 @@ func (l *Live) listRules(ctx context.Context, scope Scope) ([]map[string]any, er
 }
 
 // nameIdentities finds the names of the users and nodes that rules reach.
-func (l *Live) nameIdentities(ctx context.Context, rules []map[string]any, units map[string]map[string]any) error {
+func (l *Actual) nameIdentities(ctx context.Context, rules []map[string]any, units map[string]map[string]any) error {
 	ids := map[string]map[string]bool{"user": {}, "node": {}}
 	for _, raw := range rules {
 		unit := units[raw["auth_unit_id"].(string)]
@@ -88,7 +88,7 @@ func (l *Live) nameIdentities(ctx context.Context, rules []map[string]any, units
 }
 
 // namePeople finds the usernames of users.
-func (l *Live) namePeople(ctx context.Context, ids []string) error {
+func (l *Actual) namePeople(ctx context.Context, ids []string) error {
 	for chunk := range slices.Chunk(ids, largestPage) {
 		query := url.Values{"ids": {strings.Join(chunk, ",")}}
 		for raw, err := range l.platform.Each(ctx, "/v1/users", query) {
@@ -101,7 +101,7 @@ func (l *Live) namePeople(ctx context.Context, ids []string) error {
 	return nil
 }
 
-func (l *Live) addRule(raw, unit map[string]any) error {
+func (l *Actual) addRule(raw, unit map[string]any) error {
 	kind, _ := unit["identity_type"].(string)
 	identity := map[string]any{"type": kind}
 	if kind != "everyone" {
@@ -117,7 +117,7 @@ func (l *Live) addRule(raw, unit map[string]any) error {
 }
 
 // nameUsers finds users by their usernames.
-func (l *Live) nameUsers(ctx context.Context, names []string) error {
+func (l *Actual) nameUsers(ctx context.Context, names []string) error {
 	for chunk := range slices.Chunk(names, largestBatch) {
 		var items []map[string]any
 		for _, name := range chunk {

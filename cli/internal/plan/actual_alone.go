@@ -7,7 +7,7 @@ import (
 	"maps"
 )
 
-func (l *Live) readConnections(ctx context.Context, scope Scope) error {
+func (l *Actual) readConnections(ctx context.Context, scope Scope) error {
 	if !scope.has(connection) && !scope.has(application) {
 		return nil
 	}
@@ -23,7 +23,7 @@ func (l *Live) readConnections(ctx context.Context, scope Scope) error {
 	return nil
 }
 
-func (l *Live) readSubscriptions(ctx context.Context, scope Scope) error {
+func (l *Actual) readSubscriptions(ctx context.Context, scope Scope) error {
 	if !scope.has(subscription) {
 		return nil
 	}
