@@ -62,7 +62,7 @@ func (c *commandCounter) total() int {
 const (
 	commandsFile  = "pkg/docstore/commands.md"
 	commandsHead  = "\n| Operation | Commands | Without bulkWrite |\n|---|---|---|\n"
-	commandsTries = 4 // because a simulated fault makes a transaction run again, with more commands
+	commandsTries = 12 // a simulated fault, or a task that writes the same document, makes a transaction run again
 )
 
 // commandsPath is the path of the table, from the folder of any package.
