@@ -19,19 +19,19 @@ func DueIntents(ctx context.Context, s *docstore.Store, limit int) ([]docstore.R
 // Finish ends an intent that a request has left open. The error is a refusal of some of its members, or
 // apperr.Unavailable if it is for later or another call of Finish is at work.
 func (s *Groups) Finish(ctx context.Context, id string) error {
-	i, err := s.take(ctx, id)
+	i, err := s.takeOver(ctx, id)
 	if err != nil || i == nil {
 		return err
 	}
 	ctx = intents.AsRequest(ctx, i)
 	if err := s.finish(ctx, i); err != nil {
-		return errors.Join(err, s.release(context.WithoutCancel(ctx), id))
+		return errors.Join(err, s.makeDue(context.WithoutCancel(ctx), id))
 	}
 	return nil
 }
 
-// take keeps others from finishing an intent for the time intents.Takes. The intent is nil if it has ended.
-func (s *Groups) take(ctx context.Context, id string) (*intent, error) {
+// takeOver keeps others from finishing an intent for the time intents.Takes. The intent is nil if it has ended.
+func (s *Groups) takeOver(ctx context.Context, id string) (*intent, error) {
 	return docstore.Write(docstore.WithoutCommitHook(ctx), s.Store, func(tx *docstore.Tx) (*intent, error) {
 		i, err := intents.Open(ctx, tx, id)
 		if err != nil || i == nil {
@@ -62,7 +62,7 @@ func (s *Groups) finish(ctx context.Context, i *intent) error {
 			}
 		}
 		var err error
-		g, err = s.fulfil(ctx, i.ID, i.Change.NodeID, state, link)
+		g, err = s.complete(ctx, i.ID, i.Change.NodeID, state, link)
 		if apperr.IsNotFound(err) { // the node is no group any more
 			return intents.Drop(ctx, s.Store, i.ID)
 		}
@@ -74,8 +74,8 @@ func (s *Groups) finish(ctx context.Context, i *intent) error {
 	return err
 }
 
-// release lets Finish go on with an intent at once. One that was dropped is none.
-func (s *Groups) release(ctx context.Context, id string) error {
+// makeDue lets Finish go on with an intent at once. One that was dropped is none.
+func (s *Groups) makeDue(ctx context.Context, id string) error {
 	return docstore.Do(docstore.WithoutCommitHook(ctx), s.Store, func(tx *docstore.Tx) error {
 		i, err := intents.Open(ctx, tx, id)
 		if err != nil || i == nil {

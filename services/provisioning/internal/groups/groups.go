@@ -98,15 +98,15 @@ func (s *Groups) List(ctx context.Context, c *connection.Connection, q directory
 	return directory.ListGroups(ctx, s.Store, c.ID, q)
 }
 
-// wish is what a request wants a group to become.
-type wish struct {
+// target is what a request wants a group to become.
+type target struct {
 	name       string
 	externalID string
 	members    []string
 }
 
-func (s *Groups) wishOf(ctx context.Context, call people.Call, sent resource.Object) (wish, error) {
-	var w wish
+func (s *Groups) targetOf(ctx context.Context, call people.Call, sent resource.Object) (target, error) {
+	var w target
 	r, err := resource.Read(schema.Group, sent, call.Ignored)
 	if err != nil {
 		return w, err
@@ -173,11 +173,11 @@ func (s *Groups) Create(ctx context.Context, call people.Call, sent resource.Obj
 	if err := writable(c, nil); err != nil {
 		return nil, err
 	}
-	w, err := s.wishOf(ctx, call, sent)
+	w, err := s.targetOf(ctx, call, sent)
 	if err != nil {
 		return nil, err
 	}
-	known, err := s.known(ctx, c, w)
+	known, err := s.findKnown(ctx, c, w)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (s *Groups) Create(ctx context.Context, call people.Call, sent resource.Obj
 	if err != nil {
 		return nil, err
 	}
-	j := job{
+	j := update{
 		call: call, add: w.members,
 		change: questions.NodeChange{ObjectCode: c.ObjectCode, RootNodeID: c.RootNodeID, Action: questions.CreateNode,
 			Node: node},
@@ -205,17 +205,17 @@ func (s *Groups) Create(ctx context.Context, call people.Call, sent resource.Obj
 	if err := s.passScopes(ctx, j, w.name, known); err != nil {
 		return nil, err
 	}
-	g, err := s.carry(ctx, j)
+	g, err := s.execute(ctx, j)
 	if err == nil && known != nil {
 		err = s.Gate.Revive(ctx, c, known.ID)
 	}
 	return g, err
 }
 
-// known returns the group that a POST means, which is gone; nil if there is none. Its externalId says which group it
-// is; the displayName does so only where the request or the group has no externalId. The error is apperr.AlreadyExists
-// if clients see it.
-func (s *Groups) known(ctx context.Context, c *connection.Connection, w wish) (*directory.Group, error) {
+// findKnown returns the group that a POST means, which is gone; nil if there is none. Its externalId says which group
+// it is; the displayName does so only where the request or the group has no externalId. The error is
+// apperr.AlreadyExists if clients see it.
+func (s *Groups) findKnown(ctx context.Context, c *connection.Connection, w target) (*directory.Group, error) {
 	var g *directory.Group
 	if w.externalID != "" {
 		var err error
@@ -268,7 +268,7 @@ func (s *Groups) Replace(ctx context.Context, call people.Call, id string, sent 
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.wishOf(ctx, call, sent)
+	w, err := s.targetOf(ctx, call, sent)
 	if err != nil {
 		return nil, err
 	}
@@ -325,14 +325,14 @@ func (s *Groups) change(
 	if call.RemovesOnly {
 		name, externalID = g.Record.Name, g.ExternalID
 	}
-	j := job{call: call, add: members.Add, remove: members.Remove, group: g,
+	j := update{call: call, add: members.Add, remove: members.Remove, group: g,
 		link: directory.Link{ConnectionID: g.ConnectionID}}
 	var err error
 	if members.All {
 		if j.add, j.remove, err = s.exchange(ctx, g.ID, members.Add); err != nil {
 			return nil, err
 		}
-		if j.remove, err = s.seen(ctx, g.ConnectionID, j.remove); err != nil {
+		if j.remove, err = s.onlySeen(ctx, g.ConnectionID, j.remove); err != nil {
 			return nil, err
 		}
 	}
@@ -366,8 +366,8 @@ func (s *Groups) change(
 	return changed, err
 }
 
-// seen leaves the users whom the connection sees: a client does not remove those whom it cannot know.
-func (s *Groups) seen(ctx context.Context, connectionID string, ids []string) ([]string, error) {
+// onlySeen leaves the users whom the connection sees: a client does not remove those whom it cannot know.
+func (s *Groups) onlySeen(ctx context.Context, connectionID string, ids []string) ([]string, error) {
 	known, err := directory.Names(ctx, s.Store, connectionID, ids)
 	return slices.DeleteFunc(ids, func(id string) bool { _, is := known[id]; return !is }), err
 }
@@ -380,7 +380,7 @@ func (s *Groups) Delete(ctx context.Context, call people.Call, id string) error 
 		return err
 	}
 	gone := true
-	j := job{
+	j := update{
 		call: call, group: g,
 		change: questions.NodeChange{ObjectCode: g.Record.ObjectCode, NodeID: g.ID, Action: questions.DisableNode},
 		link:   directory.Link{ConnectionID: g.ConnectionID, Gone: &gone, Event: "gone"},

@@ -51,8 +51,8 @@ const (
 	maxOpen   = 20   // changes of a group that failures have interrupted
 )
 
-// job is a change of a group. The change has no Action if the node stays as it is.
-type job struct {
+// update is a change of a group. The change has no Action if the node stays as it is.
+type update struct {
 	call        people.Call
 	group       *directory.Group // nil of one that is made or revived
 	change      questions.NodeChange
@@ -61,13 +61,13 @@ type job struct {
 	add, remove []string
 }
 
-func (j *job) linkChanges() bool {
+func (j *update) linkChanges() bool {
 	return j.link.ExternalID != nil || j.link.Gone != nil || j.link.Event != ""
 }
 
-// carry makes all changes, and stores the link and the copy. The error is a refusal, Unavailable if nothing was
+// execute makes all changes, and stores the link and the copy. The error is a refusal, Unavailable if nothing was
 // changed, or OutcomeUnknown: then Finish goes on later.
-func (s *Groups) carry(ctx context.Context, j job) (*directory.Group, error) {
+func (s *Groups) execute(ctx context.Context, j update) (*directory.Group, error) {
 	var err error
 	if j.change.ID, err = s.Store.NewID(ctx); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *Groups) carry(ctx context.Context, j job) (*directory.Group, error) {
 		Refusal: toSCIMError,
 		Settle:  s.settle,
 		Complete: func(ctx context.Context, id string, state questions.NodeState) (*directory.Group, error) {
-			g, err := s.fulfil(ctx, id, j.change.NodeID, state, j.link)
+			g, err := s.complete(ctx, id, j.change.NodeID, state, j.link)
 			if err != nil {
 				return nil, err
 			}
@@ -106,7 +106,7 @@ func (s *Groups) carry(ctx context.Context, j job) (*directory.Group, error) {
 		},
 	})
 	if err != nil && stored {
-		return nil, errors.Join(err, s.release(context.WithoutCancel(ctx), j.change.ID))
+		return nil, errors.Join(err, s.makeDue(context.WithoutCancel(ctx), j.change.ID))
 	}
 	return g, err
 }
@@ -117,7 +117,7 @@ func (s *Groups) settle(ctx context.Context, id string) (questions.NodeState, bo
 }
 
 // check refuses an externalId that another group has, and a change of a version that is not the latest.
-func (j *job) check(ctx context.Context, tx *docstore.Tx) error {
+func (j *update) check(ctx context.Context, tx *docstore.Tx) error {
 	if id := j.link.ExternalID; id != nil && *id != "" {
 		g, err := directory.GroupByExternal(ctx, tx, j.link.ConnectionID, *id)
 		if err == nil && g.ID != j.change.NodeID {
@@ -133,8 +133,8 @@ func (j *job) check(ctx context.Context, tx *docstore.Tx) error {
 	return directory.NewTag(ctx, tx, j.group.ID, j.call.Match.Check)
 }
 
-// fulfil stores the link of a node that was changed, and notes in the intent that this is done.
-func (s *Groups) fulfil(
+// complete stores the link of a node that was changed, and notes in the intent that this is done.
+func (s *Groups) complete(
 	ctx context.Context, id, nodeID string, state questions.NodeState, link directory.Link,
 ) (*directory.Group, error) {
 	nodeID, err := idOf(nodeID, state)
@@ -193,13 +193,13 @@ func (s *Groups) finishMembers(
 			break
 		}
 		if err != nil && refused == nil {
-			refused = partly(err)
+			refused = partialError(err)
 		}
 		if now != nil {
 			g = now
 		}
 		if add, remove = add[n:], remove[m:]; len(add)+len(remove) > 0 {
-			if err := s.left(ctx, id, add, remove); err != nil {
+			if err := s.saveRemaining(ctx, id, add, remove); err != nil {
 				return nil, err
 			}
 		}
@@ -207,8 +207,8 @@ func (s *Groups) finishMembers(
 	return g, errors.Join(refused, intents.Drop(ctx, s.Store, id))
 }
 
-// partly tells that a refusal is about some of the members only.
-func partly(err error) error {
+// partialError tells that a refusal is about some of the members only.
+func partialError(err error) error {
 	e, ours := errors.AsType[*apperr.Error](err)
 	if !ours {
 		return err
@@ -216,8 +216,8 @@ func partly(err error) error {
 	return apperr.New(e.Kind, "the group is changed, but not all of its members: %s", e.Detail).Because(err)
 }
 
-// left notes in an intent which members are still to be changed, and that somebody is at work.
-func (s *Groups) left(ctx context.Context, id string, add, remove []string) error {
+// saveRemaining notes in an intent which members are still to be changed, and that somebody is at work.
+func (s *Groups) saveRemaining(ctx context.Context, id string, add, remove []string) error {
 	return docstore.Do(docstore.WithoutCommitHook(ctx), s.Store, func(tx *docstore.Tx) error {
 		i, err := intents.Open(ctx, tx, id)
 		if err != nil || i == nil {
@@ -276,7 +276,7 @@ func (s *Groups) changeMembers(
 }
 
 // tryOut answers a dry run.
-func (s *Groups) tryOut(ctx context.Context, j job) (*directory.Group, error) {
+func (s *Groups) tryOut(ctx context.Context, j update) (*directory.Group, error) {
 	state := questions.NodeState{}
 	if j.change.DryRun = true; j.change.Action != "" {
 		var err error

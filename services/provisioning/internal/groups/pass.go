@@ -12,7 +12,7 @@ import (
 )
 
 // removals is what a change of a group takes away. all reports that everybody whom it removes is a member.
-func (s *Groups) removals(ctx context.Context, j job, all bool) ([]gate.Removal, error) {
+func (s *Groups) removals(ctx context.Context, j update, all bool) ([]gate.Removal, error) {
 	if len(j.remove) == 0 || gate.IsApproved(ctx) {
 		return nil, nil
 	}
@@ -27,9 +27,9 @@ func (s *Groups) removals(ctx context.Context, j job, all bool) ([]gate.Removal,
 }
 
 // gated carries out a change of a group that takes something away, unless the gate holds it.
-func (s *Groups) gated(ctx context.Context, j job, removals []gate.Removal) (*directory.Group, error) {
+func (s *Groups) gated(ctx context.Context, j update, removals []gate.Removal) (*directory.Group, error) {
 	if len(removals) == 0 {
-		return s.carry(ctx, j)
+		return s.execute(ctx, j)
 	}
 	if err := s.Gate.Pass(ctx, j.call.Connection, gate.Request{
 		Type: "Group", ResourceID: j.group.ID, Display: j.group.Record.Name, Method: j.call.Method, Path: j.call.Path,
@@ -37,7 +37,7 @@ func (s *Groups) gated(ctx context.Context, j job, removals []gate.Removal) (*di
 	}, removals...); err != nil {
 		return nil, err
 	}
-	g, err := s.carry(ctx, j)
+	g, err := s.execute(ctx, j)
 	if err != nil && !change.IsUnclear(err) {
 		s.Gate.Release(ctx, j.call.Connection.ID, removals...)
 	}
@@ -46,7 +46,7 @@ func (s *Groups) gated(ctx context.Context, j job, removals []gate.Removal) (*di
 
 // passScopes holds a request by which people would become members of a group whose rules give scopes of the platform's
 // API beyond those of the connection. g is the group; nil if it would be new, below the root.
-func (s *Groups) passScopes(ctx context.Context, j job, name string, g *directory.Group) error {
+func (s *Groups) passScopes(ctx context.Context, j update, name string, g *directory.Group) error {
 	c := j.call.Connection
 	if len(j.add) == 0 || c.Given().Has(auth.PlatformAdmin) || gate.IsApproved(ctx) {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// changeOf makes the change of the users service that a wish needs. status is "" to keep it.
-func (s *Users) changeOf(ctx context.Context, c *connection.Connection, action string, w wish, status string) (
+// changeOf makes the change of the users service that a target needs. status is "" to keep it.
+func (s *Users) changeOf(ctx context.Context, c *connection.Connection, action string, w target, status string) (
 	questions.UserChange, error,
 ) {
 	change := questions.UserChange{Action: action, ManagedBy: c.ManagedBy()}
@@ -79,8 +79,9 @@ type candidate struct {
 	} `json:"managed_by"`
 }
 
-// adoptable returns the user with the name or verified email of a wish, if it belongs to no connection; nil otherwise.
-func (s *Users) adoptable(ctx context.Context, c *connection.Connection, w wish) (*candidate, error) {
+// adoptable returns the user with the name or verified email of a target, if it belongs to no connection; nil
+// otherwise.
+func (s *Users) adoptable(ctx context.Context, c *connection.Connection, w target) (*candidate, error) {
 	name := questions.UserName{Username: w.profile.Username}
 	if c.Adopt == connection.AdoptEmail {
 		name = questions.UserName{Email: w.profile.Email}
@@ -104,7 +105,7 @@ func (s *Users) adoptable(ctx context.Context, c *connection.Connection, w wish)
 
 // guardPassword drops the new password of a user who has more scopes of the platform's API than the connection: a
 // client that sets a password can sign in as the user. The rest of the request is carried out, such as a deactivation.
-func (s *Users) guardPassword(ctx context.Context, j *job) error {
+func (s *Users) guardPassword(ctx context.Context, j *update) error {
 	if j.change.Password == "" || j.change.UserID == "" {
 		return nil
 	}
@@ -141,8 +142,8 @@ func (s *Users) refresh(ctx context.Context, u *directory.User) error {
 	})
 }
 
-// told makes of a refusal of the users service one that names attributes instead of members.
-func told(err error) error {
+// toSCIMError turns a refusal of the users service into a SCIM error that names attributes instead of members.
+func toSCIMError(err error) error {
 	err = apperr.Relocate(err, mapping.AttributeOf)
 	e, ours := asError(err)
 	if !ours {

@@ -38,8 +38,8 @@ var intents = change.Define(docstore.Schema[intent]{
 	},
 }, 10*time.Second, func(i *intent) *change.Intent { return &i.Intent })
 
-// job is a change of a user together with that of its link.
-type job struct {
+// update is a change of a user together with that of its link.
+type update struct {
 	call     Call
 	change   questions.UserChange
 	link     directory.Link
@@ -48,13 +48,13 @@ type job struct {
 	stored   bool // the link changes, so the intent is stored first
 }
 
-// carry lets the users service make a change, and stores the link and the copy. What that service does not take of the
-// members that a user can do without is left out and noted as ignored. The error is a refusal, Unavailable if nothing
-// was changed, or OutcomeUnknown: then Finish stores the link later.
-func (s *Users) carry(ctx context.Context, j job) (*directory.User, error) {
-	u, err := s.carryAll(ctx, j)
+// execute lets the users service make a change, and stores the link and the copy. What that service does not take of
+// the members that a user can do without is left out and noted as ignored. The error is a refusal, Unavailable if
+// nothing was changed, or OutcomeUnknown: then Finish stores the link later.
+func (s *Users) execute(ctx context.Context, j update) (*directory.User, error) {
+	u, err := s.executeAll(ctx, j)
 	if left, is := j.without(err); is {
-		return s.carryAll(ctx, left)
+		return s.executeAll(ctx, left)
 	}
 	return u, err
 }
@@ -62,8 +62,8 @@ func (s *Users) carry(ctx context.Context, j job) (*directory.User, error) {
 // dispensable are members that a user can do without: a bad one must not keep the rest from being carried out.
 var dispensable = []string{"email", "locale", "zoneinfo"}
 
-// without returns the job without the members that err refuses, unless it refuses others, too.
-func (j job) without(err error) (job, bool) {
+// without returns the update without the members that err refuses, unless it refuses others, too.
+func (j update) without(err error) (update, bool) {
 	refused, is := errors.AsType[*apperr.Error](err)
 	if !is || refused.Kind != apperr.InvalidParameters || len(refused.Faults) == 0 {
 		return j, false
@@ -85,7 +85,7 @@ func (j job) without(err error) (job, bool) {
 	return j, failed == nil
 }
 
-func (s *Users) carryAll(ctx context.Context, j job) (*directory.User, error) {
+func (s *Users) executeAll(ctx context.Context, j update) (*directory.User, error) {
 	err := s.guardPassword(ctx, &j)
 	if err != nil {
 		return nil, err
@@ -109,10 +109,10 @@ func (s *Users) carryAll(ctx context.Context, j job) (*directory.User, error) {
 		Ask: func(ctx context.Context) (questions.UserState, error) {
 			return questions.ChangeUser.Ask(ctx, s.Bus, j.change)
 		},
-		Refusal: told,
+		Refusal: toSCIMError,
 		Settle:  s.settle,
 		Complete: func(ctx context.Context, id string, state questions.UserState) (*directory.User, error) {
-			return s.fulfil(ctx, id, j.change.UserID, state, j.link, j.stored)
+			return s.complete(ctx, id, j.change.UserID, state, j.link, j.stored)
 		},
 	}
 	if j.stored {
@@ -127,16 +127,16 @@ func (s *Users) settle(ctx context.Context, id string) (questions.UserState, boo
 }
 
 // tryOut answers a dry run.
-func (s *Users) tryOut(ctx context.Context, j job) (*directory.User, error) {
+func (s *Users) tryOut(ctx context.Context, j update) (*directory.User, error) {
 	j.change.DryRun = true
 	state, err := questions.ChangeUser.Ask(ctx, s.Bus, j.change)
 	if err != nil {
-		return nil, told(err)
+		return nil, toSCIMError(err)
 	}
 	return s.put(ctx, j.change.UserID, state, j.link)
 }
 
-func (j *job) intent() *intent {
+func (j *update) intent() *intent {
 	i := intent{
 		ConnectionID: j.link.ConnectionID, UserID: j.change.UserID, Claim: j.claim,
 		ExternalID: j.link.ExternalID, Gone: j.link.Gone, Deleted: j.link.Deleted, Event: j.link.Event,
@@ -147,9 +147,9 @@ func (j *job) intent() *intent {
 	return &i
 }
 
-// fulfil stores the link and the copy of a change that was made. It ends the intent; if another replica has done so, it
-// returns what that has stored.
-func (s *Users) fulfil(
+// complete stores the link and the copy of a change that was made. It ends the intent; if another replica has done so,
+// it returns what that has stored.
+func (s *Users) complete(
 	ctx context.Context, id, userID string, state questions.UserState, link directory.Link, stored bool,
 ) (*directory.User, error) {
 	userID, err := idOf(userID, state)
@@ -215,7 +215,7 @@ func (s *Users) Finish(ctx context.Context, id string) error {
 	if !made || deletedSince {
 		return intents.Drop(ctx, s.Store, id)
 	}
-	_, err = s.fulfil(ctx, id, i.UserID, state, directory.Link{
+	_, err = s.complete(ctx, id, i.UserID, state, directory.Link{
 		ConnectionID: i.ConnectionID, ExternalID: i.ExternalID, Gone: i.Gone, Deleted: i.Deleted, Event: i.Event,
 	}, true)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/idplatform/idplatform/services/provisioning/internal/scim/mapping"
 )
 
-// known returns the link that a POST means; nil if there is none. Its externalId says who a user is; the userName does
-// so only where the request or the link has no externalId. namesake is the user who has the userName and another
+// findKnown returns the link that a POST means; nil if there is none. Its externalId says who a user is; the userName
+// does so only where the request or the link has no externalId. namesake is the user who has the userName and another
 // externalId; nil if there is none. The error is apperr.AlreadyExists if one of the two is active.
-func (s *Users) known(ctx context.Context, c *connection.Connection, w wish) (known, namesake *directory.User,
+func (s *Users) findKnown(ctx context.Context, c *connection.Connection, w target) (known, namesake *directory.User,
 	err error) {
 	if w.externalID != "" {
 		known, err = directory.UserByExternal(ctx, s.Store, c.ID, w.externalID)
@@ -37,7 +37,7 @@ func (s *Users) known(ctx context.Context, c *connection.Connection, w wish) (kn
 	return known, namesake, nil
 }
 
-// amongNamesakes returns, of the links with the name of a wish, the one that it means, and the one of another
+// amongNamesakes returns, of the links with the name of a target, the one that it means, and the one of another
 // externalId whose user has the name. A user who is there goes before one who is deleted.
 func amongNamesakes(named []*directory.User, externalID string) (known, namesake *directory.User) {
 	for _, u := range named {

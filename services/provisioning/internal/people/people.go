@@ -111,15 +111,15 @@ func (s *Users) ToldKind(ctx context.Context, c *connection.Connection) (*schema
 
 const maxExternalID = 255 // characters
 
-// wish is what a request wants a user to become.
-type wish struct {
+// target is what a request wants a user to become.
+type target struct {
 	before, after resource.Object // in canonical form
 	profile       mapping.Profile
 	externalID    string
 }
 
-// wishOf makes the wish of a changed resource: what the connection does not own stays as it is.
-func (s *Users) wishOf(call Call, before, after resource.Object) (wish, error) {
+// targetOf makes the target of a changed resource: what the connection does not own stays as it is.
+func (s *Users) targetOf(call Call, before, after resource.Object) (target, error) {
 	c := call.Connection
 	if zone, has := after["timezone"].(string); has && zone != mapping.Zone(zone) {
 		after = maps.Clone(after)
@@ -139,7 +139,7 @@ func (s *Users) wishOf(call Call, before, after resource.Object) (wish, error) {
 			delete(restricted, "password")
 		}
 	}
-	w := wish{before: before, after: restricted}
+	w := target{before: before, after: restricted}
 	w.externalID, _ = restricted["externalId"].(string)
 	if utf8.RuneCountInString(w.externalID) > maxExternalID {
 		return w, scim.Invalid(scim.InvalidValue, "externalId", "must have at most %d characters", maxExternalID)
@@ -161,11 +161,11 @@ func (s *Users) Create(ctx context.Context, call Call, sent resource.Object) (*d
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.wishOf(call, resource.Object{}, r)
+	w, err := s.targetOf(call, resource.Object{}, r)
 	if err != nil {
 		return nil, err
 	}
-	known, namesake, err := s.known(ctx, call.Connection, w)
+	known, namesake, err := s.findKnown(ctx, call.Connection, w)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (s *Users) Create(ctx context.Context, call Call, sent resource.Object) (*d
 }
 
 // make makes a user. gone is the link to a deleted one that the request means, which it replaces.
-func (s *Users) make(ctx context.Context, call Call, gone *directory.User, w wish) (*directory.User, error) {
+func (s *Users) make(ctx context.Context, call Call, gone *directory.User, w target) (*directory.User, error) {
 	c := call.Connection
 	status := mapping.Active
 	if w.profile.Active != nil && !*w.profile.Active {
@@ -191,11 +191,11 @@ func (s *Users) make(ctx context.Context, call Call, gone *directory.User, w wis
 		return nil, err
 	}
 	change.Unique = c.Adopt == connection.AdoptEmail // so that who has the address can be adopted
-	j := job{
+	j := update{
 		call: call, change: change, claim: claimOf(c, w), replaces: gone, stored: true,
 		link: directory.Link{ConnectionID: c.ID, ExternalID: &w.externalID, Event: "created"},
 	}
-	u, err := s.carry(ctx, j)
+	u, err := s.execute(ctx, j)
 	if apperr.KindOf(err) != apperr.AlreadyExists || c.Adopt == connection.AdoptNever {
 		return u, err
 	}
@@ -205,7 +205,7 @@ func (s *Users) make(ctx context.Context, call Call, gone *directory.User, w wis
 	}
 	if found == nil && j.change.Unique {
 		j.change.Unique = false
-		return s.carry(ctx, j)
+		return s.execute(ctx, j)
 	}
 	if found == nil {
 		return nil, err
@@ -215,11 +215,11 @@ func (s *Users) make(ctx context.Context, call Call, gone *directory.User, w wis
 	}
 	j.change.Action, j.change.UserID, j.change.Version = questions.UpdateUser, found.ID, found.Version
 	j.link.Event = "adopted"
-	return s.carry(ctx, j)
+	return s.execute(ctx, j)
 }
 
 // claimOf is the text by which of several requests that make the same user only one succeeds.
-func claimOf(c *connection.Connection, w wish) string {
+func claimOf(c *connection.Connection, w target) string {
 	if w.externalID != "" {
 		return c.ID + "/e/" + w.externalID
 	}
@@ -227,12 +227,12 @@ func claimOf(c *connection.Connection, w wish) string {
 }
 
 // revive makes a user active again that the client had deleted or disabled.
-func (s *Users) revive(ctx context.Context, call Call, u *directory.User, w wish) (*directory.User, error) {
+func (s *Users) revive(ctx context.Context, call Call, u *directory.User, w target) (*directory.User, error) {
 	before, err := u.Resource(Kind(call.Connection), mapping.UserView{})
 	if err != nil {
 		return nil, err
 	}
-	if w, err = s.wishOf(call, before, w.after); err != nil { // what it does not own stays as it is
+	if w, err = s.targetOf(call, before, w.after); err != nil { // what it does not own stays as it is
 		return nil, err
 	}
 	action, status := questions.UpdateUser, mapping.Active
@@ -252,7 +252,7 @@ func (s *Users) revive(ctx context.Context, call Call, u *directory.User, w wish
 	if w.externalID != "" {
 		link.ExternalID = &w.externalID
 	}
-	revived, err := s.carry(ctx, job{call: call, change: change, link: link, stored: true})
+	revived, err := s.execute(ctx, update{call: call, change: change, link: link, stored: true})
 	if err == nil && status == mapping.Active {
 		err = s.Gate.Revive(ctx, call.Connection, u.ID)
 	}
@@ -344,7 +344,7 @@ func (s *Users) changeOnce(
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.wishOf(call, before, after)
+	w, err := s.targetOf(call, before, after)
 	if err != nil {
 		return nil, err
 	}
@@ -367,27 +367,27 @@ func (s *Users) changeOnce(
 		return nil, err
 	}
 	change.UserID, change.Version = u.ID, u.UserVersion
-	j := job{call: call, change: change, link: directory.Link{ConnectionID: u.ConnectionID}}
+	j := update{call: call, change: change, link: directory.Link{ConnectionID: u.ConnectionID}}
 	if w.externalID != u.ExternalID {
 		j.link.ExternalID, j.stored = &w.externalID, true
 	}
 	if status == mapping.Disabled && was == mapping.Active {
 		return s.deactivate(ctx, j, u)
 	}
-	return s.carry(ctx, j)
+	return s.execute(ctx, j)
 }
 
 // deactivate carries out a change that makes a user inactive, unless the gate holds it. If the rest of the change
 // conflicts with another user, the user is made inactive all the same: who has left must not stay because of a name.
-func (s *Users) deactivate(ctx context.Context, j job, u *directory.User) (*directory.User, error) {
+func (s *Users) deactivate(ctx context.Context, j update, u *directory.User) (*directory.User, error) {
 	changed, err := s.gated(ctx, j, u, func() (*directory.User, error) {
-		changed, err := s.carry(ctx, j)
+		changed, err := s.execute(ctx, j)
 		if apperr.KindOf(err) != apperr.AlreadyExists {
 			return changed, err
 		}
-		alone := job{call: j.call, link: directory.Link{ConnectionID: j.link.ConnectionID}, change: j.change}
+		alone := update{call: j.call, link: directory.Link{ConnectionID: j.link.ConnectionID}, change: j.change}
 		alone.change.Profile, alone.change.Credential, alone.change.Password = inactive, nil, ""
-		if _, failed := s.carry(ctx, alone); failed != nil {
+		if _, failed := s.execute(ctx, alone); failed != nil {
 			return nil, failed
 		}
 		return nil, conflict{err}
@@ -416,14 +416,14 @@ func same(a, b resource.Object) bool {
 	return reflect.DeepEqual(left(a), left(b))
 }
 
-// gated carries out a removal, unless the gate holds it.
-func (s *Users) gated(ctx context.Context, j job, u *directory.User, carry func() (*directory.User, error)) (
+// gated makes a removal, unless the gate holds it.
+func (s *Users) gated(ctx context.Context, j update, u *directory.User, execute func() (*directory.User, error)) (
 	*directory.User, error,
 ) {
 	if err := s.pass(ctx, j.call, u); err != nil {
 		return nil, err
 	}
-	changed, err := carry()
+	changed, err := execute()
 	if _, made := errors.AsType[conflict](err); err != nil && !made && !change.IsUnclear(err) {
 		s.Gate.Release(ctx, j.call.Connection.ID, ofUser)
 	}
@@ -450,7 +450,7 @@ func (s *Users) Delete(ctx context.Context, call Call, id string) error {
 	}
 	gone := true
 	change := questions.UserChange{UserID: u.ID, Action: questions.UpdateUser}
-	j := job{call: call, stored: true,
+	j := update{call: call, stored: true,
 		link: directory.Link{ConnectionID: u.ConnectionID, Gone: &gone, Event: "gone"}}
 	switch call.Connection.OnDelete {
 	case connection.Resign:
@@ -466,9 +466,9 @@ func (s *Users) Delete(ctx context.Context, call Call, id string) error {
 		j.change.Version = u.UserVersion
 	}
 	if u.Record.Status == mapping.Active || j.link.Deleted {
-		_, err = s.gated(ctx, j, u, func() (*directory.User, error) { return s.carry(ctx, j) })
+		_, err = s.gated(ctx, j, u, func() (*directory.User, error) { return s.execute(ctx, j) })
 	} else {
-		_, err = s.carry(ctx, j)
+		_, err = s.execute(ctx, j)
 	}
 	return err
 }
