@@ -61,7 +61,7 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 	case ActContinue:
 		err = e.continueSession(ctx, f, v)
 	case ActAnother:
-		f.SessionID, f.UserID, f.Another, f.MustChange, f.Done, f.LoginName = "", "", true, false, []Done{}, ""
+		f.SessionID, f.UserID, f.Another, f.MustChange, f.Proofs, f.LoginName = "", "", true, false, []Proof{}, ""
 	case ActAccount:
 		f.SubAccount = form.SubAccount
 	case ActAgree:
@@ -151,7 +151,7 @@ func (e *Engine) begin(ctx context.Context, f *Flow, user *person.User, in quest
 		return View{}, err
 	}
 	f.SessionID, f.ACR, f.MustChange, f.Another = s.ID, s.ACR, false, false
-	f.Done = append(f.Done, Done{"password", s.TimeSignedIn})
+	f.Proofs = append(f.Proofs, Proof{"password", s.TimeSignedIn})
 	return View{Kind: Leave, Flow: f, Session: s, User: user, Cookie: cookie}, e.save(ctx, f, v.Browser, nil)
 }
 

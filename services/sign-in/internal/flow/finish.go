@@ -45,7 +45,7 @@ func (e *Engine) grant(ctx context.Context, view View, v Visitor) (View, error) 
 		return View{}, err
 	}
 	who := personOf(copied.User, s)
-	who.New = len(f.Done) > 0
+	who.New = len(f.Proofs) > 0
 	if len(view.Accounts) > 0 {
 		who.SubAccount = &protocol.SubAccount{Account: view.Accounts[0].Account,
 			DisplayName: view.Accounts[0].DisplayName}
@@ -96,7 +96,7 @@ func (e *Engine) finish(ctx context.Context, f *Flow, v Visitor) (over bool, err
 func entry(view View, v Visitor) session.Entry {
 	return session.Entry{
 		AppID: view.Flow.AppID, Protocol: view.Flow.Protocol, FlowID: view.Flow.ID, Address: v.Address,
-		Browser: v.UserAgent(), Fresh: len(view.Flow.Done) > 0, Reason: view.Reason, RuleID: view.RuleID,
+		Browser: v.UserAgent(), Fresh: len(view.Flow.Proofs) > 0, Reason: view.Reason, RuleID: view.RuleID,
 	}
 }
 

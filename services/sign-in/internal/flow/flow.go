@@ -23,7 +23,7 @@ type Flow struct {
 	Protocol   string           `json:"protocol"`
 	Request    protocol.Request `json:"request"`
 	Browser    string           `json:"browser"` // SHA-256 of the browser's cookie
-	Done       []Done           `json:"done"`
+	Proofs     []Proof          `json:"done"`
 	UserID     string           `json:"user_id"` // once it is proven
 	SessionID  string           `json:"session_id"`
 	LoginName  string           `json:"login_name"`
@@ -43,8 +43,8 @@ type Flow struct {
 	TimeExpires clock.Time `json:"time_expires"`
 }
 
-// Done is a method that has been completed.
-type Done struct {
+// Proof is a method by which the person has shown who they are.
+type Proof struct {
 	Method string     `json:"method"`
 	Time   clock.Time `json:"time"`
 }
@@ -102,7 +102,7 @@ func (f *Flow) signedIn() bool { return f.SessionID != "" }
 
 // Begin makes a flow that is not stored yet.
 func Begin(r protocol.Request) *Flow {
-	return &Flow{AppID: r.AppID, Protocol: r.Protocol, Request: r, Done: []Done{}}
+	return &Flow{AppID: r.AppID, Protocol: r.Protocol, Request: r, Proofs: []Proof{}}
 }
 
 // again is a flow that begins anew with the same request, for one that has ended.
