@@ -19,7 +19,7 @@ import (
 	"github.com/idplatform/idplatform/services/events/internal/delivery"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/httpapi"
-	"github.com/idplatform/idplatform/services/events/internal/share"
+	"github.com/idplatform/idplatform/services/events/internal/replicas"
 	"github.com/idplatform/idplatform/services/events/internal/storage"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 	"github.com/idplatform/idplatform/services/questions"
@@ -78,7 +78,7 @@ func Spec(c Config) service.Spec {
 	return service.Spec{
 		Name: "events",
 		Collections: slices.Concat(subscription.Collections(), delivery.Collections(), audit.Collections(),
-			share.Collections()),
+			replicas.Collections()),
 		New: c.new,
 	}
 }
@@ -101,7 +101,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 		return service.App{}, err
 	}
 	events := feed.New(d.Bus, d.Log)
-	group := share.New(d.Store, d.Log, d.Alone)
+	group := replicas.New(d.Store, d.Log, d.Alone)
 	sender := delivery.NewSender(d.Outbound, d.Bus, d.Clock)
 	subs := subscription.New(d.Store, events, delivery.Rows{})
 	engine := delivery.New(delivery.Config{
@@ -147,7 +147,7 @@ func (c AuditConfig) target() (audit.Target, error) {
 }
 
 // handOn is the task that hands audit log entries on.
-func handOn(d service.Deps, events *feed.Feed, group *share.Group, target audit.Target) []service.Task {
+func handOn(d service.Deps, events *feed.Feed, group *replicas.Group, target audit.Target) []service.Task {
 	exporter := audit.NewExporter(d.Store, events, group, d.Metrics, target)
 	if target == nil { // its metric is there nevertheless
 		return nil
@@ -156,7 +156,7 @@ func handOn(d service.Deps, events *feed.Feed, group *share.Group, target audit.
 }
 
 // keepShares are the tasks that keep the tenants within their shares of the storage of NATS.
-func (c Config) keepShares(d service.Deps, events *feed.Feed, group *share.Group) []service.Task {
+func (c Config) keepShares(d service.Deps, events *feed.Feed, group *replicas.Group) []service.Task {
 	if c.TenantMIB == 0 {
 		return nil
 	}

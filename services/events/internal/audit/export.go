@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
-	"github.com/idplatform/idplatform/services/events/internal/share"
+	"github.com/idplatform/idplatform/services/events/internal/replicas"
 )
 
 // Target is where the entries of all tenants are handed on to.
@@ -28,7 +28,7 @@ const (
 
 // NewExporter makes a Writer that hands the entries on instead of keeping them. Its place is kept in the store: after a
 // restart, or in another replica, it goes on where it was, and may send again what it sent last.
-func NewExporter(store *docstore.Store, events *feed.Feed, group *share.Group, metrics prometheus.Registerer,
+func NewExporter(store *docstore.Store, events *feed.Feed, group *replicas.Group, metrics prometheus.Registerer,
 	target Target) *Writer {
 	w := &Writer{store: store, feed: events, group: group, work: export}
 	w.put = func(ctx context.Context, from place, list []*feed.Event, next uint64) error {

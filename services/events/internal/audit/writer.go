@@ -14,7 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
-	"github.com/idplatform/idplatform/services/events/internal/share"
+	"github.com/idplatform/idplatform/services/events/internal/replicas"
 )
 
 const (
@@ -56,7 +56,7 @@ var errLost = errors.New("another replica writes the audit log now")
 type Writer struct {
 	store  *docstore.Store
 	feed   *feed.Feed
-	group  *share.Group
+	group  *replicas.Group
 	behind prometheus.Gauge
 	work   string
 	resets int // of the feed, when this replica took the work
@@ -65,7 +65,7 @@ type Writer struct {
 }
 
 // NewWriter makes the writer of the log.
-func NewWriter(store *docstore.Store, events *feed.Feed, group *share.Group, metrics prometheus.Registerer) *Writer {
+func NewWriter(store *docstore.Store, events *feed.Feed, group *replicas.Group, metrics prometheus.Registerer) *Writer {
 	w := &Writer{store: store, feed: events, group: group, work: work}
 	w.put = w.add
 	w.behind = telemetry.Register(metrics, prometheus.NewGauge(prometheus.GaugeOpts{

@@ -18,7 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
-	"github.com/idplatform/idplatform/services/events/internal/share"
+	"github.com/idplatform/idplatform/services/events/internal/replicas"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
 
@@ -32,7 +32,7 @@ const (
 type Config struct {
 	Store    *docstore.Store
 	Feed     *feed.Feed
-	Group    *share.Group
+	Group    *replicas.Group
 	Sender   *Sender
 	Clock    clock.Clock
 	Log      *slog.Logger
@@ -44,7 +44,7 @@ type Config struct {
 type Engine struct {
 	store    *docstore.Store
 	feed     *feed.Feed
-	group    *share.Group
+	group    *replicas.Group
 	sender   *Sender
 	clock    clock.Clock
 	logger   *slog.Logger

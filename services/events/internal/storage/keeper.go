@@ -16,7 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/events/internal/audit"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
-	"github.com/idplatform/idplatform/services/events/internal/share"
+	"github.com/idplatform/idplatform/services/events/internal/replicas"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
 
@@ -33,7 +33,7 @@ type Config struct {
 	Bus     *bus.Bus
 	Store   *docstore.Store
 	Feed    *feed.Feed
-	Group   *share.Group
+	Group   *replicas.Group
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }
