@@ -52,8 +52,8 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// settle waits for the running fetch, if there is one.
-func settle(v *Verifier) {
+// waitForFetch waits for the running fetch, if there is one.
+func waitForFetch(v *Verifier) {
 	l := (*v.issuers.Load())[platform].keys.(*loadedKeys)
 	l.mu.Lock()
 	loading := l.loading
@@ -155,7 +155,7 @@ func TestKeySourceAway(t *testing.T) {
 			clk.advance(10 * time.Minute)
 			_, err = v.Verify(t.Context(), token)
 			require.NoError(t, err, "the last valid keys stay")
-			settle(v)
+			waitForFetch(v)
 			require.EqualValues(t, 3, server.fetched.Load())
 			_, err = v.Verify(t.Context(), token)
 			require.NoError(t, err)
@@ -204,7 +204,7 @@ func TestSlowKeySourceHoldsNobodyBack(t *testing.T) {
 	require.NoError(t, err)
 	<-started
 	release <- struct{}{}
-	settle(v)
+	waitForFetch(v)
 	require.EqualValues(t, 2, server.fetched.Load())
 }
 
@@ -226,7 +226,7 @@ func TestRemovedKeyEndsItsTokens(t *testing.T) {
 	clk.advance(time.Minute) // max-age
 	_, err = v.Verify(t.Context(), token)
 	require.NoError(t, err, "this request starts the refresh")
-	settle(v)
+	waitForFetch(v)
 	requireRefused(t, v, token) // although it was cached a moment ago
 }
 
@@ -243,7 +243,7 @@ func TestUnchangedKeysKeepTheCache(t *testing.T) {
 	clk.advance(time.Minute)
 	_, err = v.Verify(t.Context(), token)
 	require.NoError(t, err)
-	settle(v)
+	waitForFetch(v)
 	require.EqualValues(t, 2, server.fetched.Load())
 	require.Same(t, before, (*v.issuers.Load())[platform].keys.current())
 }
@@ -293,7 +293,7 @@ func TestKeyFile(t *testing.T) {
 		clk.advance(time.Minute)
 		_, err = v.Verify(t.Context(), old)
 		require.NoError(t, err, name)
-		settle(v)
+		waitForFetch(v)
 		_, err = v.Verify(t.Context(), old)
 		require.NoError(t, err, name)
 	}

@@ -119,7 +119,7 @@ func (d *dispatcher) add(message jetstream.Msg, stream uint64) {
 // work handles a record's messages until there are none.
 func (d *dispatcher) work(record string) {
 	for x := d.first(record); x != nil; x = d.next(record) {
-		if d.settle(x) {
+		if d.handleOrPark(x) {
 			// The server's reply is not waited for: if the acknowledgement is lost, the message comes again, see take.
 			_ = x.message.Ack()
 		}
@@ -147,8 +147,8 @@ func (d *dispatcher) next(record string) *delivery {
 	return queue[0]
 }
 
-// settle handles or parks a message. It returns false if the session has ended before.
-func (d *dispatcher) settle(x *delivery) bool {
+// handleOrPark handles or parks a message. It returns false if the session has ended before.
+func (d *dispatcher) handleOrPark(x *delivery) bool {
 	c := d.consumer
 	if x.problem != nil {
 		return d.park(x, x.problem, 0)

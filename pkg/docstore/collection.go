@@ -29,8 +29,8 @@ func Define[T any](s Schema[T]) *Collection[T] {
 	for _, ix := range s.Indexes {
 		c.indexes = append(c.indexes, ix.anyIndex)
 	}
-	if s.Settle != nil {
-		c.settle = func(v any, now clock.Time) { s.Settle(v.(*T), now) }
+	if s.ApplyDue != nil {
+		c.applyDue = func(v any, now clock.Time) { s.ApplyDue(v.(*T), now) }
 	}
 	c.define()
 	return &Collection[T]{c}
@@ -157,9 +157,9 @@ func (c *Collection[T]) ExpectVersion(ctx context.Context, tx *Tx, id string, ve
 // Def is the collection's definition, for Open.
 func (c *Collection[T]) Def() *Def { return c.untyped.def }
 
-// Load returns a document to be changed in this transaction, as stored (not settled). The error is apperr.NotFound if
-// the tenant has none, and apperr.VersionMismatch if the request's If-Match is about this document and asks for another
-// version.
+// Load returns a document to be changed in this transaction, as stored (without Schema.ApplyDue). The error is
+// apperr.NotFound if the tenant has none, and apperr.VersionMismatch if the request's If-Match is about this document
+// and asks for another version.
 func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error) {
 	v, err := c.untyped.load(ctx, tx, id)
 	if err != nil {

@@ -37,11 +37,11 @@ func (c *collection) docs(r Reader, rows []Row) ([]anyDoc, error) {
 	return docs, nil
 }
 
-// doc makes the Doc of a row, settled.
+// doc makes the Doc of a row, after Schema.ApplyDue.
 func (c *collection) doc(s *Store, row *Row) (anyDoc, error) {
 	d := anyDoc{ID: row.ID, Stamp: row.Stamp, body: row.Data, engine: s.engine, of: c}
 	var now clock.Time
-	due := row.Due != 0 && c.settle != nil
+	due := row.Due != 0 && c.applyDue != nil
 	if due { // reading the clock for every document of a list would cost as much as all else
 		now = s.clock.Now()
 		due = row.Due <= now.Millis()
@@ -54,7 +54,7 @@ func (c *collection) doc(s *Store, row *Row) (anyDoc, error) {
 	if err != nil {
 		return d, err
 	}
-	c.settle(v, now)
+	c.applyDue(v, now)
 	d.body = nil
 	return d.with(v)
 }

@@ -83,11 +83,11 @@ type Schema[T any] struct {
 	// made again.
 	Revision int
 
-	// Due is the time from which the stored document is out of date, such as the end of a lock. Settle brings it up to
-	// date. Every read settles the documents that it returns; a schedule stores the settled form (Collection.Due).
-	// Settle must not change values of Global indexes.
-	Due    func(*T) clock.Time // the zero time means never
-	Settle func(*T, clock.Time)
+	// Due is the time from which the stored document is out of date, such as the end of a lock. ApplyDue brings it up
+	// to date. Every read applies it to the documents that it returns; a schedule stores the result (Collection.Due).
+	// ApplyDue must not change values of Global indexes.
+	Due      func(*T) clock.Time // the zero time means never
+	ApplyDue func(*T, clock.Time)
 
 	// Sealed are the secret members of a document. Their values are stored apart, encrypted; the document has a mask in
 	// their place. Index functions must not use them. See Reveal.

@@ -47,7 +47,7 @@ var tickets = docstore.Define(docstore.Schema[ticket]{
 		}
 		return v.Until
 	},
-	Settle: func(v *ticket, now clock.Time) { v.Open, v.Note = false, "closed at "+now.String() },
+	ApplyDue: func(v *ticket, now clock.Time) { v.Open, v.Note = false, "closed at "+now.String() },
 })
 
 // attachment belongs to the ticket with the same id.
@@ -104,7 +104,7 @@ func (f *fixture) change(ctx context.Context, id string, change func(*ticket)) (
 	})
 }
 
-func TestReadsSettleAndStoreNothing(t *testing.T) {
+func TestReadsApplyWhatIsDueAndStoreNothing(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), acme(t)
 	_, err := f.insert(ctx, ticket{Meta: docstore.Meta{ID: "1"}, Title: "a", Open: true, Until: f.Now().
@@ -152,7 +152,7 @@ func TestReadsSettleAndStoreNothing(t *testing.T) {
 	see(false)
 	n, err := tickets.Count(ctx, f.Store, docstore.Eq("open", docstore.Text("true")))
 	require.NoError(t, err)
-	require.EqualValues(t, 1, n, "only a write settles what is stored and indexed")
+	require.EqualValues(t, 1, n, "only a write changes what is stored and indexed")
 
 	doc, err := f.change(ctx, "1", func(v *ticket) {
 		require.True(t, v.Open, "a load returns the document as stored")

@@ -9,16 +9,16 @@ import (
 // collection is what a Collection does, with documents that are pointers of its type as any: the compiler makes the
 // methods of a generic type again in each package that uses it, so that those of Collection only convert.
 type collection struct {
-	def     *Def
-	noun    string
-	indexes []anyIndex
-	orders  []string // Schema.Sortable
-	due     func(any) clock.Time
-	settle  func(any, clock.Time)
-	sealed  func(any) []Sealed
-	counts  func(any) []*int64
-	part    bool
-	clone   func(any) any
+	def      *Def
+	noun     string
+	indexes  []anyIndex
+	orders   []string // Schema.Sortable
+	due      func(any) clock.Time
+	applyDue func(any, clock.Time)
+	sealed   func(any) []Sealed
+	counts   func(any) []*int64
+	part     bool
+	clone    func(any) any
 }
 
 // define fills in what the indexes say, and how documents are read. It panics as Define does.

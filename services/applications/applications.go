@@ -84,7 +84,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Handler: server,
 		Tasks: append(oauthTasks(d, keys, tokens),
 			d.DueTask(service.DueWork{
-				Name: "end client secrets", Every: time.Second, Due: application.Due, Do: apps.Settle,
+				Name: "end client secrets", Every: time.Second, Due: application.Due, Do: apps.DeleteExpiredSecrets,
 			}),
 			d.DueTask(service.DueWork{
 				Name: "delete sub-accounts", Every: time.Second, Due: account.DueRemainders, Do: accounts.Finish,

@@ -52,5 +52,5 @@ func TestAnUnreadableUserDelaysNobody(t *testing.T) {
 	require.Equal(t, "resigned", c.Get(path(bad)).Object()["status"],
 		"reads apply the resignation, although it cannot be stored")
 	require.Equal(t, 1, strings.Count(log.String(), "a document that is due is postponed"))
-	require.Contains(t, log.String(), `task="settle users" tenant=acme id=`+bad["id"].(string))
+	require.Contains(t, log.String(), `task="apply due changes of users" tenant=acme id=`+bad["id"].(string))
 }

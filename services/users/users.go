@@ -98,7 +98,8 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	return service.App{
 		Handler: server,
 		Tasks: []service.Task{
-			d.DueTask(service.DueWork{Name: "settle users", Every: time.Second, Due: user.Due, Do: users.Settle}),
+			d.DueTask(service.DueWork{Name: "apply due changes of users", Every: time.Second, Due: user.Due,
+				Do: users.ApplyDue}),
 			d.DueTask(service.DueWork{
 				Name: "finish organization changes", Every: 5 * time.Second, Due: user.DueOrganizationChanges,
 				Do: users.FinishOrganizationChange,

@@ -278,15 +278,15 @@ func (s *Server) halt() {
 	s.running = nil
 	s.mu.Unlock()
 	if running != nil {
-		settle(running)
+		drain(running)
 		running.Shutdown()
 		running.WaitForShutdown()
 	}
 }
 
-// settle ends the connections and waits until their requests are done. nats-server does not wait for them: a stream
+// drain ends the connections and waits until their requests are done. nats-server does not wait for them: a stream
 // that is made while it shuts down stays open beside the next server on its files.
-func settle(running *server.Server) {
+func drain(running *server.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
 	for ctx.Err() == nil {

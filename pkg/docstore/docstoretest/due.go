@@ -24,7 +24,7 @@ func due(t *testing.T, s *suite) {
 	require.Empty(t, list(10))
 	f.clock.advance(time.Millisecond)
 	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "c"}}, list(10), "in the exact millisecond")
-	require.True(t, f.get(t, t1, "c").Over, "reads settle what is due")
+	require.True(t, f.get(t, t1, "c").Over, "reads apply what is due")
 	require.False(t, f.get(t, t1, "a").Over)
 	f.clock.advance(2 * time.Second)
 	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "c"}, {Tenant: "t2", ID: "d"}, {Tenant: "t1", ID: "a"}},

@@ -56,8 +56,8 @@ func thingSchema(revision int, indexes ...docstore.Index[Thing]) docstore.Schema
 			}
 			return v.Until
 		},
-		Settle: func(v *Thing, _ clock.Time) { v.Over = true },
-		Counts: func(v *Thing) []*int64 { return []*int64{&v.Count} },
+		ApplyDue: func(v *Thing, _ clock.Time) { v.Over = true },
+		Counts:   func(v *Thing) []*int64 { return []*int64{&v.Count} },
 	}
 }
 

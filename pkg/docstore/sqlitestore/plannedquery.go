@@ -87,7 +87,7 @@ func (a *plannedQuery) ranges() []*indexWalk {
 }
 
 // simplified removes parts of a query's filter that, in this snapshot, select nothing or exclude nothing, such as parts
-// about records whose Due time has come, which are settled after a short while. Counters and indexes often serve the
+// about records whose Due time has come, which a task updates after a short while. Counters and indexes often serve the
 // rest of the filter.
 func (q *queries) simplified(ctx context.Context, planned *plannedQuery) (*plannedQuery, error) {
 	if planned.simple {

@@ -106,7 +106,7 @@ var applications = outbox.Define("application", "/applications", docstore.Schema
 	Name: "applications", Noun: "application", Revision: 3,
 	Sortable: []string{byTimeCreated, byName, byTimeModified},
 	Due:      (*Application).due,
-	Settle:   func(a *Application, now clock.Time) { a.settle(now) },
+	ApplyDue: func(a *Application, now clock.Time) { a.removeExpiredSecrets(now) },
 	Indexes: slices.Concat([]docstore.Index[Application]{
 		docstore.Unique(docstore.ByText(byName, func(a *Application) string { return textindex.Key(a.Name) }), "name"),
 		docstore.ByList(byNameGram, func(a *Application) []string {

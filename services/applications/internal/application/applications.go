@@ -201,7 +201,7 @@ func load(ctx context.Context, tx *docstore.Tx, id string) (*Application, error)
 	if err := mayHold(ctx, a.Scopes); err != nil {
 		return nil, err
 	}
-	if !a.settle(tx.Now) {
+	if !a.removeExpiredSecrets(tx.Now) {
 		return a, nil
 	}
 	return a, keepHashes(ctx, tx, a, nil)

@@ -93,7 +93,7 @@ func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time
 		shown := shown
 		shown.TimeCreated = tx.Now
 		a.Secrets = append(a.Secrets, shown)
-		a.settle(tx.Now)
+		a.removeExpiredSecrets(tx.Now)
 		if len(a.Secrets) > maxSecrets {
 			return Refreshed{}, apperr.New(apperr.InvalidState,
 				"the application has %d secrets that are still valid; with grace_seconds=0 they expire at once",
@@ -150,8 +150,8 @@ func (a *Application) due() clock.Time {
 	return due
 }
 
-// settle removes expired secrets, and reports whether there were any.
-func (a *Application) settle(now clock.Time) bool {
+// removeExpiredSecrets removes expired secrets, and reports whether there were any.
+func (a *Application) removeExpiredSecrets(now clock.Time) bool {
 	before := len(a.Secrets)
 	a.Secrets = slices.DeleteFunc(slices.Clone(a.Secrets), func(shown Secret) bool {
 		return !shown.TimeExpires.IsZero() && !shown.TimeExpires.After(now)
@@ -164,11 +164,11 @@ func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, err
 	return applications.Due(ctx, s, limit)
 }
 
-// Settle deletes the expired secrets of an application.
-func (s *Applications) Settle(ctx context.Context, id string) error {
+// DeleteExpiredSecrets deletes the expired secrets of an application.
+func (s *Applications) DeleteExpiredSecrets(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		a, err := applications.Load(ctx, tx, id)
-		if err != nil || !a.settle(tx.Now) {
+		if err != nil || !a.removeExpiredSecrets(tx.Now) {
 			return err
 		}
 		if err := keepHashes(ctx, tx, a, nil); err != nil {

@@ -157,7 +157,7 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 		for _, ref := range refs {
 			run, err := s.claim(ctx, ref.ID)
 			require.NoError(t, err)
-			require.NoError(t, s.settle(ctx, run, attempt{}))
+			require.NoError(t, s.recordOutcome(ctx, run, attempt{}))
 			require.False(t, ended[ref.ID])
 			ended[ref.ID] = true
 		}

@@ -181,7 +181,7 @@ func (s *Functions) work(ctx context.Context, id string) error {
 	made.again = err != nil && kind != apperr.NotFound && kind != apperr.InvalidState && run.Attempt < maxAttempts
 	made.cut = ctx.Err() != nil
 	made.later = kind == apperr.Unavailable // the code did not begin
-	return s.settle(context.WithoutCancel(ctx), run, made)
+	return s.recordOutcome(context.WithoutCancel(ctx), run, made)
 }
 
 // attempt is what became of an attempt.
@@ -232,9 +232,9 @@ func (s *Functions) claim(ctx context.Context, id string) (*triggeredRun, error)
 	})
 }
 
-// settle ends an attempt and adds its log entry: the run is deleted or, if there is to be another attempt, due later.
-// An attempt that was cut short does not count, nor does one that the platform could not begin.
-func (s *Functions) settle(ctx context.Context, run *triggeredRun, made attempt) error {
+// recordOutcome ends an attempt and adds its log entry: the run is deleted or, if there is to be another attempt, due
+// later. An attempt that was cut short does not count, nor does one that the platform could not begin.
+func (s *Functions) recordOutcome(ctx context.Context, run *triggeredRun, made attempt) error {
 	if made.entry != nil {
 		var err error
 		if made.entry.ID, err = s.Store.NewID(ctx); err != nil {

@@ -144,7 +144,7 @@ func (w *worker) wait(ctx context.Context, changed <-chan struct{}, problem bool
 	defer wake.Stop()
 	select {
 	case r := <-w.results:
-		w.settle(r)
+		w.recordTry(r)
 	case <-changed:
 	case <-wake.C:
 	case <-ctx.Done():
@@ -161,7 +161,7 @@ func (w *worker) finish(ctx context.Context) {
 
 func (w *worker) await() {
 	for w.sending > 0 {
-		w.settle(<-w.results)
+		w.recordTry(<-w.results)
 	}
 }
 

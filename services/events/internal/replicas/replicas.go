@@ -1,10 +1,10 @@
-// Package replicas divides work among the replicas of a service. Each replica has a document that it writes regularly, its
-// heartbeat; the others take a replica for dead if they have seen no change of it for a while, by their own clocks.
+// Package replicas divides work among the replicas of a service. Each replica has a document that it writes regularly,
+// its heartbeat; the others take a replica for dead if they have seen no change of it for a while, by their own clocks.
 // Each piece of work belongs to one of the live replicas (rendezvous hashing), so that little work moves when replicas
 // come or go.
 //
-// What a replica owns is only a proposal. A replica that takes a piece of work writes its id to the document with the work's
-// results, and every later write there checks that it is still the owner.
+// What a replica owns is only a proposal. A replica that takes a piece of work writes its id to the document with the
+// work's results, and every later write there checks that it is still the owner.
 package replicas
 
 import (

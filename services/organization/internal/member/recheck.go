@@ -199,7 +199,8 @@ func (s *Members) applyVerdicts(
 			if verdicts[i].member == (in[n.ID] != nil) {
 				continue
 			}
-			if err := settle(ctx, tx, n, map[string]*Membership{user.ID: in[n.ID]}, verdicts[i:i+1]); err != nil {
+			if err := applyVerdicts(ctx, tx, n, map[string]*Membership{user.ID: in[n.ID]},
+				verdicts[i:i+1]); err != nil {
 				return err
 			}
 		}

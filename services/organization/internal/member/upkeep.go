@@ -117,9 +117,10 @@ func (s *Members) number(ctx context.Context, verdicts []verdict) error {
 	return nil
 }
 
-// settle applies verdicts that were found with a dynamic node's condition, if the node still has that condition. has
-// are the users' memberships in the node.
-func settle(ctx context.Context, tx *docstore.Tx, n *tree.Node, has map[string]*Membership, verdicts []verdict) error {
+// applyVerdicts applies verdicts that were found with a dynamic node's condition, if the node still has that condition.
+// has are the users' memberships in the node.
+func applyVerdicts(ctx context.Context, tx *docstore.Tx, n *tree.Node, has map[string]*Membership,
+	verdicts []verdict) error {
 	loaded, err := tree.Load(ctx, tx, n.ID)
 	if err != nil {
 		return err
@@ -212,7 +213,7 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 		if err != nil {
 			return err
 		}
-		if err := settle(ctx, tx, node, has, valid); err != nil {
+		if err := applyVerdicts(ctx, tx, node, has, valid); err != nil {
 			return err
 		}
 		now.Cursor, now.Seen, now.Done = evaluated.cursor, evaluated.seen, now.Done+int64(len(users))

@@ -130,7 +130,7 @@ func (c *comparison) affected(ctx context.Context, kind string) ([]string, error
 			}
 		}
 	}
-	ids.settle()
+	ids.trim()
 	c.found.Complete = c.found.Complete && !ids.more
 	return ids.values, nil
 }

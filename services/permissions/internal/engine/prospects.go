@@ -162,7 +162,7 @@ func (p *prospects) find(ctx context.Context) (shared, error) {
 			return shared{}, err
 		}
 	}
-	list.settle()
+	list.trim()
 	for i := range list.values {
 		if one := &list.values[i]; i > 0 && one.resource != nil && one.resource == list.values[i-1].resource {
 			one.aims = list.values[i-1].aims

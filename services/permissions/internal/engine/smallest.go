@@ -15,12 +15,12 @@ func (l *smallest[T]) add(value T) {
 		return
 	}
 	if l.values = append(l.values, value); len(l.values) >= 2*l.limit {
-		l.settle()
+		l.trim()
 	}
 }
 
-// settle sorts the values, and lets go of all beyond the limit.
-func (l *smallest[T]) settle() {
+// trim sorts the values and removes those beyond the limit.
+func (l *smallest[T]) trim() {
 	slices.SortFunc(l.values, l.compare)
 	l.values = slices.CompactFunc(l.values, func(a, b T) bool { return l.compare(a, b) == 0 })
 	if len(l.values) > l.limit {

@@ -18,8 +18,8 @@ func TestSmallest(t *testing.T) {
 			few.add(n / 4)
 			all.add(n / 4)
 		}
-		few.settle()
-		all.settle()
+		few.trim()
+		all.trim()
 		require.Equal(t, []int{0, 1, 2, 3, 4}, few.values)
 		require.True(t, few.more)
 		require.Len(t, all.values, 15)

@@ -64,7 +64,7 @@ var keys = outbox.Define("saml_key", "/sign-in/saml-keys", docstore.Schema[Key]{
 		}
 		return clock.Time{}
 	},
-	Settle: func(k *Key, _ clock.Time) { k.complete() },
+	ApplyDue: func(k *Key, _ clock.Time) { k.complete() },
 })
 
 // KeyDoc is a key as read or written.

@@ -56,7 +56,7 @@ func completeMove[R any](ctx context.Context, s *Users, id string, answer R) (R,
 
 // tell adds the event about one of the users.
 func (i *intent) tell(ctx context.Context, tx *docstore.Tx, u *User) error {
-	if err := settleStored(ctx, tx, u); err != nil {
+	if err := applyDueTo(ctx, tx, u); err != nil {
 		return err
 	}
 	_, err := users.As("organization_changed").With("object_code", i.ObjectCode).

@@ -67,7 +67,7 @@ func (s *Users) where(f Filter) (docstore.Filter, error) {
 	return docstore.And(append(all, docstore.IDOrAll(f.IDs...))...), nil
 }
 
-// inStatus selects by the status at now: a scheduled resignation counts from its time on, whether or not Settle has
+// inStatus selects by the status at now: a scheduled resignation counts from its time on, whether or not ApplyDue has
 // stored it.
 func inStatus(status Status, now clock.Time) docstore.Filter {
 	is := inState(func(of Status, _ bool) bool { return of == status })
@@ -77,7 +77,7 @@ func inStatus(status Status, now clock.Time) docstore.Filter {
 	return docstore.And(is, notReached(byLeaving, now))
 }
 
-// lockedNow selects by the lock at now: a lock with an end counts until that time, whether or not Settle
+// lockedNow selects by the lock at now: a lock with an end counts until that time, whether or not ApplyDue
 // has stored its end.
 func lockedNow(is bool, now clock.Time) docstore.Filter {
 	if is {
@@ -98,7 +98,7 @@ func inState(is func(Status, bool) bool) docstore.Filter {
 	return docstore.In(byState, states...)
 }
 
-// reached selects users with a time that has come. They are few, because Settle removes them.
+// reached selects users with a time that has come. They are few, because ApplyDue removes them.
 func reached(index string, now clock.Time) docstore.Filter {
 	return docstore.TimeBound(docstore.Range(index, docstore.Number(docstore.NoNumber.Num+1),
 		docstore.Number(now.Millis()+1)))

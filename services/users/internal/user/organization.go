@@ -80,7 +80,7 @@ func checkMovable(ctx context.Context, tx *docstore.Tx, ids []string) error {
 	}
 	known := map[string]*User{}
 	for _, u := range found {
-		if err := settleStored(ctx, tx, u); err != nil {
+		if err := applyDueTo(ctx, tx, u); err != nil {
 			return err
 		}
 		known[u.ID] = u

@@ -11,8 +11,8 @@ func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, err
 	return users.Due(ctx, s, limit)
 }
 
-// Settle stores, with its events, that a user's lock has ended or its resignation has taken effect.
-func (s *Users) Settle(ctx context.Context, id string) error {
+// ApplyDue stores, with its events, that a user's lock has ended or its resignation has taken effect.
+func (s *Users) ApplyDue(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		_, err := s.load(ctx, tx, id)
 		return err

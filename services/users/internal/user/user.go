@@ -80,7 +80,7 @@ var users = outbox.Define("user", "/users", docstore.Schema[User]{
 	Name: "users", Noun: "user", Revision: 6,
 	Sortable: sortable,
 	Due:      (*User).due,
-	Settle:   func(u *User, now clock.Time) { u.settle(now) },
+	ApplyDue: func(u *User, now clock.Time) { u.applyDue(now) },
 	Indexes: []docstore.Index[User]{
 		docstore.Spanned(docstore.Unique(docstore.ByList(byLogin, (*User).logins), "username", "email", "mobile"),
 			letters),
@@ -208,8 +208,8 @@ func (u *User) due() clock.Time {
 	return due
 }
 
-// settle brings the record up to date at now and reports whether a lock has ended and a resignation has taken effect.
-func (u *User) settle(now clock.Time) (unlocked, resigned bool) {
+// applyDue brings the record up to date at now and reports whether a lock has ended and a resignation has taken effect.
+func (u *User) applyDue(now clock.Time) (unlocked, resigned bool) {
 	if u.Locked && !u.LockedUntil.IsZero() && !u.LockedUntil.After(now) {
 		u.unlock()
 		unlocked = true

@@ -256,12 +256,12 @@ func (s *Users) load(ctx context.Context, tx *docstore.Tx, id string) (*User, er
 	if err != nil {
 		return nil, err
 	}
-	return u, settleStored(ctx, tx, u)
+	return u, applyDueTo(ctx, tx, u)
 }
 
-// settleStored stores, with its events, that the lock of a loaded user has ended or its resignation has taken effect.
-func settleStored(ctx context.Context, tx *docstore.Tx, u *User) error {
-	unlocked, resigned := u.settle(tx.Now)
+// applyDueTo stores, with its events, that the lock of a loaded user has ended or its resignation has taken effect.
+func applyDueTo(ctx context.Context, tx *docstore.Tx, u *User) error {
+	unlocked, resigned := u.applyDue(tx.Now)
 	if !unlocked && !resigned {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 // A verdict is dropped if the node's condition changed during the evaluation: the upkeep of the new condition may be
 // done already.
-func TestSettleByOldCondition(t *testing.T) {
+func TestApplyVerdictsByOldCondition(t *testing.T) {
 	t.Parallel()
 	store := basic.Store(t, basic.NewClock(), append(tree.Collections(), Collections()...)...)
 	s := New(Deps{Store: store})
@@ -38,7 +38,7 @@ func TestSettleByOldCondition(t *testing.T) {
 		_, err = trees.Update(ctx, doc.ID, func(n *tree.Node) error { c.edit(n); return nil })
 		require.NoError(t, err)
 		err = docstore.Do(ctx, store, func(tx *docstore.Tx) error {
-			return settle(ctx, tx, before, nil, []verdict{{"1", "17", true}})
+			return applyVerdicts(ctx, tx, before, nil, []verdict{{"1", "17", true}})
 		})
 		require.NoError(t, err)
 		n, err := members.Count(ctx, store, docstore.Filter{})

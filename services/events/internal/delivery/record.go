@@ -8,8 +8,8 @@ import (
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
 
-// settle records the result of a try.
-func (w *worker) settle(r tried) {
+// recordTry records the result of a try.
+func (w *worker) recordTry(r tried) {
 	w.sending--
 	it, l := r.item, w.lanes[r.item.record]
 	l.queued = false
