@@ -20,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/config"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
@@ -210,9 +211,9 @@ func (c *checking) events() error {
 	})
 }
 
-func isEvent(stream, subject string, body []byte) error {
-	if stream == bus.EventStream {
-		_, err := bus.Decode(subject, body)
+func isEvent(of, subject string, body []byte) error {
+	if of == bus.EventStream {
+		_, err := stream.Decode(subject, body)
 		return err
 	}
 	if !json.Valid(body) {

@@ -27,6 +27,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/applications"
 	"github.com/idplatform/idplatform/services/automation"
@@ -115,7 +116,11 @@ func start(
 		log.Warn("a store was lost: the platform starts without its content, as accepted", "store", name,
 			"first_id", stores.firstID(name))
 	}
-	if deps.Bus, err = p.startNATS(ctx, s, f, log, registry); err != nil {
+	if deps.Bus, err = p.startNATS(ctx, s, f, log); err != nil {
+		return nil, err
+	}
+	deps.Stream, err = stream.New(stream.Config{Bus: deps.Bus, Memory: events.Memory, Log: log, Metrics: registry})
+	if err != nil {
 		return nil, err
 	}
 	upstreams, err := p.startServices(ctx, s, f, deps, stores, log, registry)
@@ -254,14 +259,14 @@ func startService(
 
 // startNATS starts the embedded server and connects the services to it.
 func (p *platform) startNATS(
-	ctx context.Context, s settings, f folder, log *slog.Logger, registry prometheus.Registerer,
+	ctx context.Context, s settings, f folder, log *slog.Logger,
 ) (*bus.Bus, error) {
 	if err := p.startServer(s, f, log); err != nil {
 		return nil, err
 	}
 	b, err := bus.Connect(ctx, bus.Config{
 		InProcess: p.nats.Conn(), Sync: p.nats.Sync, Name: "idp-standalone", Patience: 20 * time.Second,
-		Log: log, Metrics: registry,
+		Log: log,
 	})
 	if err != nil {
 		return nil, err

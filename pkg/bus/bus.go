@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
 	"slices"
 	"sync"
@@ -14,7 +15,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -54,18 +54,16 @@ type Config struct {
 	// means that the machine is busy, not that the other side is away.
 	Patience time.Duration
 
-	Log     *slog.Logger
-	Metrics prometheus.Registerer // may be nil
+	Log *slog.Logger
 }
 
 // Bus is a connection to NATS. Its methods are safe for concurrent use.
 type Bus struct {
-	config  Config
-	log     *slog.Logger
-	nats    *nats.Conn
-	js      jetstream.JetStream
-	metrics *metrics
-	trace   propagation.TraceContext
+	config Config
+	log    *slog.Logger
+	nats   *nats.Conn
+	js     jetstream.JetStream
+	trace  propagation.TraceContext
 
 	background context.Context // ends with Close
 	cancel     context.CancelFunc
@@ -75,9 +73,8 @@ type Bus struct {
 	closed chan struct{}
 
 	mu        sync.Mutex
-	streams   error // the reason why the streams may be missing; nil if they exist, or EnsureStreams was not called
-	consumers []*Consumer
-	followers []*Follower
+	streams   error // why they may be missing; nil if they exist, or EnsureStreams was not called
+	closers   map[*func(context.Context) error]bool
 	answers   []*nats.Subscription
 	answering sync.WaitGroup
 }
@@ -85,15 +82,13 @@ type Bus struct {
 // Connect makes a Bus. It waits for NATS for at most 2 s and continues in the background. Errors are about the
 // configuration.
 func Connect(ctx context.Context, c Config) (*Bus, error) {
-	b := &Bus{config: c, log: c.Log, link: newLink(), closed: make(chan struct{})}
+	b := &Bus{config: c, log: c.Log, link: newLink(), closed: make(chan struct{}),
+		closers: map[*func(context.Context) error]bool{}}
 	options, err := b.options()
 	if err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if b.metrics, err = newMetrics(c.Metrics); err != nil {
 		return nil, err
 	}
 	if b.nats, err = nats.Connect(c.URL, options...); err != nil {
@@ -187,23 +182,38 @@ func (b *Bus) Ready() error {
 	return b.streams
 }
 
-// JetStream returns the JetStream context, for streams of a service's own.
+// JetStream returns the JetStream context, for those who read or keep the streams.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
-// Close stops consumers and followers, answers the questions that have arrived, and disconnects. Handlers that still
-// run when ctx ends are cancelled.
+// WhileConnected waits for a connection and returns a context that ends with it, or with ctx: the server that comes
+// back may have another stream, or have lost events. The caller calls end when it no longer uses the context.
+func (b *Bus) WhileConnected(ctx context.Context) (connected context.Context, end context.CancelFunc, err error) {
+	return b.link.wait(ctx)
+}
+
+// BeforeClose has Close call stop before it disconnects, unless forget is called earlier.
+func (b *Bus) BeforeClose(stop func(context.Context) error) (forget func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closers[&stop] = true
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.closers, &stop)
+	}
+}
+
+// Close stops those who asked for it (BeforeClose), answers the questions that have arrived, and disconnects. Handlers
+// that still run when ctx ends are cancelled.
 func (b *Bus) Close(ctx context.Context) error {
 	b.mu.Lock()
-	consumers, followers, answers := slices.Clone(b.consumers), slices.Clone(b.followers), b.answers
+	closers, answers := slices.Collect(maps.Keys(b.closers)), b.answers
 	b.answers = nil
 	b.mu.Unlock()
 
 	var errs []error
-	for _, c := range consumers {
-		errs = append(errs, c.Stop(ctx))
-	}
-	for _, f := range followers {
-		f.Stop()
+	for _, stop := range closers {
+		errs = append(errs, (*stop)(ctx))
 	}
 	errs = append(errs, b.drain(ctx, answers))
 	b.cancel()
@@ -213,11 +223,13 @@ func (b *Bus) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// word matches the name of a service, a consumer or a question: one token of a subject.
+// IsName reports whether a service, a consumer or a question can have a name: it is one token of a subject.
+func IsName(name string) bool { return word.MatchString(name) }
+
 var word = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// patience is the delay between attempts that are repeated until one succeeds.
-func patience() backoff.BackOff {
+// Backoff is the delay between attempts that are repeated until one succeeds.
+func Backoff() backoff.BackOff {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.Multiplier, wait.MaxInterval = 50*time.Millisecond, 2, 5*time.Second
 	return wait

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strconv"
 	"sync"
 	"testing"
@@ -15,9 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus/embedded"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/testkit/leaks"
+	"github.com/idplatform/idplatform/pkg/testkit/natstest"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
@@ -27,47 +26,12 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 
 const patient = wait.Long // how long a test waits for what must happen
 
-// box is a NATS server that can be stopped and started again while clients are connected.
-type box struct {
-	t      testing.TB
-	dir    string
-	mu     sync.Mutex
-	server *embedded.Server
-}
+// box is a NATS server and its clients.
+type box struct{ *natstest.Server }
 
 func newBox(t testing.TB) *box {
 	t.Helper()
-	x := &box{t: t, dir: t.TempDir()}
-	x.start()
-	t.Cleanup(x.stop)
-	return x
-}
-
-func (x *box) start() {
-	s, err := embedded.Start(embedded.Config{StoreDir: x.dir, Log: slog.New(slog.DiscardHandler)})
-	require.NoError(x.t, err)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.server = s
-}
-
-func (x *box) stop() {
-	x.mu.Lock()
-	s := x.server
-	x.server = nil
-	x.mu.Unlock()
-	if s != nil {
-		s.Stop()
-	}
-}
-
-func (x *box) InProcessConn() (net.Conn, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.server == nil {
-		return nil, errors.New("stopped")
-	}
-	return x.server.Conn().InProcessConn()
+	return &box{natstest.New(t, "", slog.New(slog.DiscardHandler))}
 }
 
 // connect makes a Bus without streams.
@@ -129,22 +93,17 @@ func receive[T any](t *testing.T, ch <-chan T) T {
 func TestWorksAlthoughNATSIsAwayAtTheStart(t *testing.T) {
 	t.Parallel()
 	x := newBox(t)
-	x.stop()
+	x.Stop()
 	b := x.connect(t, Config{})
 	b.EnsureStreams(t.Context())
 	require.ErrorContains(t, b.Ready(), "NATS is away")
-	handled := make(chan Event, 1)
-	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "early", Subjects: []string{"idp.events.>"},
-		Handle: func(_ context.Context, e Event) error { handled <- e; return nil }})
-	require.NoError(t, err)
 	require.NoError(t, userExists.Answer(b, func(context.Context, string) (bool, error) { return true, nil }))
 	for _, err := range b.Publish(t.Context(), []docstore.Message{message("1", 1)}) {
 		require.Error(t, err)
 	}
 
-	x.start()
+	x.Start()
 	publish(t, b, message("1", 1))
-	require.Equal(t, "1-1", receive(t, handled).ID)
 	there, err := userExists.Ask(acme(t.Context()), b, "1")
 	require.NoError(t, err)
 	require.True(t, there)
@@ -153,13 +112,23 @@ func TestWorksAlthoughNATSIsAwayAtTheStart(t *testing.T) {
 func TestCloseWithoutNATS(t *testing.T) {
 	t.Parallel()
 	x := newBox(t)
-	x.stop()
+	x.Stop()
 	b := x.connect(t, Config{}) // closed by the cleanup
 	b.EnsureStreams(t.Context())
-	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "early", Subjects: []string{"idp.events.>"},
-		Handle: func(context.Context, Event) error { return nil }})
-	require.NoError(t, err)
 	require.NoError(t, userExists.Answer(b, func(context.Context, string) (bool, error) { return true, nil }))
+}
+
+// Close stops those who asked for it, and nobody else.
+func TestBeforeClose(t *testing.T) {
+	t.Parallel()
+	b, err := Connect(t.Context(), Config{InProcess: newBox(t), Name: "test", Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	stopped := 0
+	b.BeforeClose(func(context.Context) error { stopped++; return errors.New("it was cut short") })
+	forget := b.BeforeClose(func(context.Context) error { stopped++; return nil })
+	forget()
+	require.ErrorContains(t, b.Close(t.Context()), "it was cut short")
+	require.Equal(t, 1, stopped)
 }
 
 func TestStreamsAreMadeOnceAndBroughtUpToDate(t *testing.T) {
@@ -199,9 +168,7 @@ func TestStreamsAreMadeOnceAndBroughtUpToDate(t *testing.T) {
 func TestStreamsComeBackWhenNATSLostItsDisk(t *testing.T) {
 	t.Parallel()
 	b, x := open(t)
-	x.stop()
-	x.dir = t.TempDir()
-	x.start()
+	x.Restore(t.TempDir())
 	publish(t, b, message("1", 1))
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -21,6 +22,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/transaction"
 )
+
+var tracer = otel.Tracer("github.com/idplatform/idplatform/pkg/bus")
 
 const (
 	checkTimeout = 2 * time.Second
@@ -34,7 +37,7 @@ const (
 )
 
 func checkSubject(service, question string) (string, error) {
-	if !word.MatchString(service) || !word.MatchString(question) {
+	if !IsName(service) || !IsName(question) {
 		return "", fmt.Errorf("%q cannot be asked %q", service, question)
 	}
 	return "idp.check." + service + "." + question, nil

@@ -166,7 +166,7 @@ func TestSilenceIsUnavailable(t *testing.T) {
 	t.Run("NATS is away", func(t *testing.T) {
 		t.Parallel()
 		b, x := open(t)
-		x.stop()
+		x.Stop()
 		wait.Until(t, func() bool { return b.Ready() != nil })
 		_, err := missing.Ask(acme(t.Context()), b, question{})
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
@@ -179,7 +179,7 @@ func TestSilenceIsUnavailable(t *testing.T) {
 		over := make(chan struct{})
 		t.Cleanup(func() { close(over) }) // before the bus is closed, which waits for the answer
 		require.NoError(t, missing.Answer(b, func(context.Context, question) (reply, error) {
-			go x.stop()
+			go x.Stop()
 			<-over
 			return reply{}, nil
 		}))

@@ -24,15 +24,24 @@ const (
 	headerReason  = "Idp-Reason"
 	headerTries   = "Idp-Tries"
 
+	// HeaderPin names the client to which JetStream pins a consumer.
+	HeaderPin = "Nats-Pin-Id"
+
 	maxReason = 1024
 )
 
 func parkedSubject(consumer string) string { return deadLettersPrefix + "parked." + consumer }
 func replaySubject(consumer string) string { return deadLettersPrefix + "replay." + consumer }
 
+// ReplaySubjects are those on which a consumer gets its parked events again, of all tenants.
+func ReplaySubjects(consumer string) string { return replaySubject(consumer) + ".*" }
+
+// OriginalSubject is the subject on which an event came first that is replayed.
+func OriginalSubject(m jetstream.Msg) string { return m.Headers().Get(headerSubject) }
+
 // ofTenant is such a subject for an event's tenant.
 func ofTenant(subject, event string) string {
-	tenant, _, _ := strings.Cut(strings.TrimPrefix(event, eventsPrefix), ".")
+	tenant, _, _ := strings.Cut(strings.TrimPrefix(event, EventsPrefix), ".")
 	return subject + "." + tenant
 }
 
@@ -42,23 +51,23 @@ func consumerOf(parked string) string {
 	return consumer
 }
 
-// park keeps a message with its headers, its origin and the reason. The reason is for operators: it is the text of an
-// internal error.
-func (b *Bus) park(ctx context.Context, consumer string, x *delivery, reason error, tries int) error {
+// Park keeps a message that a consumer could not handle, with its headers, the subject on which it came first, and the
+// reason. The reason is for operators: it is the text of an internal error.
+func (b *Bus) Park(ctx context.Context, consumer, subject string, m jetstream.Msg, reason error, tries int) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	m := &nats.Msg{Subject: ofTenant(parkedSubject(consumer), x.subject), Data: x.message.Data(), Header: nats.Header{}}
-	for name, values := range x.message.Headers() {
-		m.Header[name] = values
+	parked := &nats.Msg{Subject: ofTenant(parkedSubject(consumer), subject), Data: m.Data(), Header: nats.Header{}}
+	for name, values := range m.Headers() {
+		parked.Header[name] = values
 	}
 	// With the event's id, JetStream would drop it when another consumer parks the same event, or this one parks it a
 	// second time.
-	m.Header.Del(nats.MsgIdHdr)
-	m.Header.Del(headerPin)
-	m.Header.Set(headerSubject, x.subject)
-	m.Header.Set(headerReason, headerText(reason.Error()))
-	m.Header.Set(headerTries, strconv.Itoa(tries))
-	_, err := b.js.PublishMsg(ctx, m)
+	parked.Header.Del(nats.MsgIdHdr)
+	parked.Header.Del(HeaderPin)
+	parked.Header.Set(headerSubject, subject)
+	parked.Header.Set(headerReason, headerText(reason.Error()))
+	parked.Header.Set(headerTries, strconv.Itoa(tries))
+	_, err := b.js.PublishMsg(ctx, parked)
 	return err
 }
 
@@ -66,7 +75,7 @@ func (b *Bus) park(ctx context.Context, consumer string, x *delivery, reason err
 // their number. They may be older than events that it has handled since. Events that are parked again meanwhile are
 // left for another Replay.
 func (b *Bus) Replay(ctx context.Context, consumer string) (int, error) {
-	if !word.MatchString(consumer) {
+	if !IsName(consumer) {
 		return 0, fmt.Errorf("%q is not a valid consumer name", consumer)
 	}
 	stream, err := b.js.Stream(ctx, DeadLetterStream)

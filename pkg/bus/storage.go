@@ -93,7 +93,7 @@ func (b *Bus) DropEvents(ctx context.Context, tenant string, upTo uint64) error 
 	if _, err := b.js.UpdateStream(ctx, config); err != nil {
 		return fmt.Errorf("note what is dropped: %w", err)
 	}
-	return stream.Purge(ctx, jetstream.WithPurgeSubject(eventsPrefix+tenant+".>"), jetstream.WithPurgeSequence(upTo+1))
+	return stream.Purge(ctx, jetstream.WithPurgeSubject(EventsPrefix+tenant+".>"), jetstream.WithPurgeSequence(upTo+1))
 }
 
 // Handled returns the place up to which every consumer of the platform has handled all events, and which of them is the
@@ -216,7 +216,7 @@ func (b *Bus) Sizes(ctx context.Context, name string, fn func(Stored) error) err
 	}
 	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverAllPolicy, AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true,
-		MemoryStorage: true, Replicas: 1, InactiveThreshold: followIdle,
+		MemoryStorage: true, Replicas: 1, InactiveThreshold: ForgetAfter,
 	})
 	if err != nil {
 		return fmt.Errorf("make a consumer: %w", err)
@@ -224,7 +224,7 @@ func (b *Bus) Sizes(ctx context.Context, name string, fn func(Stored) error) err
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
-		_ = stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) // JetStream does so after followIdle
+		_ = stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) // JetStream does so after ForgetAfter
 	}()
 	return Each(ctx, consumer, func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		return fn(stored(m, meta.Sequence.Stream))

@@ -21,8 +21,10 @@ const (
 	ReaderConsumer = "events"
 )
 
+// EventsPrefix begins the subjects of events: idp.events.<tenant>.<entity>.<action>.
+const EventsPrefix = "idp.events."
+
 const (
-	eventsPrefix        = "idp.events."
 	subscriptionsPrefix = "idp.subscriptions."
 
 	keepEvents      = 7 * 24 * time.Hour
@@ -55,7 +57,7 @@ func (b *Bus) keepStreams() {
 		return
 	}
 	defer cancel()
-	wait := patience()
+	wait := Backoff()
 	for connected.Err() == nil {
 		err := b.ensureStreams(connected)
 		b.noteStreams(err)
@@ -83,7 +85,7 @@ func (b *Bus) ensureStreams(ctx context.Context) error {
 		maxAge = keepEvents
 	}
 	for _, want := range []jetstream.StreamConfig{
-		{Name: EventStream, Subjects: []string{eventsPrefix + ">"}, MaxAge: maxAge, AllowDirect: true,
+		{Name: EventStream, Subjects: []string{EventsPrefix + ">"}, MaxAge: maxAge, AllowDirect: true,
 			Description: "Events of the platform: idp.events.<tenant>.<entity>.<action>, CloudEvents in JSON"},
 		{Name: DeadLetterStream, Subjects: []string{deadLettersPrefix + ">"}, MaxAge: keepDeadLetters,
 			AllowDirect: true,
@@ -117,6 +119,14 @@ func (b *Bus) ensureReader(ctx context.Context) error {
 		Description:   "For readers of the events: pull and acknowledge",
 	})
 	return err
+}
+
+// EventSubjects are those of a tenant's events, or of all for "".
+func EventSubjects(tenant string) string {
+	if tenant == "" {
+		return EventsPrefix + ">"
+	}
+	return EventsPrefix + tenant + ".>"
 }
 
 // SubscriberPermissions are the subjects that the NATS user of a subscription may use: those of its own events and of

@@ -16,12 +16,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"pgregory.net/rapid"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -124,7 +124,7 @@ func TestMessage(t *testing.T) {
 	require.False(t, time.Unix(sec, nsec).Before(before))
 
 	// The bus can read what the outbox writes, and both mean the same record.
-	e, err := bus.Decode(m.Subject, m.Payload)
+	e, err := stream.Decode(m.Subject, m.Payload)
 	require.NoError(t, err)
 	require.Equal(t, m.ID, e.ID)
 	require.Equal(t, m.Record, e.Record())
@@ -244,7 +244,7 @@ func TestSequences(t *testing.T) {
 	require.NoError(t, err)
 	var sequences []int64
 	for _, m := range pending {
-		e, err := bus.Decode(m.Subject, m.Payload)
+		e, err := stream.Decode(m.Subject, m.Payload)
 		require.NoError(t, err)
 		sequences = append(sequences, e.Sequence)
 	}
@@ -275,7 +275,7 @@ func TestEveryRecordArrivesAsItIs(t *testing.T) {
 		}).Draw(rt, "subject")
 		m, err := appended(caller(t.Context()), e)
 		require.NoError(rt, err)
-		got, err := bus.Decode(m.Subject, m.Payload)
+		got, err := stream.Decode(m.Subject, m.Payload)
 		require.NoError(rt, err)
 		require.Equal(rt, e.Subject, got.Subject)
 		var data struct{ Record json.RawMessage }

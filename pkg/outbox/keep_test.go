@@ -16,12 +16,12 @@ import (
 )
 
 // powerCut is the state after a power failure: the store's messages, and the synced part of the stream.
-func powerCut(s *memory, p *stream) (*memory, *stream) {
+func powerCut(s *memory, p *jetStream) (*memory, *jetStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	after, left := newMemory(), &stream{seen: map[string]bool{}}
+	after, left := newMemory(), &jetStream{seen: map[string]bool{}}
 	after.pending, after.next = append(after.pending, s.pending...), s.next
 	for _, id := range p.got {
 		if p.durable[id] {
@@ -36,7 +36,7 @@ func TestAPowerCutAtAnyTimeLosesNoEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for cut := 0; cut < 3000; cut += 100 { // milliseconds
-			s, p := newMemory(), &stream{keep: time.Second}
+			s, p := newMemory(), &jetStream{keep: time.Second}
 			r := newRelay(s, p, quiet())
 			r.start()
 			var sent []docstore.Message
@@ -64,7 +64,7 @@ func TestAPowerCutAtAnyTimeLosesNoEvent(t *testing.T) {
 func TestKeptMessagesAreForgottenTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, p := newMemory(), &stream{keep: time.Second}
+		s, p := newMemory(), &jetStream{keep: time.Second}
 		reg := prometheus.NewRegistry()
 		r, err := StartRelay(s, p, quiet(), reg)
 		require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestKeptMessagesBehindOneThatIsStuck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bad := msg("bad", 1)
-		p := &stream{keep: time.Second, fail: func(m docstore.Message) (bool, bool) { return m.ID == bad.ID, false }}
+		p := &jetStream{keep: time.Second, fail: func(m docstore.Message) (bool, bool) { return m.ID == bad.ID, false }}
 		s := newMemory()
 		s.add(bad)
 		r := newRelay(s, p, quiet())
@@ -119,7 +119,7 @@ func TestStuck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		away := false
-		p := &stream{keep: time.Second, fail: func(docstore.Message) (bool, bool) { return away, false }}
+		p := &jetStream{keep: time.Second, fail: func(docstore.Message) (bool, bool) { return away, false }}
 		s := newMemory()
 		r := newRelay(s, p, quiet())
 		r.start()

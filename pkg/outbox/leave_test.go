@@ -35,13 +35,13 @@ func ours(docstore.Message) bool { return false }
 
 // counting counts what a relay publishes.
 type counting struct {
-	*stream
+	*jetStream
 	sent atomic.Int64
 }
 
 func (p *counting) Publish(ctx context.Context, messages []docstore.Message) []error {
 	p.sent.Add(int64(len(messages)))
-	return p.stream.Publish(ctx, messages)
+	return p.jetStream.Publish(ctx, messages)
 }
 
 // madeAt is a message whose id has a time. The library's ids never go back, as the time of a test may.
@@ -56,8 +56,8 @@ func madeAt(at time.Time, record string) docstore.Message {
 func TestAReplicaLeavesTheOthersMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, keep := newMemory(), &stream{keep: time.Second}
-		one, two := &counting{stream: keep}, &counting{stream: keep}
+		s, keep := newMemory(), &jetStream{keep: time.Second}
+		one, two := &counting{jetStream: keep}, &counting{jetStream: keep}
 		writer := newRelay(replica{s, ours}, one, quiet())
 		other := newRelay(replica{s, theirs}, two, quiet())
 		writer.start()
@@ -83,7 +83,7 @@ func TestNoMessageOvertakesOneThatWasLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, p := newMemory(), &counting{stream: &stream{keep: time.Second}}
+				s, p := newMemory(), &counting{jetStream: &jetStream{keep: time.Second}}
 				first, second := madeAt(time.Now(), "a"), madeAt(time.Now(), "a")
 				r := newRelay(replica{s, func(m docstore.Message) bool { return m.ID != second.ID }}, p, quiet())
 				r.start()
@@ -105,7 +105,7 @@ func TestNoMessageOvertakesOneThatWasLeft(t *testing.T) {
 func TestWhatADeadReplicaLeavesIsPublished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, p := newMemory(), &counting{stream: &stream{keep: time.Second}}
+		s, p := newMemory(), &counting{jetStream: &jetStream{keep: time.Second}}
 		r := newRelay(replica{s, theirs}, p, quiet())
 		r.start()
 		synctest.Wait()
@@ -133,7 +133,7 @@ func TestOtherClocks(t *testing.T) {
 			t.Parallel()
 			now, other := madeAt(time.Now(), "a"), madeAt(time.Now().Add(differ), "b")
 			now.Elsewhere, other.Elsewhere = true, true
-			r := newRelay(newMemory(), &stream{}, quiet())
+			r := newRelay(newMemory(), &jetStream{}, quiet())
 			require.Equal(t, []docstore.Message{other}, r.leave([]docstore.Message{now, other}))
 		})
 	}

@@ -103,7 +103,7 @@ func TestEverythingArrivesOnceAlthoughNATSStopsAndStarts(t *testing.T) {
 	js := b.JetStream()
 	consumer, err := js.OrderedConsumer(t.Context(), bus.EventStream, jetstream.OrderedConsumerConfig{})
 	require.NoError(t, err)
-	arrived := &stream{}
+	arrived := &jetStream{}
 	for len(arrived.got) < len(sent) {
 		batch, err := consumer.Fetch(len(sent)-len(arrived.got), jetstream.FetchMaxWait(patient))
 		require.NoError(t, err)

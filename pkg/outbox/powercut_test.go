@@ -23,14 +23,16 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // platform is a store and an event store in one folder, as the standalone program has them.
 type platform struct {
-	dir  string
-	nats *embedded.Server
-	bus  *bus.Bus
+	dir    string
+	nats   *embedded.Server
+	bus    *bus.Bus
+	events *stream.Log
 
 	store *docstore.Store
 	relay *Relay
@@ -53,6 +55,8 @@ func startOn(t *testing.T, dir string) *platform {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.bus.Close(context.Background())) })
 	p.bus.EnsureStreams(t.Context())
+	p.events, err = stream.New(stream.Config{Bus: p.bus, Log: quiet()})
+	require.NoError(t, err)
 	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(dir, "users.db"),
 		Log: quiet()})
 	require.NoError(t, err)
@@ -66,13 +70,13 @@ func startOn(t *testing.T, dir string) *platform {
 }
 
 func (p *platform) consume(t *testing.T, name string) {
-	handle := func(_ context.Context, e bus.Event) error {
+	handle := func(_ context.Context, e stream.Event) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.seen[name+"/"+e.Subject] = true
 		return nil
 	}
-	_, err := p.bus.Consume(t.Context(), bus.ConsumerConfig{Name: name, Subjects: []string{"idp.events.>"},
+	_, err := p.events.Consume(t.Context(), stream.ConsumerConfig{Name: name, Types: stream.Types{"*"},
 		Handle: handle})
 	require.NoError(t, err)
 }

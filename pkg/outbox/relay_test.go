@@ -122,8 +122,8 @@ func (s *memory) waitEmpty(t *testing.T) {
 	}
 }
 
-// stream is a Publisher that drops duplicates, as JetStream does, and checks the order.
-type stream struct {
+// jetStream is a Publisher that drops duplicates, as JetStream does, and checks the order.
+type jetStream struct {
 	mu    sync.Mutex
 	got   []string
 	seen  map[string]bool
@@ -137,9 +137,9 @@ type stream struct {
 	failSync int             // this many calls of Sync fail
 }
 
-func (p *stream) Keep() time.Duration { return p.keep }
+func (p *jetStream) Keep() time.Duration { return p.keep }
 
-func (p *stream) Sync(context.Context) error {
+func (p *jetStream) Sync(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failSync > 0 {
@@ -151,7 +151,7 @@ func (p *stream) Sync(context.Context) error {
 	return nil
 }
 
-func (p *stream) Publish(ctx context.Context, messages []docstore.Message) []error {
+func (p *jetStream) Publish(ctx context.Context, messages []docstore.Message) []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	errs := make([]error, len(messages))
@@ -186,7 +186,7 @@ func msg(record string, version int) docstore.Message {
 }
 
 // inOrder checks that all messages arrived once, and those of each record in order.
-func (p *stream) inOrder(t require.TestingT, sent []docstore.Message) {
+func (p *jetStream) inOrder(t require.TestingT, sent []docstore.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	require.NoError(t, p.wrong)
@@ -226,7 +226,7 @@ func TestOrderWhateverFails(t *testing.T) {
 			sent = append(sent, msg(record, versions[record]))
 		}
 		trouble := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
-		p := &stream{fail: func(docstore.Message) (bool, bool) { return trouble.IntN(4) == 0, trouble.IntN(4) == 0 }}
+		p := &jetStream{fail: func(docstore.Message) (bool, bool) { return trouble.IntN(4) == 0, trouble.IntN(4) == 0 }}
 		s := newMemory()
 		p.keep = time.Duration(rapid.IntRange(0, 1).Draw(rt, "keep")) * 5 * time.Millisecond
 		p.failSync = rapid.IntRange(0, 3).Draw(rt, "syncs")
@@ -256,7 +256,7 @@ func TestDeathAtEveryPosition(t *testing.T) {
 			s := newMemory()
 			s.add(sent...)
 			count, died := 0, make(chan struct{})
-			p := &stream{fail: func(docstore.Message) (bool, bool) {
+			p := &jetStream{fail: func(docstore.Message) (bool, bool) {
 				if count++; count == n+1 {
 					close(died)
 				}
@@ -284,7 +284,7 @@ func TestNothingIsPublishedAgainWhileMarkingFails(t *testing.T) {
 	s := newMemory()
 	s.failMark = 5
 	published := 0
-	p := &stream{fail: func(docstore.Message) (bool, bool) { published++; return false, false }}
+	p := &jetStream{fail: func(docstore.Message) (bool, bool) { published++; return false, false }}
 	r := quick(s, p, quiet())
 	r.start()
 	s.add(msg("a", 1), msg("b", 1))
@@ -301,7 +301,7 @@ func TestTwoRelaysKeepTheOrder(t *testing.T) {
 		sent = append(sent, msg("a", v), msg("b", v))
 	}
 	trouble := rand.New(rand.NewPCG(1, 2))
-	p := &stream{fail: func(docstore.Message) (bool, bool) { return trouble.IntN(8) == 0, trouble.IntN(8) == 0 }}
+	p := &jetStream{fail: func(docstore.Message) (bool, bool) { return trouble.IntN(8) == 0, trouble.IntN(8) == 0 }}
 	s := newMemory()
 	odd := func(m docstore.Message) bool { return m.Seq/2%2 == 1 } // each record's messages come from both
 	even := func(m docstore.Message) bool { return !odd(m) }
@@ -322,7 +322,7 @@ func TestABatchIsMarkedAtOnce(t *testing.T) {
 	for i := range 3 * batchSize {
 		s.add(msg(strconv.Itoa(i), 1))
 	}
-	r := quick(s, &stream{}, quiet())
+	r := quick(s, &jetStream{}, quiet())
 	r.start()
 	stop(t, r)
 	require.Equal(t, 3, s.marks)
@@ -331,7 +331,7 @@ func TestABatchIsMarkedAtOnce(t *testing.T) {
 func TestThePollFindsWhatNoSignalTold(t *testing.T) {
 	t.Parallel()
 	s := newMemory()
-	r := quick(s, &stream{}, quiet())
+	r := quick(s, &jetStream{}, quiet())
 	r.start()
 	s.mu.Lock()
 	s.next++
@@ -381,7 +381,7 @@ func TestTroubleIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	tries := 0
-	p := &stream{fail: func(docstore.Message) (bool, bool) { tries++; return tries <= 20, false }}
+	p := &jetStream{fail: func(docstore.Message) (bool, bool) { tries++; return tries <= 20, false }}
 	s := newMemory()
 	r := quick(s, p, slog.New(slog.NewTextHandler(&log, nil)))
 	r.start()

@@ -40,7 +40,7 @@ func command(ctx context.Context, name string, args, environ []string, settings 
 		if err != nil {
 			return err
 		}
-		b, err := common.NATS.open(ctx, name, telemetry.NewLogger(log, slog.LevelWarn, common.Log.Format), nil)
+		b, err := common.NATS.open(ctx, name, telemetry.NewLogger(log, slog.LevelWarn, common.Log.Format))
 		if err != nil {
 			return err
 		}

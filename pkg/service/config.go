@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -193,9 +191,8 @@ func (c Config) openMongo(ctx context.Context, spec Spec, keys *secret.Keyring, 
 }
 
 // connect connects to NATS, which may become available later.
-func (c NATSConfig) connect(ctx context.Context, name string, log *slog.Logger, reg prometheus.Registerer) (*bus.Bus,
-	error) {
-	b, err := c.open(ctx, name, log, reg)
+func (c NATSConfig) connect(ctx context.Context, name string, log *slog.Logger) (*bus.Bus, error) {
+	b, err := c.open(ctx, name, log)
 	if err == nil {
 		b.EnsureStreams(ctx)
 	}
@@ -203,13 +200,11 @@ func (c NATSConfig) connect(ctx context.Context, name string, log *slog.Logger, 
 }
 
 // open connects without looking after the streams.
-func (c NATSConfig) open(ctx context.Context, name string, log *slog.Logger, reg prometheus.Registerer) (*bus.Bus,
-	error) {
+func (c NATSConfig) open(ctx context.Context, name string, log *slog.Logger) (*bus.Bus, error) {
 	return bus.Connect(ctx, bus.Config{
 		URL: c.URL, Name: name, CredentialsFile: c.Credentials, User: c.User, Password: c.Password.Reveal(),
 		Token: c.Token.Reveal(),
 		TLSCA: c.TLSCA, TLSCert: c.TLSCert, TLSKey: c.TLSKey, Replicas: c.Replicas, MaxAge: c.MaxAge, Log: log,
-		Metrics: reg,
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 // EndedToken is what the applications service reports of the platform's unexpired tokens that are no longer valid: one
@@ -41,18 +42,18 @@ var EndedQuestion = bus.Question[EndedPage, EndedList]{Service: "applications", 
 
 // EndedTokens makes a follower that tells a verifier which of the platform's tokens have ended. each calls its function
 // with everything that ended before.
-func EndedTokens(v *auth.Verifier, each func(context.Context, func(EndedToken) error) error) bus.FollowerConfig {
+func EndedTokens(v *auth.Verifier, each func(context.Context, func(EndedToken) error) error) stream.FollowerConfig {
 	end := func(e EndedToken) error {
 		return v.End(auth.Ended{
 			Issuer: auth.Platform, TokenID: e.TokenID, KeyID: e.KeyID, ClientID: e.ClientID,
 			ClientVersion: e.ClientVersion, Until: e.Until,
 		})
 	}
-	return bus.FollowerConfig{
+	return stream.FollowerConfig{
 		Name:     "ended-tokens",
-		Subjects: []string{"idp.events.*.token.ended"},
+		Types:    stream.Types{"token.ended"},
 		Snapshot: func(ctx context.Context) error { return each(ctx, end) },
-		Handle: func(_ context.Context, e bus.Event) error {
+		Handle: func(_ context.Context, e stream.Event) error {
 			var data struct{ Record EndedToken }
 			if err := json.Unmarshal(e.Data, &data); err != nil {
 				return fmt.Errorf("the event %s: %w", e.ID, err)
@@ -63,10 +64,10 @@ func EndedTokens(v *auth.Verifier, each func(context.Context, func(EndedToken) e
 }
 
 // endedTokens is EndedTokens for a service that is not the applications service. Without NATS it asks that over HTTP.
-func (d Deps) endedTokens() bus.FollowerConfig {
+func (d Deps) endedTokens() stream.FollowerConfig {
 	follower := EndedTokens(d.Verifier, d.askForEnded)
 	if d.Introspect != nil {
-		follower.Started = func(f *bus.Follower) {
+		follower.Started = func(f *stream.Follower) {
 			d.Verifier.AskMeanwhile(auth.Meanwhile{Age: f.Age, Active: d.Introspect})
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
@@ -183,8 +184,14 @@ func (c Config) start(ctx context.Context, name string, spec Spec, deps Deps) (*
 	if deps.Store, err = c.openStore(ctx, spec, deps.Keys, deps.Log); err != nil {
 		return nil, err
 	}
-	if deps.Bus, err = c.NATS.connect(ctx, name, deps.Log, deps.Metrics); err != nil {
+	if deps.Bus, err = c.NATS.connect(ctx, name, deps.Log); err != nil {
 		return nil, errors.Join(err, deps.Store.Close())
+	}
+	deps.Stream, err = stream.New(stream.Config{
+		Bus: deps.Bus, Memory: spec.EventMemory, Log: deps.Log, Metrics: deps.Metrics,
+	})
+	if err != nil {
+		return nil, errors.Join(err, deps.Bus.Close(ctx), deps.Store.Close())
 	}
 	unit, err := Start(ctx, spec, deps)
 	if err != nil {

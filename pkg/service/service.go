@@ -21,6 +21,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
@@ -28,6 +29,7 @@ import (
 type Deps struct {
 	Store    *docstore.Store
 	Bus      *bus.Bus
+	Stream   *stream.Log // of the Bus
 	Keys     *secret.Keyring
 	Verifier *auth.Verifier
 	Outbound *http.Client  // for all HTTP requests that leave the platform
@@ -98,9 +100,9 @@ type App struct {
 	// Answer registers the answers to other services' questions; nil if there are none.
 	Answer func(*bus.Bus) error
 	// Consumers handle other services' events while the service runs.
-	Consumers []bus.ConsumerConfig
+	Consumers []stream.ConsumerConfig
 	// Followers keep state that every replica holds in memory. The service is ready once all have caught up.
-	Followers []bus.FollowerConfig
+	Followers []stream.FollowerConfig
 	// Ready returns what the service has still to load before it can serve; nil once there is nothing left. Optional.
 	Ready func() error
 	// Warnings name what a ready service does not have and works without. They are public: /readyz shows them.
@@ -124,6 +126,10 @@ type Spec struct {
 	Name        string
 	Collections []*docstore.Def
 	New         func(context.Context, Deps) (App, error)
+
+	// EventMemory is how many bytes of the newest events the service keeps in memory if it is alone in its program; 0
+	// means stream.DefaultMemory.
+	EventMemory int
 
 	// CacheWeight is the service's share of a program's memory for caches, in relation to other services; 0 counts as
 	// 1. See Caches.
@@ -154,8 +160,8 @@ type Unit struct {
 	Handler http.Handler
 
 	deps      Deps
-	consumers []*bus.Consumer
-	followers []*bus.Follower
+	consumers []*stream.Consumer
+	followers []*stream.Follower
 	tasks     *tasks
 	denied    *denials
 	ready     func() error    // nil if there is none
@@ -188,7 +194,7 @@ func Start(ctx context.Context, spec Spec, deps Deps) (_ *Unit, err error) {
 		return nil, err
 	}
 	for _, c := range app.Consumers {
-		consumer, err := deps.Bus.Consume(ctx, c)
+		consumer, err := deps.Stream.Consume(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +204,7 @@ func Start(ctx context.Context, spec Spec, deps Deps) (_ *Unit, err error) {
 		app.Followers = append(app.Followers, deps.endedTokens())
 	}
 	for _, c := range app.Followers {
-		follower, err := deps.Bus.Follow(ctx, c)
+		follower, err := deps.Stream.Follow(ctx, c)
 		if err != nil {
 			return nil, err
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
@@ -131,11 +132,12 @@ func startTiny(t *testing.T, log *slog.Logger, tasks ...Task) *Unit {
 	require.NoError(t, err)
 	t.Cleanup(nats.Stop)
 	registry := telemetry.NewRegistry()
-	b, err := bus.Connect(t.Context(), bus.Config{InProcess: nats.Conn(), Name: "tiny", Log: quiet(),
-		Metrics: registry})
+	b, err := bus.Connect(t.Context(), bus.Config{InProcess: nats.Conn(), Name: "tiny", Log: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close(context.Background())) })
 	b.EnsureStreams(t.Context())
+	events, err := stream.New(stream.Config{Bus: b, Log: quiet(), Metrics: registry})
+	require.NoError(t, err)
 	spec := tiny(func(context.Context) {}, tasks...)
 	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "test.db"),
 		Log: quiet()})
@@ -143,7 +145,8 @@ func startTiny(t *testing.T, log *slog.Logger, tasks ...Task) *Unit {
 	store, err := docstore.Open(t.Context(), engine, clock.System, spec.Defs()...)
 	require.NoError(t, err)
 	unit, err := Start(t.Context(), spec, Deps{
-		Store: store, Bus: b, Keys: keyring(t, newKey("a")), Log: log, Clock: clock.System, Metrics: registry,
+		Store: store, Bus: b, Stream: events, Keys: keyring(t, newKey("a")), Log: log, Clock: clock.System,
+		Metrics:  registry,
 		Requests: telemetry.NewHTTPMetrics(registry),
 	})
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 // formType is rest.FormType, as clients write it.
@@ -150,7 +150,7 @@ func secrets(t *testing.T, s *Service, r Resource) {
 	shown := [][]byte{answer.Body, c.Get(path).OK(nil).Body, c.Get(r.list("")).OK(nil).Body}
 	same := c.Patch(path, record)
 	assert.Equal(t, record, same.Object(), "a mask is not a change")
-	s.EventsUntil(func(e bus.Event) bool {
+	s.EventsUntil(func(e stream.Event) bool {
 		shown = append(shown, e.Data)
 		return e.Subject == record["id"]
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 // uniqueMembers: a second record with the unique values of another is refused, and the error names every taken member.
@@ -51,8 +51,8 @@ func events(t *testing.T, s *Service, r Resource) {
 	path := r.Collection + "/" + record["id"].(string)
 	changed := c.Patch(path, r.Change).Object()
 	c.Delete(r.with(path), nil).OK(nil)
-	var told []bus.Event
-	s.EventsUntil(func(e bus.Event) bool {
+	var told []stream.Event
+	s.EventsUntil(func(e stream.Event) bool {
 		if e.Subject == record["id"] {
 			told = append(told, e)
 		}

@@ -11,15 +11,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
 // GoldenEvents compares a service's events with testdata/events.json.golden: they are a format that others rely on.
 // They must be of exactly these types, such as user.created; those of one noun must carry records with the same
 // members. Times are written as the time since start.
-func GoldenEvents(t testing.TB, start clock.Time, events []bus.Event, types ...string) {
+func GoldenEvents(t testing.TB, start clock.Time, events []stream.Event, types ...string) {
 	t.Helper()
 	told := map[string]bool{}
 	whole := map[string][]string{} // the members of a record, by noun

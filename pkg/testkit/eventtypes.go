@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/schema"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
 
@@ -41,7 +41,7 @@ type eventType struct {
 // tells. start is the time of the test's clock at the first of them. records says which schema of the service's OpenAPI
 // document describes the record in the events about a noun, such as user → User. The schema of the members beside it,
 // and of all members for a noun without one, follows from the events. All events must agree with the schemas.
-func EventTypes(t testing.TB, s *Service, service string, start clock.Time, events []bus.Event,
+func EventTypes(t testing.TB, s *Service, service string, start clock.Time, events []stream.Event,
 	records map[string]string) {
 	t.Helper()
 	document := s.description()

@@ -24,8 +24,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
+	"github.com/idplatform/idplatform/pkg/testkit/natstest"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
@@ -35,7 +37,7 @@ type Service struct {
 	Handler http.Handler
 	Deps    service.Deps
 	Clock   *basic.Clock
-	NATS    *NATS
+	NATS    *natstest.Server
 	Signer  *auth.Signer
 	engine  docstore.Engine
 	unit    *service.Unit
@@ -84,7 +86,7 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	require.NoError(t, err)
 	s.Signer, err = auth.NewSigner("test", auth.NewKeys(key), s.Clock)
 	require.NoError(t, err)
-	s.NATS = newNATS(t, log)
+	s.NATS = natstest.New(t, "", log)
 	s.engine, s.commands = newEngine(t, o)
 	if o.Engine != nil {
 		s.engine = o.Engine(s.engine)
@@ -152,11 +154,15 @@ func (s *Service) run(spec service.Spec, registry prometheus.Registerer) {
 		registry = prometheus.NewRegistry()
 	}
 	b, err := bus.Connect(ctx, bus.Config{
-		InProcess: s.NATS, Name: spec.Name, Patience: wait.Long, Log: s.Deps.Log, Metrics: registry,
+		InProcess: s.NATS, Name: spec.Name, Patience: wait.Long, Log: s.Deps.Log,
 	})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { within(s.t, b.Close) })
 	b.EnsureStreams(ctx)
+	s.Deps.Stream, err = stream.New(stream.Config{
+		Bus: b, Memory: spec.EventMemory, Log: s.Deps.Log, Metrics: registry,
+	})
+	require.NoError(s.t, err)
 	s.Deps.Verifier, err = auth.New(auth.Config{
 		Issuers: []auth.Issuer{{Name: "test", Keys: s.Signer, Scopes: auth.AllScopes}}, Clock: s.Clock, Log: s.Deps.Log,
 	})
@@ -242,38 +248,38 @@ func (s *Service) Token(tenant string, scopes ...auth.Scope) string {
 }
 
 // Events waits for the first n events that the service publishes, and returns them in the stream's order.
-func (s *Service) Events(n int) []bus.Event {
+func (s *Service) Events(n int) []stream.Event {
 	s.t.Helper()
 	if n == 0 {
 		return nil
 	}
 	seen := 0
-	return s.EventsUntil(func(bus.Event) bool { seen++; return seen == n })
+	return s.EventsUntil(func(stream.Event) bool { seen++; return seen == n })
 }
 
 // EventsUntil waits for an event for which last is true, and returns the published events up to it, in the stream's
 // order. The test fails if the sequence of a record's events does not grow.
-func (s *Service) EventsUntil(last func(bus.Event) bool) []bus.Event {
+func (s *Service) EventsUntil(last func(stream.Event) bool) []stream.Event {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), wait.Long)
 	defer cancel()
 	js := s.Deps.Bus.JetStream()
-	stream, err := js.Stream(ctx, "IDP_EVENTS")
+	all, err := js.Stream(ctx, "IDP_EVENTS")
 	for err != nil && ctx.Err() == nil { // it is created in the background
-		stream, err = js.Stream(ctx, "IDP_EVENTS")
+		all, err = js.Stream(ctx, "IDP_EVENTS")
 	}
 	require.NoError(s.t, err)
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	consumer, err := all.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 	require.NoError(s.t, err)
 	messages, err := consumer.Messages()
 	require.NoError(s.t, err)
 	defer messages.Stop()
-	var events []bus.Event
+	var events []stream.Event
 	sequences := map[string]int64{}
 	for {
 		m, err := messages.Next(jetstream.NextContext(ctx))
 		require.NoError(s.t, err, "%d events came, not the one waited for", len(events))
-		e, err := bus.Decode(m.Subject(), m.Data())
+		e, err := stream.Decode(m.Subject(), m.Data())
 		require.NoError(s.t, err)
 		if uuid.Validate(e.ID) == nil { // made by an outbox, not by the test
 			require.Greater(s.t, e.Sequence, sequences[e.Record()], "the sequence of %s of %s", e.Type, e.Record())

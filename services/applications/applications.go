@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/applications/internal/account"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 	"github.com/idplatform/idplatform/services/applications/internal/ended"
@@ -100,7 +101,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 				questions.SigningKeyOf.Answer(b, apps.SigningKey),
 				questions.AccountsOfUser.Answer(b, accounts.EnabledOf))
 		},
-		Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store, func(ctx context.Context) error {
+		Followers: []stream.FollowerConfig{ended.Follower(d.Verifier, d.Store, func(ctx context.Context) error {
 			_, err := keys.Refresh(ctx)
 			return err
 		})},
@@ -109,17 +110,17 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 }
 
 // consumers hear what happens to the users of accounts and to the connections of sources.
-func consumers(apps *application.Applications, accounts *account.Accounts) []bus.ConsumerConfig {
-	return []bus.ConsumerConfig{
+func consumers(apps *application.Applications, accounts *account.Accounts) []stream.ConsumerConfig {
+	return []stream.ConsumerConfig{
 		{
 			Name: "applications-users", Handle: accounts.OnUser,
-			Subjects: []string{
-				"idp.events.*.user.deleted", "idp.events.*.user.resigned", "idp.events.*.user.reinstated",
+			Types: stream.Types{
+				"user.deleted", "user.resigned", "user.reinstated",
 			},
 		},
 		{
 			Name: "applications-connections", Handle: apps.OnConnection,
-			Subjects: []string{"idp.events.*.connection.deleted"},
+			Types: stream.Types{"connection.deleted"},
 		},
 	}
 }

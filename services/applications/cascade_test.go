@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/applications"
@@ -43,7 +43,7 @@ func guide(t testing.TB) *guided {
 		app.Tasks = nil
 		for i := range app.Consumers {
 			handle := app.Consumers[i].Handle
-			app.Consumers[i].Handle = func(ctx context.Context, e bus.Event) error {
+			app.Consumers[i].Handle = func(ctx context.Context, e stream.Event) error {
 				err := handle(ctx, e)
 				if err == nil {
 					g.heard <- e.ID
@@ -165,7 +165,7 @@ func TestManyAccountsEnd(t *testing.T) {
 		assert.Empty(t, testkit.Stored(t, g.Service, "acme", collection), collection)
 	}
 	ended := map[string]int{}
-	g.EventsUntil(func(e bus.Event) bool {
+	g.EventsUntil(func(e stream.Event) bool {
 		if e.Type == "idp.account.deleted" {
 			ended[e.Subject]++
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/applications"
@@ -85,13 +85,13 @@ func TestGoldenEvents(t *testing.T) {
 	life(t, s, c)
 	last := map[string]bool{"idp.application.deleted": true, "idp.account.deleted": true,
 		"idp.protocol.secret_reset": true}
-	events := s.EventsUntil(func(e bus.Event) bool { // events of different records come in any order
+	events := s.EventsUntil(func(e stream.Event) bool { // events of different records come in any order
 		delete(last, e.Type)
 		return len(last) == 0
 	})
 	// internal/token tests these
-	events = slices.DeleteFunc(events, func(e bus.Event) bool { return e.Type == "idp.token.ended" })
-	slices.SortStableFunc(events, func(a, b bus.Event) int { return strings.Compare(a.Source, b.Source) })
+	events = slices.DeleteFunc(events, func(e stream.Event) bool { return e.Type == "idp.token.ended" })
+	slices.SortStableFunc(events, func(a, b stream.Event) int { return strings.Compare(a.Source, b.Source) })
 	for i := range events {
 		events[i].Data = steady(events[i].Data)
 	}
@@ -106,7 +106,7 @@ func TestGoldenEvents(t *testing.T) {
 	} {
 		data, err := os.ReadFile("internal/token/testdata/" + file + ".json")
 		require.NoError(t, err)
-		events = append(events, bus.Event{Type: kind, Data: data})
+		events = append(events, stream.Event{Type: kind, Data: data})
 	}
 	testkit.EventTypes(t, s, "applications", began, events, map[string]string{
 		"account": "Account", "application": "Application", "protocol": "Protocol",
@@ -131,7 +131,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	secrets = append(secrets, kept["client_secret"].(string), "a kept secret")
 
 	texts := map[string]string{}
-	for _, e := range s.EventsUntil(func(e bus.Event) bool {
+	for _, e := range s.EventsUntil(func(e stream.Event) bool {
 		return e.Type == "idp.account.created" && bytes.Contains(e.Data, []byte(`"account":"a"`))
 	}) {
 		texts["events"] += string(e.Data)

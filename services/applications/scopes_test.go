@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/applications"
 )
@@ -201,7 +201,7 @@ func TestAddressesAreNotForged(t *testing.T) {
 		Problem(http.StatusForbidden, "forbidden")
 	s.TellDenied()
 	told := map[string]string{}
-	s.EventsUntil(func(e bus.Event) bool {
+	s.EventsUntil(func(e stream.Event) bool {
 		if e.Type == "idp.access.denied" {
 			told[e.RequestID] = string(e.Data)
 		}

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/automation/internal/component"
 	"github.com/idplatform/idplatform/services/automation/internal/function"
 	"github.com/idplatform/idplatform/services/automation/internal/httpapi"
@@ -63,7 +63,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 		Metrics: d.Metrics,
 	})
 	functions := function.New(function.Deps{
-		Store: d.Store, Pool: pool, Stream: d.Bus, Log: d.Log, Keys: d.Keys, Jobs: job.CountFor,
+		Store: d.Store, Pool: pool, Stream: d.Stream, Log: d.Log, Keys: d.Keys, Jobs: job.CountFor,
 		UnknownTypes: func(ctx context.Context, types []string) ([]string, error) {
 			unknown, err := questions.UnknownEventTypes.Ask(ctx, d.Bus, questions.EventTypes{Types: types})
 			return unknown.Types, err
@@ -85,7 +85,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	return service.App{
 		Handler:   server,
 		Tasks:     slices.Concat(storageTasks(d, storage), jobTasks(d, jobs), c.functionTasks(d, functions)),
-		Consumers: []bus.ConsumerConfig{functions.Consumer()},
+		Consumers: []stream.ConsumerConfig{functions.Consumer()},
 		Close:     pool.Close,
 	}, nil
 }

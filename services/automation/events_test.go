@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -19,7 +19,7 @@ func TestGoldenEvents(t *testing.T) {
 	tick := func() { s.Clock.Advance(time.Second) }
 	emitted := objectEvents(s, tick) + jobEvents(s, tick) + componentEvents(s, tick) + functionEvents(s, tick)
 	events := s.Events(emitted) // the order of events about different records may vary
-	slices.SortStableFunc(events, func(a, b bus.Event) int {
+	slices.SortStableFunc(events, func(a, b stream.Event) int {
 		return cmp.Or(a.Time.Std().Compare(b.Time.Std()), cmp.Compare(a.Source, b.Source))
 	})
 	testkit.GoldenEvents(t, began, events,

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/questions"
@@ -292,7 +292,7 @@ func TestInvocationsAreTold(t *testing.T) {
 	c.Post(oneFunction(made)+"/invoke", nil).Problem(http.StatusConflict, "invalid_state")
 	c.Delete(oneFunction(made), nil).OK(nil)
 	var outcomes []any
-	s.EventsUntil(func(e bus.Event) bool {
+	s.EventsUntil(func(e stream.Event) bool {
 		if e.Type == "idp.function_invocation.created" {
 			var data struct{ Record object }
 			require.NoError(t, json.Unmarshal(e.Data, &data))

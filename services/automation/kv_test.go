@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -217,7 +217,7 @@ func TestExpiry(t *testing.T) {
 	gone()
 	s.RunTask("expire objects")
 	gone()
-	expired := s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.kv_object.expired" })
+	expired := s.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.kv_object.expired" })
 	require.Contains(t, string(expired[len(expired)-1].Data), "as-the-bucket")
 
 	put(c, at("longer"), object{"value": 2}).OK(nil)
@@ -432,8 +432,8 @@ func TestWhoOrdersADeletionIsTold(t *testing.T) {
 	c := kvOf(s, "acme")
 	put(c, at("k"), object{"value": 1}).OK(nil)
 	c.Delete(boxPath+"?force=true", nil).OK(nil)
-	all := s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.kv_bucket.deleted" })
-	ordered := slices.IndexFunc(all, func(e bus.Event) bool { return e.Type == "idp.kv_bucket.updated" })
+	all := s.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.kv_bucket.deleted" })
+	ordered := slices.IndexFunc(all, func(e stream.Event) bool { return e.Type == "idp.kv_bucket.updated" })
 	require.GreaterOrEqual(t, ordered, 0)
 	require.Equal(t, "test#tester", all[ordered].Actor)
 	require.Contains(t, string(all[ordered].Data), `"deleting"`)

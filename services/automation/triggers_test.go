@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
@@ -123,7 +123,7 @@ func TestFunctionsThatTriggerThemselves(t *testing.T) {
 	require.Equal(t, 7.0, c.Get(oneFunction(made)).Object()["version"])
 
 	last := ""
-	s.EventsUntil(func(e bus.Event) bool {
+	s.EventsUntil(func(e stream.Event) bool {
 		last = e.PayloadOrigin
 		return strings.HasPrefix(last, "function/"+made["id"].(string)+"/5/")
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
@@ -103,10 +104,10 @@ func TestReplayOfADeadLetter(t *testing.T) {
 	s := start(t)
 	admin := s.As("root", auth.PlatformAdmin)
 	var broken atomic.Bool
-	handled := make(chan bus.Event, 10)
-	_, err := s.Deps.Bus.Consume(t.Context(), bus.ConsumerConfig{
-		Name: "test-things", Subjects: []string{"idp.events.*.component.*"},
-		Handle: func(_ context.Context, e bus.Event) error {
+	handled := make(chan stream.Event, 10)
+	_, err := s.Deps.Stream.Consume(t.Context(), stream.ConsumerConfig{
+		Name: "test-things", Types: stream.Types{"component.*"},
+		Handle: func(_ context.Context, e stream.Event) error {
 			if broken.Load() {
 				return errors.New("broken")
 			}

@@ -13,11 +13,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/events/internal/audit"
 	"github.com/idplatform/idplatform/services/events/internal/callout"
+	"github.com/idplatform/idplatform/services/events/internal/catalogue"
 	"github.com/idplatform/idplatform/services/events/internal/deadletter"
 	"github.com/idplatform/idplatform/services/events/internal/delivery"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/httpapi"
 	"github.com/idplatform/idplatform/services/events/internal/replicas"
 	"github.com/idplatform/idplatform/services/events/internal/storage"
@@ -79,9 +80,13 @@ func Spec(c Config) service.Spec {
 		Name: "events",
 		Collections: slices.Concat(subscription.Collections(), delivery.Collections(), audit.Collections(),
 			replicas.Collections()),
-		New: c.new,
+		New: c.new, EventMemory: Memory,
 	}
 }
+
+// Memory is how many bytes of the newest events the service keeps in memory. Readers near the end of the stream read
+// those.
+const Memory = 16 << 20
 
 const soon = 10 * time.Millisecond // the pause before a task that ended is started again
 
@@ -100,21 +105,21 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	if err != nil {
 		return service.App{}, err
 	}
-	events := feed.New(d.Bus, d.Log)
+	events := d.Stream
 	group := replicas.New(d.Store, d.Log, d.Alone)
 	sender := delivery.NewSender(d.Outbound, d.Bus, d.Clock)
 	subs := subscription.New(d.Store, events, delivery.Rows{})
 	engine := delivery.New(delivery.Config{
-		Store: d.Store, Feed: events, Group: group, Sender: sender, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics,
+		Store: d.Store, Stream: events, Group: group, Sender: sender, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics,
 		Schedule: schedule,
 	})
-	log := &audit.Log{Store: d.Store, Feed: events, Keep: c.Audit.Keep}
+	log := &audit.Log{Store: d.Store, Stream: events, Keep: c.Audit.Keep}
 	writer := audit.NewWriter(d.Store, events, group, d.Metrics)
 
 	server := d.Server("events")
 	httpapi.Register(server, httpapi.Parts{
 		Subscriptions: subs, Deliveries: &delivery.Log{Store: d.Store, Subs: subs},
-		Tester: &delivery.Tester{Store: d.Store, Subs: subs, Sender: sender}, Feed: events, Audit: log,
+		Tester: &delivery.Tester{Store: d.Store, Subs: subs, Sender: sender}, Stream: events, Audit: log,
 		DeadLetters: &deadletter.Letters{Store: d.Store, Bus: d.Bus},
 	})
 	return service.App{
@@ -125,7 +130,6 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 			return err
 		},
 		Tasks: append(append(c.keepShares(d, events, group), handOn(d, events, group, target)...),
-			lasting("follow the stream", events.Run),
 			lasting("share the work", group.Run),
 			lasting("deliver", engine.Run),
 			lasting("write the audit log", writer.Run),
@@ -147,7 +151,7 @@ func (c AuditConfig) target() (audit.Target, error) {
 }
 
 // handOn is the task that hands audit log entries on.
-func handOn(d service.Deps, events *feed.Feed, group *replicas.Group, target audit.Target) []service.Task {
+func handOn(d service.Deps, events *stream.Log, group *replicas.Group, target audit.Target) []service.Task {
 	exporter := audit.NewExporter(d.Store, events, group, d.Metrics, target)
 	if target == nil { // its metric is there nevertheless
 		return nil
@@ -156,12 +160,12 @@ func handOn(d service.Deps, events *feed.Feed, group *replicas.Group, target aud
 }
 
 // keepShares are the tasks that keep the tenants within their shares of the storage of NATS.
-func (c Config) keepShares(d service.Deps, events *feed.Feed, group *replicas.Group) []service.Task {
+func (c Config) keepShares(d service.Deps, events *stream.Log, group *replicas.Group) []service.Task {
 	if c.TenantMIB == 0 {
 		return nil
 	}
 	keeper := storage.New(storage.Config{
-		Share: int64(c.TenantMIB) << 20, Bus: d.Bus, Store: d.Store, Feed: events, Group: group, Log: d.Log,
+		Share: int64(c.TenantMIB) << 20, Bus: d.Bus, Store: d.Store, Stream: events, Group: group, Log: d.Log,
 		Metrics: d.Metrics,
 	})
 	return []service.Task{
@@ -183,7 +187,7 @@ func answer(b *bus.Bus, subs *subscription.Subscriptions, c CalloutConfig) error
 	}
 	err = questions.UnknownEventTypes.Answer(b,
 		func(_ context.Context, q questions.EventTypes) (questions.EventTypes, error) {
-			return questions.EventTypes{Types: slices.DeleteFunc(q.Types, feed.Exists)}, nil
+			return questions.EventTypes{Types: slices.DeleteFunc(q.Types, catalogue.Exists)}, nil
 		})
 	if err != nil || c.Seed.IsZero() {
 		return err

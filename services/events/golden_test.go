@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/events"
 )
@@ -58,9 +58,9 @@ func TestGoldenEvents(t *testing.T) {
 	s.As("acme", read).Post(subscriptionsPath, object{}).Problem(http.StatusForbidden, "forbidden")
 	s.TellDenied()
 
-	told := s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.access.denied" })
-	told = slices.DeleteFunc(told, func(e bus.Event) bool { return strings.HasPrefix(e.Type, "idp.component.") })
-	slices.SortStableFunc(told, func(a, b bus.Event) int { return a.Time.Std().Compare(b.Time.Std()) })
+	told := s.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.access.denied" })
+	told = slices.DeleteFunc(told, func(e stream.Event) bool { return strings.HasPrefix(e.Type, "idp.component.") })
+	slices.SortStableFunc(told, func(a, b stream.Event) int { return a.Time.Std().Compare(b.Time.Std()) })
 	for i := range told { // replace what differs from run to run
 		text := strings.ReplaceAll(string(told[i].Data), failing.URL, "http://failing.test")
 		text = strings.ReplaceAll(text, hooked.URL, "http://hooked.test")

@@ -1,7 +1,6 @@
 package events_test
 
 import (
-	"context"
 	"net/http"
 	"testing"
 
@@ -11,8 +10,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
 // A delivery that waits is of one event. If the stream is made anew and has another event at its place, that one is not
@@ -157,39 +156,36 @@ func TestCursorsOfLostEvents(t *testing.T) {
 func TestAReplicaThatIsBehind(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	behind := feed.New(s.Deps.Bus, s.Deps.Log)
-	ctx, stop := context.WithCancel(request.System(t.Context(), "acme"))
-	ran := make(chan error)
-	go func() { ran <- behind.Run(ctx) }()
+	behind, err := stream.New(stream.Config{Bus: s.Deps.Bus, Log: s.Deps.Log})
+	require.NoError(t, err)
 	require.NoError(t, behind.Await(t.Context()))
 	began, epoch, err := behind.End()
 	require.NoError(t, err)
 	tell(t, s, "acme", "1", 1, "created")
 	end := began + 1
 	wait.Until(t, func() bool { last, _, _ := behind.End(); return last == end })
-	stop()
-	<-ran
+	behind.Close()
 	tell(t, s, "acme", "2", 1, "created")
 	events := s.Events(2)
 	newest := events[1]
 
-	ctx = request.System(t.Context(), "acme")
+	ctx := request.System(t.Context(), "acme")
 	var at uint64
 	wait.Until(t, func() bool {
-		cursor := feed.Cursor(epoch, end+1, newest.ID)
+		cursor := stream.Cursor(epoch, end+1, newest.ID)
 		at, err = behind.Start(ctx, cursor)
 		return err == nil
 	})
 	require.Equal(t, end+1, at)
-	at, err = behind.Back(ctx, feed.Mark{Epoch: epoch, Place: end + 1, Event: newest.ID})
+	at, err = behind.Back(ctx, stream.Mark{Epoch: epoch, Place: end + 1, Event: newest.ID})
 	require.NoError(t, err)
 	require.Equal(t, end+1, at)
-	_, err = behind.Find(ctx, "acme", feed.Cursor(epoch, end+1, newest.ID), newest.ID)
+	_, err = behind.Find(ctx, "acme", stream.Cursor(epoch, end+1, newest.ID), newest.ID)
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "it is there, and not lost")
 
-	_, err = behind.Start(ctx, feed.Cursor(epoch, end+2, ""))
+	_, err = behind.Start(ctx, stream.Cursor(epoch, end+2, ""))
 	require.Equal(t, apperr.InvalidState, apperr.KindOf(err), "the stream does not have that")
-	found, err := behind.Find(ctx, "acme", feed.Cursor(epoch, end+2, ""), newest.ID)
+	found, err := behind.Find(ctx, "acme", stream.Cursor(epoch, end+2, ""), newest.ID)
 	require.NoError(t, err)
 	require.Nil(t, found)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -73,7 +73,7 @@ func TestAConnectionStartsDisabled(t *testing.T) {
 	made := c.Post(connectionsPath, wechat(object{"status": "0"})).Object()
 	require.Equal(t, "0", made["status"])
 	require.Equal(t, made, c.Get(one(made)).Object())
-	created := s.EventsUntil(func(e bus.Event) bool { return e.Subject == made["id"] })
+	created := s.EventsUntil(func(e stream.Event) bool { return e.Subject == made["id"] })
 	require.Contains(t, string(created[len(created)-1].Data), `"status":"0"`)
 	var list []object
 	c.Get(connectionsPath + "?status=0").OK(&list)

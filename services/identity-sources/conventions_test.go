@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -107,7 +107,7 @@ func TestConnectionsKeepTheConventions(t *testing.T) {
 		shown := [][]byte{answer.Body, c.Get(one(made)).OK(nil).Body, c.Get(connectionsPath).OK(nil).Body}
 		shown = append(shown, c.Do(http.MethodPut, one(made), renamed).OK(nil).Body,
 			c.Post(one(made)+"/test", nil).Body)
-		s.EventsUntil(func(e bus.Event) bool {
+		s.EventsUntil(func(e stream.Event) bool {
 			shown = append(shown, e.Data)
 			return e.Type == "idp.connection.updated"
 		})

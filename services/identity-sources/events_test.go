@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -48,7 +48,7 @@ func TestGoldenEvents(t *testing.T) {
 		c.Delete(path, nil).OK(nil)
 	}
 	events := s.Events(15) // events of different records come in any order
-	slices.SortStableFunc(events, func(a, b bus.Event) int { return a.Time.Std().Compare(b.Time.Std()) })
+	slices.SortStableFunc(events, func(a, b stream.Event) int { return a.Time.Std().Compare(b.Time.Std()) })
 	testkit.GoldenEvents(t, began, events,
 		"connection.created", "connection.updated", "connection.enabled", "connection.disabled", "connection.tested",
 		"connection.deleted",

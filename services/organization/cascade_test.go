@@ -17,6 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/organization"
@@ -29,7 +30,7 @@ type guided struct {
 	*people
 	t     testing.TB
 	tasks map[string]func(context.Context) (int, error)
-	heard chan bus.Event
+	heard chan stream.Event
 	told  atomic.Int64 // events
 	marks atomic.Int64 // core objects that published made
 }
@@ -37,7 +38,7 @@ type guided struct {
 // guide starts a guided service beside a users service that knows users 1…n.
 func guide(t testing.TB, n int) *guided {
 	t.Helper()
-	g := &guided{t: t, heard: make(chan bus.Event, 10_000), people: &people{users: map[string]object{}}}
+	g := &guided{t: t, heard: make(chan stream.Event, 10_000), people: &people{users: map[string]object{}}}
 	g.Service = testkit.Start(t, g.spec())
 	(&rules{}).answer(t, g.Deps.Bus)
 	g.Client = in(g.Service, "acme")
@@ -59,7 +60,7 @@ func (g *guided) spec() service.Spec {
 		}
 		app.Tasks = nil
 		handle := app.Consumers[0].Handle
-		app.Consumers[0].Handle = func(ctx context.Context, e bus.Event) error {
+		app.Consumers[0].Handle = func(ctx context.Context, e stream.Event) error {
 			err := handle(ctx, e)
 			if err == nil {
 				g.heard <- e
@@ -182,7 +183,7 @@ func (g *guided) published(n int) (told []string) {
 		require.True(g.t, time.Now().Before(deadline), "%d events are not published", backlog)
 	}
 	last := addObject(g.t, g.Client, fmt.Sprint("last-", g.marks.Add(1)))
-	for _, e := range g.EventsUntil(func(e bus.Event) bool { return e.Subject == id(last) }) {
+	for _, e := range g.EventsUntil(func(e stream.Event) bool { return e.Subject == id(last) }) {
 		if e.Source != "/users" && e.Subject != id(last) && !strings.Contains(string(e.Data), `"last-`) {
 			told = append(told, strings.TrimPrefix(e.Type, "idp.")+" "+e.Subject)
 		}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -337,7 +337,7 @@ func TestDeleteNodeOfMany(t *testing.T) {
 	require.Equal(t, []string{id(other) + "*"}, g.nodesOf(users[many-1]))
 	verify(t, g.Service)
 	var sizes []int
-	g.EventsUntil(func(e bus.Event) bool {
+	g.EventsUntil(func(e stream.Event) bool {
 		if e.Type == "idp.membership.deleted" {
 			list := data(t, e)["memberships"].([]any)
 			require.Equal(t, list[0].(object)["id"], e.Subject, "the first of them")
@@ -384,11 +384,11 @@ func TestDynamicByItself(t *testing.T) {
 	p := &people{users: map[string]object{}}
 	p.put("1", object{"level": 9})
 	p.answer(t, s.Deps.Bus)
-	s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.membership.created" })
+	s.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.membership.created" })
 	require.Equal(t, []any{"1"}, c.Items(node(n, "users"), "user_id"))
 	g := &guided{Service: s, Client: c, people: p, t: t}
 	g.tell("acme", "updated", p.put("1", object{"level": 1}))
-	s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.membership.deleted" })
+	s.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.membership.deleted" })
 	require.Empty(t, c.Items(node(n, "users"), "user_id"))
 	verify(t, s)
 }

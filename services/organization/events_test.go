@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -47,7 +47,7 @@ func TestGoldenEvents(t *testing.T) {
 	life(t, s, c)
 	events := history(t, s)
 	// Events of different records come in any order.
-	slices.SortStableFunc(events, func(a, b bus.Event) int {
+	slices.SortStableFunc(events, func(a, b stream.Event) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Subject, b.Subject))
 	})
 	testkit.GoldenEvents(t, began, events, "association.created", "association.deleted", "core_object.created",

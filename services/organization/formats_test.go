@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -31,7 +31,7 @@ func TestGoldenDocuments(t *testing.T) {
 	})
 	dynamic := addNode(t, c, "company", id(n), "dynamic", object{"is_dynamic": "1", "condition": "user.status == '1'"})
 	// By now the service has a person for the user.
-	s.EventsUntil(func(e bus.Event) bool {
+	s.EventsUntil(func(e stream.Event) bool {
 		return e.Type == "idp.membership.created" && data(t, e)["record"].(object)["dynamic"] == true
 	})
 	s.Clock.Advance(time.Second)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -286,7 +286,7 @@ func TestDeleteTreeNode(t *testing.T) {
 	events1 := history(t, s)[events:]
 	require.ElementsMatch(t, []string{"node.deleted " + id(child), "membership.deleted " + id(first),
 		"membership.updated " + id(kept)}, told(events1))
-	ended := data(t, events1[slices.IndexFunc(events1, func(e bus.Event) bool {
+	ended := data(t, events1[slices.IndexFunc(events1, func(e stream.Event) bool {
 		return e.Type == "idp.membership.deleted"
 	})])
 	require.Equal(t, []any{id(first), id(second)}, members(ended["memberships"], "id"), "one event for all of them")

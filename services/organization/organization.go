@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/organization/internal/httpapi"
 	"github.com/idplatform/idplatform/services/organization/internal/link"
 	"github.com/idplatform/idplatform/services/organization/internal/member"
@@ -55,8 +56,8 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 				Do: members.Forget}),
 		},
 		Answer: func(b *bus.Bus) error { return answer(b, trees, members) },
-		Consumers: []bus.ConsumerConfig{
-			{Name: "organization-users", Subjects: []string{"idp.events.*.user.*"}, Handle: members.OnUser},
+		Consumers: []stream.ConsumerConfig{
+			{Name: "organization-users", Types: stream.Types{"user.*"}, Handle: members.OnUser},
 		},
 	}, nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -62,7 +62,7 @@ func TestRecordsForOtherServices(t *testing.T) {
 	require.Len(t, nodes, 6, "with the root")
 	last := nodes[5]
 	require.Equal(t, "renamed", last.Name)
-	events := s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.node.updated" && e.Subject == node })
+	events := s.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.node.updated" && e.Subject == node })
 	require.Equal(t, events[len(events)-1].Sequence, last.Sequence, "the event with this state")
 
 	members, err := questions.MembershipRecords.Ask(ctx, b, questions.MembershipsPage{

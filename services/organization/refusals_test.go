@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/problem"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -119,7 +119,7 @@ func whole(t testing.TB, c *testkit.Client) object {
 // history is every event so far of the tenants in tests. Events of different records in one batch come in any order, so
 // it causes an event of its own twice and waits for it: everything before the first is in a batch before that of the
 // second.
-func history(t testing.TB, s *testkit.Service) (all []bus.Event) {
+func history(t testing.TB, s *testkit.Service) (all []stream.Event) {
 	t.Helper()
 	const tenant = "markers"
 	c := in(s, tenant)
@@ -127,13 +127,13 @@ func history(t testing.TB, s *testkit.Service) (all []bus.Event) {
 		var before []object
 		c.Get("/v1/core-objects").OK(&before)
 		marker := addObject(t, c, fmt.Sprint("marker-", len(before)))
-		all = s.EventsUntil(func(e bus.Event) bool { return e.Tenant == tenant && e.Subject == id(marker) })
+		all = s.EventsUntil(func(e stream.Event) bool { return e.Tenant == tenant && e.Subject == id(marker) })
 	}
-	return slices.DeleteFunc(all, func(e bus.Event) bool { return e.Tenant == tenant })
+	return slices.DeleteFunc(all, func(e stream.Event) bool { return e.Tenant == tenant })
 }
 
 // told are the types and subjects of events after the first n, without the prefix.
-func told(events []bus.Event) []string {
+func told(events []stream.Event) []string {
 	list := make([]string, len(events))
 	for i, e := range events {
 		list[i] = strings.TrimPrefix(e.Type, "idp.") + " " + e.Subject
@@ -142,7 +142,7 @@ func told(events []bus.Event) []string {
 }
 
 // data are the members of an event's data.
-func data(t testing.TB, e bus.Event) (m object) {
+func data(t testing.TB, e stream.Event) (m object) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(e.Data, &m))
 	return m

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
@@ -64,7 +64,7 @@ func TestGoldenEvents(t *testing.T) {
 	body, err := json.MarshalIndent(events, "", "  ")
 	require.NoError(t, err)
 	basic.Golden(t, "testdata/events.json.golden", basic.Since(t, began, append(body, '\n')))
-	slices.SortStableFunc(told, func(a, b bus.Event) int { return strings.Compare(a.Subject, b.Subject) })
+	slices.SortStableFunc(told, func(a, b stream.Event) int { return strings.Compare(a.Subject, b.Subject) })
 	testkit.EventTypes(t, s, "permissions", began, told, map[string]string{
 		"auth_rule": "AuthRule", "auth_unit": "AuthUnit", "auth_unit_member": "GroupMember", "resource": "Resource",
 		"resource_set": "ResourceSet", "resource_set_member": "ResourceSetMember",

@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/permissions"
@@ -189,7 +190,7 @@ func TestAnUnreadableStoredRuleIsParked(t *testing.T) {
 	var rules []struct{ ID string }
 	c.Get("/v1/auth-units/" + unitOf(t, c, "user/21")["id"].(string) + "/rules?self_only=true").OK(&rules)
 	// Later, its event would bring the rule to the replica.
-	s.EventsUntil(func(e bus.Event) bool { return e.Subject == rules[0].ID })
+	s.EventsUntil(func(e stream.Event) bool { return e.Subject == rules[0].ID })
 	poisoned.Store(&rules[0].ID)
 	again := s.Replica(spec)
 	ready(t, again)

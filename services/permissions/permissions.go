@@ -12,6 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 	"github.com/idplatform/idplatform/services/permissions/internal/httpapi"
@@ -54,12 +55,12 @@ func (c Config) newApp(_ context.Context, d service.Deps) (service.App, error) {
 		Warnings:  x.Warnings,
 		Followers: x.Followers(),
 		Answer:    func(b *bus.Bus) error { return answer(b, grants, x, d.Clock) },
-		Consumers: []bus.ConsumerConfig{{
+		Consumers: []stream.ConsumerConfig{{
 			Name: "permissions-cascade",
-			Subjects: []string{
-				"idp.events.*.user.deleted", "idp.events.*.user.resigned", "idp.events.*.application.deleted",
-				"idp.events.*.node.deleted", "idp.events.*.core_object.deleted",
-				"idp.events.*.resource.deleted", "idp.events.*.resource_set.deleted", "idp.events.*.auth_unit.deleted",
+			Types: stream.Types{
+				"user.deleted", "user.resigned", "application.deleted",
+				"node.deleted", "core_object.deleted",
+				"resource.deleted", "resource_set.deleted", "auth_unit.deleted",
 			},
 			Handle: grants.OnDeleted,
 		}},

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/provisioning"
 )
@@ -92,9 +92,9 @@ func TestGoldenEvents(t *testing.T) {
 	c.admin().Patch(c.path(""), object{"on_delete": "resign"}).OK(nil)
 	tick()
 	c.admin().Delete(c.path(""), nil).OK(nil)
-	events := s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.scim_connection.deleted" })
+	events := s.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.scim_connection.deleted" })
 	// The approval and the removal that it carries out are told at the same time, in any order.
-	slices.SortStableFunc(events, func(a, b bus.Event) int {
+	slices.SortStableFunc(events, func(a, b stream.Event) int {
 		return cmp.Or(a.Time.Std().Compare(b.Time.Std()), strings.Compare(a.Type, b.Type))
 	})
 	testkit.GoldenEvents(t, began, events,

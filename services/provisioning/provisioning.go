@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
 	"github.com/idplatform/idplatform/services/provisioning/internal/directory"
 	"github.com/idplatform/idplatform/services/provisioning/internal/gate"
@@ -50,12 +50,12 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	return service.App{
 		Handler: server,
 		Tasks:   tasks(d, domain, copied),
-		Consumers: []bus.ConsumerConfig{
-			{Name: "provisioning-users", Subjects: []string{"idp.events.*.user.*"}, Handle: copied.OnUser},
-			{Name: "provisioning-nodes", Subjects: []string{"idp.events.*.node.*"}, Handle: copied.OnNode},
-			{Name: "provisioning-members", Subjects: []string{"idp.events.*.membership.*"},
+		Consumers: []stream.ConsumerConfig{
+			{Name: "provisioning-users", Types: stream.Types{"user.*"}, Handle: copied.OnUser},
+			{Name: "provisioning-nodes", Types: stream.Types{"node.*"}, Handle: copied.OnNode},
+			{Name: "provisioning-members", Types: stream.Types{"membership.*"},
 				Handle: copied.OnMembership},
-			{Name: "provisioning-logins", Subjects: []string{"idp.events.*.connection.deleted"},
+			{Name: "provisioning-logins", Types: stream.Types{"connection.deleted"},
 				Handle: connections.OnLoginConnectionDeleted},
 		},
 		Close: func() {

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
@@ -16,7 +16,7 @@ import (
 
 // onUser keeps the copies of users up to date, and ends the sessions of those who may not sign in any more or have a
 // new password.
-func (a *app) onUser(ctx context.Context, e bus.Event) error {
+func (a *app) onUser(ctx context.Context, e stream.Event) error {
 	if strings.HasSuffix(e.Type, ".deleted") {
 		return a.forgetUser(ctx, e.Subject)
 	}
@@ -73,7 +73,7 @@ func (a *app) forgetUser(ctx context.Context, id string) error {
 
 // onApplication ends the tokens of an application that is disabled or deleted, and deletes the consents for one that is
 // deleted.
-func (a *app) onApplication(ctx context.Context, e bus.Event) error {
+func (a *app) onApplication(ctx context.Context, e stream.Event) error {
 	if err := a.provider.EndApplication(ctx, e.Subject); err != nil || !strings.HasSuffix(e.Type, ".deleted") {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -67,9 +67,9 @@ func TestGoldenEvents(t *testing.T) {
 	w.admin().Patch("/v1/sign-in/settings", object{"name": "Acme"}).OK(nil)
 	tick()
 	b.get("/logout").send(url.Values{"confirm": {"yes"}})
-	var events []bus.Event
+	var events []stream.Event
 	seen := map[string]bool{}
-	events = w.EventsUntil(func(e bus.Event) bool {
+	events = w.EventsUntil(func(e stream.Event) bool {
 		seen[e.Type] = true
 		return seen["idp.session.ended"] && seen["idp.sign_in_settings.updated"] && seen["idp.consent.withdrawn"] &&
 			seen["idp.sign_in.refused"]
@@ -82,7 +82,7 @@ func TestGoldenEvents(t *testing.T) {
 		}
 	}
 	events = redacted(events)
-	slices.SortStableFunc(events, func(a, b bus.Event) int { // those of different records come in any order
+	slices.SortStableFunc(events, func(a, b stream.Event) int { // those of different records come in any order
 		return cmp.Or(a.Time.Std().Compare(b.Time.Std()), strings.Compare(a.Type, b.Type))
 	})
 	events = append(events, append(w.granted(), w.rolledOver()...)...)
@@ -99,7 +99,7 @@ func TestGoldenEvents(t *testing.T) {
 var randomID = regexp.MustCompile(`"(flow_id|family_id|session_id|id)": ?"[A-Za-z0-9_-]{22,26}"`)
 
 // redacted replaces the ids of flows, sessions and token families, which are random.
-func redacted(events []bus.Event) []bus.Event {
+func redacted(events []stream.Event) []stream.Event {
 	for i := range events {
 		events[i].Data = randomID.ReplaceAll(events[i].Data, []byte(`"$1":"random"`))
 		if len(events[i].Subject) >= 22 {
@@ -110,14 +110,14 @@ func redacted(events []bus.Event) []bus.Event {
 }
 
 // granted are the events about access that goes on after the session, and ends.
-func (w *world) granted() []bus.Event {
+func (w *world) granted() []stream.Event {
 	w.t.Helper()
 	b := w.browser().get(w.authorize("portal")).signIn("ann", password).press("agree")
 	w.offline(w.relyingParty("portal"), b)
 	w.Clock.Advance(time.Second)
 	w.admin().Delete("/v1/grants/"+first(w.admin().Get("/v1/grants"))["id"].(string), nil).OK(nil)
-	events := w.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.grant.ended" })
-	others := func(e bus.Event) bool { return !strings.HasPrefix(e.Type, "idp.grant.") }
+	events := w.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.grant.ended" })
+	others := func(e stream.Event) bool { return !strings.HasPrefix(e.Type, "idp.grant.") }
 	return redacted(slices.DeleteFunc(events, others))
 }
 
@@ -128,7 +128,7 @@ var (
 )
 
 // rolledOver are the events about the keys of SAML: the first one, its successor, and the end of the first one.
-func (w *world) rolledOver() []bus.Event {
+func (w *world) rolledOver() []stream.Event {
 	w.t.Helper()
 	w.browser().get("/saml/metadata").shows(200, "EntityDescriptor")
 	w.Clock.Advance(time.Second)
@@ -137,8 +137,8 @@ func (w *world) rolledOver() []bus.Event {
 	w.admin().Post("/v1/sign-in/saml-keys/"+id+"/activate", nil).OK(nil)
 	w.Clock.Advance(time.Minute) // replicas may sign with it so long
 	w.admin().Delete("/v1/sign-in/saml-keys/signing", nil).OK(nil)
-	events := w.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.saml_key.deleted" })
-	events = slices.DeleteFunc(events, func(e bus.Event) bool { return !strings.HasPrefix(e.Type, "idp.saml_key.") })
+	events := w.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.saml_key.deleted" })
+	events = slices.DeleteFunc(events, func(e stream.Event) bool { return !strings.HasPrefix(e.Type, "idp.saml_key.") })
 	for i := range events {
 		require.NotContains(w.t, string(events[i].Data), "PRIVATE")
 		require.Contains(w.t, string(events[i].Data), `"private_key":"******"`)
@@ -150,7 +150,7 @@ func (w *world) rolledOver() []bus.Event {
 }
 
 // reused are the events about a code that was used twice.
-func (w *world) reused() []bus.Event {
+func (w *world) reused() []stream.Event {
 	w.t.Helper()
 	rp := w.relyingParty("portal")
 	code := w.signedIn().answered(callback).Get("code")
@@ -158,6 +158,6 @@ func (w *world) reused() []bus.Event {
 	w.must(err)
 	_, err = rp.config.Exchange(rp.ctx, code)
 	require.Error(w.t, err)
-	events := w.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.token_family.reused" })
+	events := w.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.token_family.reused" })
 	return redacted(events[len(events)-1:])
 }

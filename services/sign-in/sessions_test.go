@@ -15,7 +15,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -255,7 +255,7 @@ func TestGrants(t *testing.T) {
 	w.Clock.Advance(31 * 24 * time.Hour)
 	w.RunTask("end token families")
 	require.Empty(t, w.grants(""))
-	w.EventsUntil(func(e bus.Event) bool {
+	w.EventsUntil(func(e stream.Event) bool {
 		if e.Type == "idp.grant.ended" {
 			var data struct {
 				Reason string `json:"reason"`

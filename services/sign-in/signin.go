@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/cas"
 	"github.com/idplatform/idplatform/services/sign-in/internal/client"
@@ -121,11 +121,11 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		SAML: a.saml, CAS: a.cas, SignOuts: a.signOuts, Log: d.Log, PublicURL: d.PublicURL,
 	})
 	return service.App{
-		Handler: server, Close: a.close, Tasks: a.tasks(), Followers: []bus.FollowerConfig{clients.Follower()},
-		Consumers: []bus.ConsumerConfig{
-			{Name: "sign-in-users", Subjects: []string{"idp.events.*.user.*"}, Handle: a.onUser},
-			{Name: "sign-in-applications", Handle: a.onApplication, Subjects: []string{
-				"idp.events.*.application.deleted", "idp.events.*.application.disabled",
+		Handler: server, Close: a.close, Tasks: a.tasks(), Followers: []stream.FollowerConfig{clients.Follower()},
+		Consumers: []stream.ConsumerConfig{
+			{Name: "sign-in-users", Types: stream.Types{"user.*"}, Handle: a.onUser},
+			{Name: "sign-in-applications", Handle: a.onApplication, Types: stream.Types{
+				"application.deleted", "application.disabled",
 			}},
 		},
 	}, nil

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
@@ -21,7 +21,7 @@ import (
 func actions(t testing.TB, s *testkit.Service, c *testkit.Client, user object) (list []string) {
 	t.Helper()
 	c.With("If-Match", "").Delete(path(user), nil).OK(nil)
-	for _, e := range s.EventsUntil(func(e bus.Event) bool {
+	for _, e := range s.EventsUntil(func(e stream.Event) bool {
 		return e.Subject == user["id"] && e.Type == "idp.user.deleted"
 	}) {
 		if e.Source == "/users" && e.Subject == user["id"] {
@@ -86,13 +86,13 @@ func TestGoldenEvents(t *testing.T) {
 	began := s.Clock.Now()
 	life(t, s, c)
 	deleted := 0 // events of different records come in any order
-	events := s.EventsUntil(func(e bus.Event) bool {
+	events := s.EventsUntil(func(e stream.Event) bool {
 		if strings.HasSuffix(e.Type, ".deleted") {
 			deleted++
 		}
 		return deleted == 2
 	})
-	slices.SortStableFunc(events, func(a, b bus.Event) int { return strings.Compare(a.Source, b.Source) })
+	slices.SortStableFunc(events, func(a, b stream.Event) int { return strings.Compare(a.Source, b.Source) })
 	testkit.GoldenEvents(t, began, events, "credential.created", "credential.deleted", "credential.updated",
 		"user.created",
 		"user.deleted", "user.locked", "user.login_failed", "user.login_verified", "user.organization_changed",
@@ -127,7 +127,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	c.Delete(path(kept), nil).OK(nil)
 
 	texts := map[string]string{}
-	for _, e := range s.EventsUntil(func(e bus.Event) bool {
+	for _, e := range s.EventsUntil(func(e stream.Event) bool {
 		return e.Type == "idp.user.deleted" && e.Subject == kept["id"]
 	}) {
 		texts["events"] += string(e.Data)

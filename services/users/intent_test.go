@@ -18,9 +18,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/users"
@@ -249,7 +249,7 @@ func TestOrganizationChangeOfDeletedUser(t *testing.T) {
 	require.NoError(t, replica(t, s)())
 	require.Zero(t, openChanges(t, s, "acme"))
 	last := addUser(t, c, "last")
-	for _, e := range s.EventsUntil(func(e bus.Event) bool { return e.Subject == last["id"] }) {
+	for _, e := range s.EventsUntil(func(e stream.Event) bool { return e.Subject == last["id"] }) {
 		require.NotEqual(t, "idp.user.organization_changed", e.Type)
 	}
 }
@@ -347,7 +347,7 @@ func TestOrganizationChangeWithoutItsRequest(t *testing.T) {
 		OK(nil).Header.Get("Idempotent-Replayed"))
 	c.Delete(path(user), nil).OK(nil)
 	told := map[string]int{}
-	for _, e := range s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.user.deleted" }) {
+	for _, e := range s.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.user.deleted" }) {
 		if strings.HasSuffix(e.Type, ".organization_changed") {
 			told[e.PayloadOrigin]++
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -136,7 +136,7 @@ func TestAResignationTellsItsOwnReason(t *testing.T) {
 	c.Post(path(user, "reinstate"), nil).OK(nil)
 	p.must(questions.UserChange{ID: "1", UserID: user["id"].(string), Action: questions.ResignUser})
 	var told []string
-	s.EventsUntil(func(e bus.Event) bool {
+	s.EventsUntil(func(e stream.Event) bool {
 		if e.Type == "idp.user.resigned" {
 			told = append(told, string(e.Data))
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -281,9 +281,11 @@ func TestReinstateBeforeResigning(t *testing.T) {
 
 // untilAction waits for the first event with that action about a user.
 func untilAction(s interface {
-	EventsUntil(func(bus.Event) bool) []bus.Event
-}, user object, action string) bus.Event {
-	events := s.EventsUntil(func(e bus.Event) bool { return e.Subject == user["id"] && e.Type == "idp.user."+action })
+	EventsUntil(func(stream.Event) bool) []stream.Event
+}, user object, action string) stream.Event {
+	events := s.EventsUntil(func(e stream.Event) bool {
+		return e.Subject == user["id"] && e.Type == "idp.user."+action
+	})
 	return events[len(events)-1]
 }
 

@@ -61,8 +61,11 @@ var layers = []layer{
 	{part: func(file string) bool {
 		return below("services/")(file) && strings.Contains(file, "/internal/") &&
 			!strings.Contains(file, "/internal/httpapi/") && !isTest(file)
-	}, forbid: technology, except: ofTheStream,
-		why: "the domain uses no HTTP, database or NATS: those belong in httpapi, docstore, bus and outbox"},
+	}, forbid: technology, except: ofCallouts,
+		why: "the domain uses no HTTP, database or NATS: those belong in httpapi, docstore, bus, stream and outbox"},
+	{part: func(file string) bool { return below("services/")(file) && !isTest(file) }, forbid: []string{
+		"github.com/nats-io/nats.go/jetstream",
+	}, why: "services publish events by outbox and read them by stream"},
 	{part: func(file string) bool { return !below("pkg/cache/")(file) }, forbid: []string{"github.com/maypok86"},
 		why: "each package that uses otter compiles it again: see pkg/cache"},
 	{part: below("deploy/"), forbid: []string{module + "tools"}, why: "tools run and check what is deployed"},
@@ -83,10 +86,9 @@ func isTest(file string) bool {
 		strings.Contains(file, "/enginetest/")
 }
 
-// ofTheStream reports whether a file of the events service reads the stream itself, or answers NATS servers.
-func ofTheStream(file, path string) bool {
-	return within(path, "github.com/nats-io") &&
-		(below("services/events/internal/feed/")(file) || below("services/events/internal/callout/")(file))
+// ofCallouts reports whether a file of the events service answers NATS servers.
+func ofCallouts(file, path string) bool {
+	return within(path, "github.com/nats-io") && below("services/events/internal/callout/")(file)
 }
 
 // ownOrQuestions reports whether path is of the file's own service or of the questions.
@@ -327,8 +329,10 @@ func TestImportRules(t *testing.T) {
 		{"services/questions/users.go", module + "services/users", true},
 		{"services/events/internal/delivery/webhook.go", "github.com/nats-io/nats.go", true},
 		{"services/events/internal/delivery/webhook.go", module + "pkg/rest", true},
-		{"services/events/internal/feed/feed.go", "github.com/nats-io/nats.go/jetstream", false},
-		{"services/events/internal/feed/feed.go", module + "pkg/rest", true},
+		{"services/events/internal/callout/callout.go", "github.com/nats-io/nats.go", false},
+		{"services/events/internal/callout/callout.go", module + "pkg/rest", true},
+		{"services/events/events.go", "github.com/nats-io/nats.go/jetstream", true},
+		{"pkg/stream/log.go", "github.com/nats-io/nats.go/jetstream", false},
 		{"services/events/internal/httpapi/api.go", module + "pkg/rest", false},
 		{"services/events/internal/delivery/webhook_test.go", "github.com/nats-io/nats.go", false},
 		{"services/events/events.go", "testing", true},

@@ -5,15 +5,15 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 // board holds the latest pages of all tenants. Each replica has its own, and follows the events by itself.
 type board struct {
 	mu      sync.Mutex
-	pages   []bus.Event
+	pages   []stream.Event
 	dropped int           // how many earlier pages were dropped
 	changed chan struct{} // closed at the next change
 }
@@ -33,7 +33,7 @@ func (b *board) clear(context.Context) error {
 }
 
 // put is the follower's Handle.
-func (b *board) put(_ context.Context, e bus.Event) error {
+func (b *board) put(_ context.Context, e stream.Event) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pages = append(b.pages, e); len(b.pages) > maxPages {
@@ -47,7 +47,7 @@ func (b *board) put(_ context.Context, e bus.Event) error {
 
 // since lists the pages from a place on. It also returns the place after them, and a channel that is closed when there
 // are more.
-func (b *board) since(place int) (pages []bus.Event, next int, changed <-chan struct{}) {
+func (b *board) since(place int) (pages []stream.Event, next int, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.pages[max(0, place-b.dropped):]), b.dropped + len(b.pages), b.changed
@@ -57,7 +57,7 @@ func (b *board) since(place int) (pages []bus.Event, next int, changed <-chan st
 func (b *board) watch(id string) rest.Events {
 	return rest.Events{Run: func(ctx context.Context, send func(...rest.ServerEvent) error) error {
 		pages, next, changed := b.since(0)
-		pages = pages[1+slices.IndexFunc(pages, func(e bus.Event) bool { return e.ID == id }):]
+		pages = pages[1+slices.IndexFunc(pages, func(e stream.Event) bool { return e.ID == id }):]
 		for {
 			for _, e := range pages {
 				if e.Tenant != request.Tenant(ctx) {

@@ -13,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 // Spec describes the service.
@@ -27,8 +28,8 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	return service.App{
 		Handler: server,
 		Answer:  func(b *bus.Bus) error { return PagersOf.Answer(b, p.of) },
-		Followers: []bus.FollowerConfig{{
-			Name: "board", Subjects: []string{"idp.events.*.pager.paged"}, Snapshot: pages.clear, Handle: pages.put,
+		Followers: []stream.FollowerConfig{{
+			Name: "board", Types: stream.Types{"pager.paged"}, Snapshot: pages.clear, Handle: pages.put,
 		}},
 		Tasks: []service.Task{d.DueTask(service.DueWork{
 			Name: "end pagers", Every: time.Minute, Due: pagers.Due, Do: p.end,

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/service/example"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 )
@@ -149,5 +149,5 @@ func TestAPagerEndsWhenItIsDue(t *testing.T) {
 	s.As("acme", auth.KVRead).Get("/v1/pagers/"+id).Problem(http.StatusNotFound, "not_found")
 	page(s, number, "4711", "too late").OAuthError(http.StatusUnauthorized, "invalid_client")
 	s.As("globex", auth.KVRead).Get("/v1/pagers/" + kept).OK(nil)
-	s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.pager.deleted" && e.Subject == id })
+	s.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.pager.deleted" && e.Subject == id })
 }

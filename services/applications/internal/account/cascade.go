@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 const atOnce = 500 // the most sub-accounts that one transaction deletes
@@ -70,7 +70,7 @@ func (s *Accounts) Finish(ctx context.Context, appID string) error {
 }
 
 // OnUser handles an event of the users service: the sub-accounts of a user who leaves are deleted.
-func (s *Accounts) OnUser(ctx context.Context, e bus.Event) error {
+func (s *Accounts) OnUser(ctx context.Context, e stream.Event) error {
 	gone := !strings.HasSuffix(e.Type, ".reinstated")
 	if counts, err := s.note(ctx, e, gone); err != nil || !counts || !gone {
 		return err
@@ -88,7 +88,7 @@ func (s *Accounts) OnUser(ctx context.Context, e bus.Event) error {
 }
 
 // note records an event about a user who leaves or returns. It returns false if a later event was recorded before.
-func (s *Accounts) note(ctx context.Context, e bus.Event, gone bool) (bool, error) {
+func (s *Accounts) note(ctx context.Context, e stream.Event, gone bool) (bool, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (bool, error) {
 		known, err := departures.LoadMany(ctx, tx, []string{e.Subject})
 		if err != nil {

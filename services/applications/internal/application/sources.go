@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -104,7 +104,7 @@ func stillThere(ctx context.Context, tx *docstore.Tx, connections []string, at f
 
 // OnConnection handles the deletion of a connection. It may have been attached after this service had answered that
 // nothing uses it.
-func (s *Applications) OnConnection(ctx context.Context, e bus.Event) error {
+func (s *Applications) OnConnection(ctx context.Context, e stream.Event) error {
 	if err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		known, err := goneConnections.LoadMany(ctx, tx, []string{e.Subject})
 		if err == nil && len(known) == 0 {

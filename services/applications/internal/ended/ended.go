@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 // entry is the stored document.
@@ -88,7 +89,7 @@ func Known(err error) bool {
 
 // Follower keeps this service's own verifier up to date: from its store at first, then by the events. keyEnded is
 // called when either has an ended key, so that this replica stops signing with it.
-func Follower(v *auth.Verifier, store *docstore.Store, keyEnded func(context.Context) error) bus.FollowerConfig {
+func Follower(v *auth.Verifier, store *docstore.Store, keyEnded func(context.Context) error) stream.FollowerConfig {
 	follower := service.EndedTokens(v, func(ctx context.Context, fn func(service.EndedToken) error) error {
 		hasKey := false
 		err := entries.Each(inPlatform(ctx), store, docstore.Filter{}, func(doc docstore.Doc[entry]) error {
@@ -106,7 +107,7 @@ func Follower(v *auth.Verifier, store *docstore.Store, keyEnded func(context.Con
 	})
 	follower.Meanwhile = follower.Snapshot // other replicas end tokens in the same store
 	end := follower.Handle
-	follower.Handle = func(ctx context.Context, e bus.Event) error {
+	follower.Handle = func(ctx context.Context, e stream.Event) error {
 		var data struct{ Record service.EndedToken }
 		if err := errors.Join(end(ctx, e), json.Unmarshal(e.Data, &data)); err != nil || data.Record.KeyID == "" {
 			return err

@@ -21,6 +21,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
@@ -117,7 +118,7 @@ func newWorldWith(t testing.TB, limits token.Limits, known ...application.Client
 				return err
 			}
 			return service.App{
-				Handler: server, Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store, refresh)},
+				Handler: server, Followers: []stream.FollowerConfig{ended.Follower(d.Verifier, d.Store, refresh)},
 				Answer: func(b *bus.Bus) error { return ended.Answer(b, d.Store) },
 			}, nil
 		},

@@ -5,10 +5,10 @@ import (
 	"log/slog"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
@@ -22,7 +22,7 @@ type Deps struct {
 
 	// Stream has the events of functions that are behind.
 	Stream interface {
-		Read(ctx context.Context, r bus.Reading) (events []bus.Event, next uint64, err error)
+		Stored(ctx context.Context, r stream.Reading) (events []*stream.Event, next uint64, err error)
 	}
 
 	// Jobs counts the jobs of the context's tenant whose target is a function.

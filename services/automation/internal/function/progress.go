@@ -8,10 +8,10 @@ import (
 	"sync"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 // progress is how far a function has come in the stream of events; its id is the function's. So an event makes one run,
@@ -64,10 +64,10 @@ func (d *progress) has(place int64) bool {
 
 // take selects those of the delivered events that make runs now: the first room of them that have made none. The
 // function falls behind with the others.
-func (d *progress) take(events []bus.Event, room int, now clock.Time) (selected []bus.Event) {
-	slices.SortFunc(events, func(a, b bus.Event) int { return cmp.Compare(a.Place.Number, b.Place.Number) })
+func (d *progress) take(events []stream.Event, room int, now clock.Time) (selected []stream.Event) {
+	slices.SortFunc(events, func(a, b stream.Event) int { return cmp.Compare(a.Place, b.Place) })
 	for _, e := range events {
-		place := int64(e.Place.Number)
+		place := int64(e.Place)
 		switch {
 		case place == 0: // it is replayed
 		case d.has(place):
@@ -84,7 +84,7 @@ func (d *progress) take(events []bus.Event, room int, now clock.Time) (selected 
 		selected, room = append(selected, e), room-1
 	}
 	for _, e := range events {
-		d.Handled = max(d.Handled, int64(e.Place.Handled))
+		d.Handled = max(d.Handled, int64(e.Handled))
 	}
 	d.prune()
 	return selected
@@ -130,14 +130,14 @@ type lane struct {
 }
 
 type arrived struct {
-	events []bus.Event
+	events []stream.Event
 	done   chan struct{}
 	err    error
 }
 
 // add adds an event to those that wait. The caller that brings the first of them stores all, when those
 // before are stored.
-func (a *arrivals) add(key string, e bus.Event, store func([]bus.Event) error) error {
+func (a *arrivals) add(key string, e stream.Event, store func([]stream.Event) error) error {
 	a.mu.Lock()
 	l := a.lanes[key]
 	if l == nil {
@@ -177,7 +177,7 @@ func (a *arrivals) leave(key string, l *lane) {
 }
 
 // addRuns stores the runs of events that are delivered to a function.
-func (s *Functions) addRuns(ctx context.Context, f *Function, events []bus.Event) error {
+func (s *Functions) addRuns(ctx context.Context, f *Function, events []stream.Event) error {
 	err := s.tryAddRuns(ctx, f, events, false)
 	if apperr.KindOf(err) == apperr.AlreadyExists { // a run that a replayed event has made
 		err = s.tryAddRuns(ctx, f, events, true)
@@ -186,15 +186,15 @@ func (s *Functions) addRuns(ctx context.Context, f *Function, events []bus.Event
 }
 
 // tryAddRuns stores the runs of events. With look, those that are there already stay.
-func (s *Functions) tryAddRuns(ctx context.Context, f *Function, events []bus.Event, look bool) error {
+func (s *Functions) tryAddRuns(ctx context.Context, f *Function, events []stream.Event, look bool) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		d, err := loadProgress(ctx, tx, f.ID)
 		if err != nil {
 			return err
 		}
 		for _, e := range events {
-			if e.Place.Number > 0 {
-				d.begin(e.Place.Stream)
+			if e.Place > 0 {
+				d.begin(e.Epoch)
 			}
 		}
 		waiting, err := runs.Count(ctx, tx.Peek(), docstore.Eq(byFunction, docstore.Text(f.ID)))
@@ -294,7 +294,7 @@ func (s *Functions) fill(ctx context.Context, id string) (advanced bool, err err
 		return false, err
 	}
 	events, next, err := s.following(ctx, f, d)
-	if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
+	if gone := (*stream.GoneError)(nil); errors.As(err, &gone) {
 		s.noteFailure(ctx, f, LogEntry{Cause: byTrigger}, "the stream no longer has events that were to run")
 		next, err = min(gone.First-1, uint64(d.UpTo)), nil
 	}
@@ -307,12 +307,12 @@ func (s *Functions) fill(ctx context.Context, id string) (advanced bool, err err
 // following reads the next events that a function is behind with, at most fillAtOnce, and returns those that it runs
 // for. Up to the place next there are no others; there may be more even if there are fewer. It fails only if nothing
 // could be read.
-func (s *Functions) following(ctx context.Context, f *Function, d *progress) (events []bus.Event, next uint64,
+func (s *Functions) following(ctx context.Context, f *Function, d *progress) (events []stream.Event, next uint64,
 	err error) {
-	r := bus.Reading{Stream: d.Stream, Tenant: d.TenantID, After: uint64(d.From), UpTo: uint64(d.UpTo)}
+	r := stream.Reading{Stream: d.Stream, Tenant: d.TenantID, After: uint64(d.From), UpTo: uint64(d.UpTo)}
 	heard := 0 // refused or not
 	for r.Limit = fillAtOnce; heard < fillAtOnce && r.After < r.UpTo && r.After-uint64(d.From) < maxScanned; {
-		read, next, err := s.Stream.Read(ctx, r)
+		read, next, err := s.Stream.Stored(ctx, r)
 		if err != nil && r.After > uint64(d.From) {
 			break // what was read before makes its runs first
 		}
@@ -321,14 +321,14 @@ func (s *Functions) following(ctx context.Context, f *Function, d *progress) (ev
 		}
 		r.After = next
 		for _, e := range read {
-			if !f.hears(&e) {
+			if !f.hears(e) {
 				continue
 			}
-			if !s.refuse(ctx, f, &e) {
-				events = append(events, e)
+			if !s.refuse(ctx, f, e) {
+				events = append(events, *e)
 			}
 			if heard++; heard == fillAtOnce {
-				r.After = e.Place.Number
+				r.After = e.Place
 				break
 			}
 		}
@@ -351,19 +351,19 @@ func (s *Functions) listener(ctx context.Context, id string) (*Function, error) 
 }
 
 // runnable returns those of the events that the function runs for.
-func (s *Functions) runnable(ctx context.Context, f *Function, events []bus.Event) []bus.Event {
-	return slices.DeleteFunc(events, func(e bus.Event) bool { return !f.hears(&e) || s.refuse(ctx, f, &e) })
+func (s *Functions) runnable(ctx context.Context, f *Function, events []stream.Event) []stream.Event {
+	return slices.DeleteFunc(events, func(e stream.Event) bool { return !f.hears(&e) || s.refuse(ctx, f, &e) })
 }
 
 // hears reports whether the function listens to events of this type.
-func (f *Function) hears(e *bus.Event) bool {
+func (f *Function) hears(e *stream.Event) bool {
 	listens := f.listensTo()
 	return slices.ContainsFunc(patterns(e.Type), func(p string) bool { return slices.Contains(listens, p) })
 }
 
 // advance stores the runs of events that were read from the stream up to a place, unless another replica has done so.
 // Without a place it drops what the function is behind with.
-func (s *Functions) advance(ctx context.Context, before *progress, events []bus.Event, upTo *uint64) error {
+func (s *Functions) advance(ctx context.Context, before *progress, events []stream.Event, upTo *uint64) error {
 	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		d, err := progresses.Load(ctx, tx, before.ID)
 		if err != nil || d.Stream != before.Stream || d.From != before.From || !d.isBehind() {
@@ -374,7 +374,7 @@ func (s *Functions) advance(ctx context.Context, before *progress, events []bus.
 			place = int64(*upTo)
 		}
 		for _, e := range events {
-			if !d.fill(int64(e.Place.Number)) {
+			if !d.fill(int64(e.Place)) {
 				continue
 			}
 			if err := insertRun(ctx, tx, d.ID, &e, false); err != nil {

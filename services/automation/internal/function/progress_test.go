@@ -13,20 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
 // event is the event at a place, whose id is the place.
-func event(place, handled uint64) bus.Event {
-	return bus.Event{
+func event(place, handled uint64) stream.Event {
+	return stream.Event{
 		ID: strconv.FormatUint(place, 10), Type: "idp.user.created", Tenant: "acme", JSON: json.RawMessage(`{}`),
-		Place: bus.Place{Stream: "s", Number: place, Handled: handled},
+		Place: place, Epoch: "s", Handled: handled,
 	}
 }
 
@@ -61,16 +61,16 @@ func TestEachEventMakesOneRun(t *testing.T) {
 			low := handled()
 			window := uint64(rapid.IntRange(0, 7).Draw(t, "window"))
 			from := min(all, low+window)
-			batch := []bus.Event{event(from, low)}
+			batch := []stream.Event{event(from, low)}
 			if other := min(all, from+uint64(rapid.IntRange(0, 2).Draw(t, "other"))); other != from {
 				batch = append(batch, event(other, low))
 			}
 			for _, e := range d.take(slices.Clone(batch), rapid.IntRange(0, 2).Draw(t, "room"), clock.Time{}) {
-				made[e.Place.Number]++
+				made[e.Place]++
 			}
 			for _, e := range batch {
 				if rapid.IntRange(0, 3).Draw(t, "acknowledged") > 0 {
-					acknowledged[e.Place.Number] = true
+					acknowledged[e.Place] = true
 				}
 			}
 			fill()
@@ -91,7 +91,7 @@ func TestAnotherStream(t *testing.T) {
 	t.Parallel()
 	d := &progress{Stream: "before", Handled: 900, Done: []int64{901}, From: 910, UpTo: 950}
 	d.begin("s")
-	require.Len(t, d.take([]bus.Event{event(1, 1)}, 1, clock.Time{}), 1)
+	require.Len(t, d.take([]stream.Event{event(1, 1)}, 1, clock.Time{}), 1)
 }
 
 // A function whose runs do not end does not keep another one of the tenant waiting.
@@ -106,13 +106,13 @@ func TestFunctionsTakeTurns(t *testing.T) {
 	require.Equal(t, []docstore.Ref{ref(1, "quiet"), ref(1, "busy"), other, ref(2, "busy"), ref(3, "busy")}, got)
 }
 
-// stream has events at all places up to a number. One of rarity is of a type that functions listen to.
-type stream struct {
+// kept has events at all places up to a number. One of rarity is of a type that functions listen to.
+type kept struct {
 	upTo, rarity uint64
 	origin       string // of all events
 }
 
-func (s stream) Read(_ context.Context, r bus.Reading) (events []bus.Event, next uint64, _ error) {
+func (s kept) Stored(_ context.Context, r stream.Reading) (events []*stream.Event, next uint64, _ error) {
 	for next = r.After; next < min(r.UpTo, s.upTo) && len(events) < r.Limit; {
 		next++
 		e := event(next, 0)
@@ -120,7 +120,7 @@ func (s stream) Read(_ context.Context, r bus.Reading) (events []bus.Event, next
 		if next%s.rarity != 0 {
 			e.Type = "idp.user.updated"
 		}
-		events = append(events, e)
+		events = append(events, &e)
 	}
 	return events, next, nil
 }
@@ -131,7 +131,7 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 	t.Parallel()
 	const all = 10 * maxWaiting
 	s := New(Deps{
-		Store: basic.Store(t, basic.NewClock(), Collections()...), Log: basic.Log(t), Stream: stream{all, 1, ""},
+		Store: basic.Store(t, basic.NewClock(), Collections()...), Log: basic.Log(t), Stream: kept{all, 1, ""},
 	})
 	ctx := request.System(t.Context(), "acme")
 	put := func(f Function) *Function {
@@ -146,8 +146,8 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 	profile.Code, profile.Status = "off", Disabled
 	off := put(Function{Meta: docstore.Meta{ID: "off"}, Profile: profile})
 	for place := uint64(1); place <= all; place++ {
-		require.NoError(t, s.addRuns(ctx, f, []bus.Event{event(place, place)}))
-		require.NoError(t, s.addRuns(ctx, off, []bus.Event{event(place, place)}))
+		require.NoError(t, s.addRuns(ctx, f, []stream.Event{event(place, place)}))
+		require.NoError(t, s.addRuns(ctx, off, []stream.Event{event(place, place)}))
 	}
 	ended := map[string]bool{}
 	end := func() {
@@ -174,7 +174,7 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 		}
 	}
 	require.Len(t, ended, all+maxWaiting)
-	require.NoError(t, s.addRuns(ctx, f, []bus.Event{event(all/2, all)}))
+	require.NoError(t, s.addRuns(ctx, f, []stream.Event{event(all/2, all)}))
 	end()
 	require.Len(t, ended, all+maxWaiting, "it is delivered again after its run is over")
 }
@@ -195,7 +195,7 @@ func TestAFunctionIsBehindWithRareEvents(t *testing.T) {
 		{50_000, 0, 100_000, 0, fillAtOnce + 2*scanAtOnce},
 		{50_000, 49_000, 50_000, 1, 50_000},
 	} {
-		s := New(Deps{Stream: stream{c.upTo, c.rarity, ""}})
+		s := New(Deps{Stream: kept{c.upTo, c.rarity, ""}})
 		events, next, err := s.following(t.Context(), f,
 			&progress{Stream: "s", From: int64(c.from), UpTo: int64(c.upTo)})
 		require.NoError(t, err)
@@ -210,7 +210,7 @@ func TestAFunctionIsBehindWithRareEvents(t *testing.T) {
 // Events that a function is not run for take room as others do: each makes an entry in its log.
 func TestRefusedEventsTakeRoom(t *testing.T) {
 	t.Parallel()
-	s, ctx := behind(t, stream{1000, 10, New(Deps{Keys: keys}).origin("acme", "f", maxDepth)})
+	s, ctx := behind(t, kept{1000, 10, New(Deps{Keys: keys}).origin("acme", "f", maxDepth)})
 	for turn := range 2 {
 		advanced, err := s.fill(ctx, "f")
 		require.NoError(t, err)
@@ -230,13 +230,13 @@ func TestRefusedEventsTakeRoom(t *testing.T) {
 }
 
 // behind returns functions of which f is behind with the first thousand places of a stream, and cannot be called.
-func behind(t *testing.T, stream interface {
-	Read(context.Context, bus.Reading) ([]bus.Event, uint64, error)
+func behind(t *testing.T, from interface {
+	Stored(context.Context, stream.Reading) ([]*stream.Event, uint64, error)
 }) (s *Functions, ctx context.Context) {
 	pool := sandbox.NewPool(sandbox.Config{Workers: 1, Metrics: prometheus.NewRegistry()})
 	pool.Close()
 	s = New(Deps{
-		Store: basic.Store(t, basic.NewClock(), Collections()...), Log: basic.Log(t), Stream: stream, Pool: pool,
+		Store: basic.Store(t, basic.NewClock(), Collections()...), Log: basic.Log(t), Stream: from, Pool: pool,
 		Keys: keys,
 	})
 	ctx = request.System(t.Context(), "acme")
@@ -258,7 +258,7 @@ func behind(t *testing.T, stream interface {
 // hanging is a stream that does not answer. It is closed when it is asked.
 type hanging chan struct{}
 
-func (h hanging) Read(ctx context.Context, _ bus.Reading) ([]bus.Event, uint64, error) {
+func (h hanging) Stored(ctx context.Context, _ stream.Reading) ([]*stream.Event, uint64, error) {
 	close(h)
 	<-ctx.Done()
 	return nil, 0, ctx.Err()
@@ -266,14 +266,14 @@ func (h hanging) Read(ctx context.Context, _ bus.Reading) ([]bus.Event, uint64, 
 
 func TestNoRunWaitsForTheStream(t *testing.T) {
 	t.Parallel()
-	stream := make(hanging)
-	s, ctx := behind(t, stream)
+	asked := make(hanging)
+	s, ctx := behind(t, asked)
 	running, stop := context.WithCancel(t.Context())
 	var ended sync.WaitGroup
 	ended.Go(func() { _, _ = (&Runner{Functions: s, Slots: 1}).Run(running) })
 	t.Cleanup(ended.Wait)
 	defer stop()
-	wait.Receive(t, stream)
+	wait.Receive(t, asked)
 	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		e := event(2000, 0)
 		return insertRun(ctx, tx, "f", &e, false)
@@ -287,21 +287,21 @@ func TestNoRunWaitsForTheStream(t *testing.T) {
 
 // losing is a stream that drops all events as soon as the first have been read.
 type losing struct {
-	stream
+	kept
 	from uint64
 }
 
-func (l losing) Read(ctx context.Context, r bus.Reading) (events []bus.Event, next uint64, _ error) {
+func (l losing) Stored(ctx context.Context, r stream.Reading) (events []*stream.Event, next uint64, _ error) {
 	if r.After > l.from {
-		return nil, 0, &bus.GoneError{First: r.UpTo + 1}
+		return nil, 0, &stream.GoneError{First: r.UpTo + 1}
 	}
-	return l.stream.Read(ctx, r)
+	return l.kept.Stored(ctx, r)
 }
 
 func TestWhatWasReadBeforeAFailureRuns(t *testing.T) {
 	t.Parallel()
 	f := &Function{Profile: Profile{Status: Enabled, Triggers: []Trigger{{[]string{"user.created"}}}}}
-	s := New(Deps{Stream: losing{stream{1000, 10, ""}, 0}})
+	s := New(Deps{Stream: losing{kept{1000, 10, ""}, 0}})
 	d := &progress{Stream: "s", UpTo: 1000}
 	events, next, err := s.following(t.Context(), f, d)
 	require.NoError(t, err)
@@ -309,7 +309,7 @@ func TestWhatWasReadBeforeAFailureRuns(t *testing.T) {
 	require.EqualValues(t, fillAtOnce, next)
 	d.From = int64(next)
 	_, _, err = s.following(t.Context(), f, d)
-	var gone *bus.GoneError
+	var gone *stream.GoneError
 	require.ErrorAs(t, err, &gone)
 }
 
@@ -320,7 +320,7 @@ func TestArrivals(t *testing.T) {
 	results := make(chan error)
 	var sizes []int
 	go func() {
-		results <- a.add("f", event(1, 1), func(all []bus.Event) error {
+		results <- a.add("f", event(1, 1), func(all []stream.Event) error {
 			sizes = append(sizes, len(all))
 			close(first)
 			<-goOn
@@ -330,7 +330,7 @@ func TestArrivals(t *testing.T) {
 	<-first
 	for place := uint64(2); place <= 5; place++ {
 		go func() {
-			results <- a.add("f", event(place, 1), func(all []bus.Event) error {
+			results <- a.add("f", event(place, 1), func(all []stream.Event) error {
 				sizes = append(sizes, len(all))
 				return nil
 			})

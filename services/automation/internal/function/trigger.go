@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
@@ -43,8 +43,8 @@ var runs = docstore.Define(docstore.Schema[triggeredRun]{
 })
 
 // Consumer consumes the events of all tenants, because each may trigger functions.
-func (s *Functions) Consumer() bus.ConsumerConfig {
-	return bus.ConsumerConfig{Name: "automation-functions", Subjects: []string{"idp.events.>"}, Handle: s.trigger}
+func (s *Functions) Consumer() stream.ConsumerConfig {
+	return stream.ConsumerConfig{Name: "automation-functions", Types: stream.Types{"*"}, Handle: s.trigger}
 }
 
 // storeAtOnce is how many functions of a tenant get the runs of the same events at the same time.
@@ -53,13 +53,13 @@ const storeAtOnce = 8
 // trigger stores a run for each function that an event triggers, so that a function that fails delays no other event.
 // If too many runs of a function wait, its events wait in the stream. Events of a tenant that arrive at about the same
 // time are stored together.
-func (s *Functions) trigger(ctx context.Context, e bus.Event) error {
-	return s.arrivals.add(e.Tenant, e, func(all []bus.Event) error { return s.triggerAll(ctx, all) })
+func (s *Functions) trigger(ctx context.Context, e stream.Event) error {
+	return s.arrivals.add(e.Tenant, e, func(all []stream.Event) error { return s.triggerAll(ctx, all) })
 }
 
 // triggerAll is trigger for events of a tenant. It reads the functions after all the events have arrived, so that it
 // misses none that was there before its event.
-func (s *Functions) triggerAll(ctx context.Context, events []bus.Event) error {
+func (s *Functions) triggerAll(ctx context.Context, events []stream.Event) error {
 	var types []string
 	for _, e := range events {
 		types = append(types, patterns(e.Type)...)
@@ -113,7 +113,7 @@ func texts(all []string) (values []docstore.Value) {
 }
 
 // refuse reports whether a function is not run for an event. An entry in the function's logs says why.
-func (s *Functions) refuse(ctx context.Context, f *Function, e *bus.Event) bool {
+func (s *Functions) refuse(ctx context.Context, f *Function, e *stream.Event) bool {
 	refused := ""
 	switch {
 	case s.depthOf(e.Tenant, e.PayloadOrigin) >= maxDepth:
@@ -129,12 +129,12 @@ func (s *Functions) refuse(ctx context.Context, f *Function, e *bus.Event) bool 
 
 // insertRun stores a run of a function. It looks first whether one waits already if it is told to, or the event is
 // replayed.
-func insertRun(ctx context.Context, tx *docstore.Tx, function string, e *bus.Event, look bool) error {
+func insertRun(ctx context.Context, tx *docstore.Tx, function string, e *stream.Event, look bool) error {
 	run := triggeredRun{
 		Meta: docstore.Meta{ID: e.ID + "." + function}, FunctionID: function, EventID: e.ID, Origin: e.PayloadOrigin,
 		RequestID: e.RequestID, Event: e.JSON, Next: tx.Now,
 	}
-	if look || e.Place.Number == 0 {
+	if look || e.Place == 0 {
 		if _, err := runs.Find(ctx, tx, run.ID); !apperr.IsNotFound(err) {
 			return err
 		}

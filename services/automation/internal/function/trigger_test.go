@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
@@ -34,7 +34,7 @@ func TestLeases(t *testing.T) {
 	e := event(1, 1)
 	e.ID = "e"
 	for range 2 {
-		require.NoError(t, s.addRuns(ctx, &Function{Meta: docstore.Meta{ID: "f"}}, []bus.Event{e}))
+		require.NoError(t, s.addRuns(ctx, &Function{Meta: docstore.Meta{ID: "f"}}, []stream.Event{e}))
 	}
 	due := func(want int) {
 		t.Helper()
@@ -137,7 +137,7 @@ func TestAttemptsThatCallNothing(t *testing.T) {
 	}))
 	f := &Function{Meta: docstore.Meta{ID: "f"}}
 	run := docstore.Ref{ID: "1.f"}
-	require.NoError(t, s.addRuns(ctx, f, []bus.Event{event(1, 1)}))
+	require.NoError(t, s.addRuns(ctx, f, []stream.Event{event(1, 1)}))
 	for range 2 * maxAttempts {
 		require.NoError(t, s.work(ctx, run.ID))
 		require.True(t, apperr.IsNotFound(s.work(ctx, run.ID)), "it is due later")
@@ -154,7 +154,7 @@ func TestAttemptsThatCallNothing(t *testing.T) {
 	}
 
 	s.Pool = nil
-	require.NoError(t, s.addRuns(ctx, f, []bus.Event{event(2, 2)}))
+	require.NoError(t, s.addRuns(ctx, f, []stream.Event{event(2, 2)}))
 	run.ID = "2.f"
 	(&Runner{Functions: s}).run(ctx, run.ID)
 }

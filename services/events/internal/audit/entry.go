@@ -12,7 +12,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 // The outcomes.
@@ -122,7 +122,7 @@ var attempts = map[string]bool{
 }
 
 // entryOf makes the entry of an event.
-func entryOf(e *feed.Event) *Entry {
+func entryOf(e *stream.Event) *Entry {
 	name := strings.TrimPrefix(e.Type, "idp.")
 	entity, action, _ := strings.Cut(name, ".")
 	entry := &Entry{

@@ -8,11 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/events/internal/catalogue"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
 // AppendJSON writes each member itself: none must be missing.
@@ -81,38 +80,38 @@ func TestLargeValuesAreReplacedByTheirSize(t *testing.T) {
 
 func TestDeniedAttemptIsAnEntry(t *testing.T) {
 	t.Parallel()
-	entry := entryOf(&feed.Event{Event: bus.Event{
+	entry := entryOf(&stream.Event{
 		Type: "idp.access.denied", Subject: "5", Actor: "system", ID: "e", Data: json.RawMessage(`{"record":{` +
 			`"operation":"create-user","actor":"ann","address":"192.0.2.1","reason":"forbidden: x","count":3}}`),
-	}})
+	})
 	require.Equal(t, &Entry{
 		Actor: "ann", Entity: "access", Action: "create-user", Outcome: Denied, Reason: "forbidden: x",
 		Address: "192.0.2.1", Count: 3, Changes: []Change{}, EventID: "e",
 	}, entry)
-	failed := entryOf(&feed.Event{Event: bus.Event{
+	failed := entryOf(&stream.Event{
 		Type: "idp.user.login_failed", Subject: "7", Data: json.RawMessage(`{"record":{"id":"7"}}`),
-	}})
+	})
 	require.Equal(t, []any{Denied, "login failed", "7"}, []any{failed.Outcome, failed.Reason, failed.Record})
-	refused := entryOf(&feed.Event{Event: bus.Event{
+	refused := entryOf(&stream.Event{
 		Type: "idp.sign_in.refused", Subject: "5", Actor: "iss#7", Data: json.RawMessage(`{"record":{"user_id":"7",` +
 			`"address":"192.0.2.1","reason":"not_granted"},"previous":{"applications":[]}}`),
-	}})
+	})
 	require.Equal(t, &Entry{
 		Actor: "iss#7", Entity: "sign_in", Record: "5", Action: "refused", Outcome: Denied, Reason: "not_granted",
 		Address: "192.0.2.1", Count: 1, Changes: []Change{{"user_id", null, jsontext.Value(`"7"`)}},
 	}, refused)
-	entered := entryOf(&feed.Event{Event: bus.Event{
+	entered := entryOf(&stream.Event{
 		Type: "idp.sign_in.completed", Subject: "5", Data: json.RawMessage(`{"record":{"user_id":"7",` +
 			`"address":"192.0.2.1","reason":""},"previous":{"applications":[]}}`),
-	}})
+	})
 	require.Equal(t, &Entry{
 		Entity: "sign_in", Record: "5", Action: "completed", Outcome: Done, Address: "192.0.2.1", Count: 1,
 		Changes: []Change{{"user_id", null, jsontext.Value(`"7"`)}},
 	}, entered)
-	client := entryOf(&feed.Event{Event: bus.Event{
+	client := entryOf(&stream.Event{
 		Type: "idp.client.authentication_failed", Subject: "9", Data: json.RawMessage(`{"record":{"client_id":"c",` +
 			`"address":"192.0.2.1","reason":"wrong_secret","count":12},"previous":{"count":11}}`),
-	}})
+	})
 	require.Equal(t, &Entry{
 		Entity: "client", Record: "9", Action: "authentication_failed", Outcome: Denied, Reason: "wrong_secret",
 		Address: "192.0.2.1", Count: 1, Changes: []Change{},

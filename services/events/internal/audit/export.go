@@ -9,8 +9,8 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/telemetry"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/replicas"
 )
 
@@ -28,10 +28,10 @@ const (
 
 // NewExporter makes a Writer that hands the entries on instead of keeping them. Its place is kept in the store: after a
 // restart, or in another replica, it goes on where it was, and may send again what it sent last.
-func NewExporter(store *docstore.Store, events *feed.Feed, group *replicas.Group, metrics prometheus.Registerer,
+func NewExporter(store *docstore.Store, events *stream.Log, group *replicas.Group, metrics prometheus.Registerer,
 	target Target) *Writer {
-	w := &Writer{store: store, feed: events, group: group, work: export}
-	w.put = func(ctx context.Context, from place, list []*feed.Event, next uint64) error {
+	w := &Writer{store: store, stream: events, group: group, work: export}
+	w.put = func(ctx context.Context, from place, list []*stream.Event, next uint64) error {
 		lines := make([][]byte, len(list))
 		for i, e := range list {
 			entry := entryOf(e)

@@ -13,36 +13,35 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 func TestClassesOfOCSF(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		event                     bus.Event
+		event                     stream.Event
 		class, activity, status   float64
 		member, inside, what, who string
 	}{
-		"created": {bus.Event{Type: "idp.user.created", Subject: "7", Actor: "user:3"}, 3004, 1, 1, "entity", "uid",
+		"created": {stream.Event{Type: "idp.user.created", Subject: "7", Actor: "user:3"}, 3004, 1, 1, "entity", "uid",
 			"7",
 			"user:3"},
-		"updated": {bus.Event{Type: "idp.user.updated", Subject: "7"}, 3004, 3, 1, "entity", "type", "user", ""},
-		"deleted": {bus.Event{Type: "idp.user.deleted", Subject: "7"}, 3004, 4, 1, "entity", "uid", "7", ""},
-		"locked":  {bus.Event{Type: "idp.user.locked", Subject: "7"}, 3004, 99, 1, "entity", "uid", "7", ""},
-		"sign-in": {bus.Event{Type: "idp.user.login_failed", Subject: "7"}, 3002, 1, 2, "user", "uid", "7", ""},
-		"client": {bus.Event{Type: "idp.client.authentication_failed", Subject: "9"}, 3002, 1, 2, "user", "type",
+		"updated": {stream.Event{Type: "idp.user.updated", Subject: "7"}, 3004, 3, 1, "entity", "type", "user", ""},
+		"deleted": {stream.Event{Type: "idp.user.deleted", Subject: "7"}, 3004, 4, 1, "entity", "uid", "7", ""},
+		"locked":  {stream.Event{Type: "idp.user.locked", Subject: "7"}, 3004, 99, 1, "entity", "uid", "7", ""},
+		"sign-in": {stream.Event{Type: "idp.user.login_failed", Subject: "7"}, 3002, 1, 2, "user", "uid", "7", ""},
+		"client": {stream.Event{Type: "idp.client.authentication_failed", Subject: "9"}, 3002, 1, 2, "user", "type",
 			"client", ""},
-		"entered": {bus.Event{Type: "idp.sign_in.completed", Subject: "5", Data: []byte(`{"record":{"user_id":"7"}}`)},
+		"entered": {stream.Event{Type: "idp.sign_in.completed", Subject: "5", Data: []byte(`{"record":{"user_id":"7"}}`)},
 			3002, 1, 1, "user", "uid", "7", ""},
-		"refused": {bus.Event{Type: "idp.sign_in.refused", Subject: "5", Data: []byte(`{"record":{"user_id":"7"}}`)},
+		"refused": {stream.Event{Type: "idp.sign_in.refused", Subject: "5", Data: []byte(`{"record":{"user_id":"7"}}`)},
 			3002, 1, 2, "user", "uid", "7", ""},
-		"wrong": {bus.Event{Type: "idp.sign_in.failed", Subject: "flow"}, 3002, 1, 2, "user", "uid", "", ""},
-		"denied": {bus.Event{Type: "idp.access.denied", Data: []byte(
+		"wrong": {stream.Event{Type: "idp.sign_in.failed", Subject: "flow"}, 3002, 1, 2, "user", "uid", "", ""},
+		"denied": {stream.Event{Type: "idp.access.denied", Data: []byte(
 			`{"record":{"operation":"delete-user","actor":"client:x","address":"203.0.113.9","count":2}}`)},
 			6003, 99, 2, "src_endpoint", "ip", "203.0.113.9", "client:x"},
 	} {
-		line, err := inOCSF(entryOf(&feed.Event{Event: c.event}))
+		line, err := inOCSF(entryOf(&c.event))
 		require.NoError(t, err)
 		var got object
 		require.NoError(t, json.Unmarshal(line, &got))

@@ -12,14 +12,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 // Log has the use cases.
 type Log struct {
-	Store *docstore.Store
-	Feed  *feed.Feed
-	Keep  time.Duration // how long entries are kept
+	Store  *docstore.Store
+	Stream *stream.Log
+	Keep   time.Duration // how long entries are kept
 }
 
 // Doc is an entry as read.
@@ -165,7 +165,7 @@ func (l *Log) Follow(ctx context.Context, f Filter, after string, fn func(place 
 		after = "0"
 	}
 	for stride := (docstore.Stride{}); ctx.Err() == nil; {
-		changed := l.Feed.Changed(request.Tenant(ctx))
+		changed := l.Stream.Changed(request.Tenant(ctx))
 		page, err := entries.Page(ctx, l.Store, docstore.Query{AfterID: after, Limit: stride.Next()})
 		if err != nil {
 			return err

@@ -12,8 +12,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/telemetry"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/replicas"
 )
 
@@ -55,18 +55,19 @@ var errLost = errors.New("another replica writes the audit log now")
 // Writer makes entries of events, and puts them into the log or hands them on. One replica does so at a time.
 type Writer struct {
 	store  *docstore.Store
-	feed   *feed.Feed
+	stream *stream.Log
 	group  *replicas.Group
 	behind prometheus.Gauge
 	work   string
 	resets int // of the feed, when this replica took the work
 	// put puts the entries of events of any tenants somewhere, and saves the place next; errLost if it was taken over.
-	put func(ctx context.Context, from place, events []*feed.Event, next uint64) error
+	put func(ctx context.Context, from place, events []*stream.Event, next uint64) error
 }
 
 // NewWriter makes the writer of the log.
-func NewWriter(store *docstore.Store, events *feed.Feed, group *replicas.Group, metrics prometheus.Registerer) *Writer {
-	w := &Writer{store: store, feed: events, group: group, work: work}
+func NewWriter(store *docstore.Store, events *stream.Log, group *replicas.Group,
+	metrics prometheus.Registerer) *Writer {
+	w := &Writer{store: store, stream: events, group: group, work: work}
 	w.put = w.add
 	w.behind = telemetry.Register(metrics, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "idp_audit_log_behind_events",
@@ -78,7 +79,7 @@ func NewWriter(store *docstore.Store, events *feed.Feed, group *replicas.Group, 
 // Run writes the log whenever it is this replica's work, until ctx ends.
 func (w *Writer) Run(ctx context.Context) error {
 	ctx = request.System(ctx, request.Platform)
-	if w.feed.Await(ctx) != nil {
+	if w.stream.Await(ctx) != nil {
 		return nil
 	}
 	for ctx.Err() == nil {
@@ -100,7 +101,7 @@ func (w *Writer) Run(ctx context.Context) error {
 
 // Written returns the place up to which all events have their entries; 0 if that is not known. Events after it must not
 // be dropped.
-func Written(ctx context.Context, store *docstore.Store, events *feed.Feed) (uint64, error) {
+func Written(ctx context.Context, store *docstore.Store, events *stream.Log) (uint64, error) {
 	doc, err := places.Find(request.System(ctx, request.Platform), store, work)
 	if apperr.IsNotFound(err) {
 		return 0, nil
@@ -120,12 +121,12 @@ func Written(ctx context.Context, store *docstore.Store, events *feed.Feed) (uin
 
 // take makes this replica the writer, and returns where to begin.
 func (w *Writer) take(ctx context.Context) (place, error) {
-	w.resets = w.feed.Resets()
-	_, epoch, err := w.feed.End()
+	w.resets = w.stream.Resets()
+	_, epoch, err := w.stream.End()
 	if err != nil {
 		return place{}, err
 	}
-	oldest, err := w.feed.Oldest(ctx, "")
+	oldest, err := w.stream.Oldest(ctx, "")
 	if err != nil {
 		return place{}, err
 	}
@@ -182,8 +183,8 @@ func (w *Writer) lost(ctx context.Context) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	mark := feed.Mark{Epoch: at.Epoch, Place: at.Place, Event: at.Event, At: at.TimeModified.Std()}
-	back, err := w.feed.Back(ctx, mark)
+	mark := stream.Mark{Epoch: at.Epoch, Place: at.Place, Event: at.Event, At: at.TimeModified.Std()}
+	back, err := w.stream.Back(ctx, mark)
 	if err != nil || back == at.Place {
 		return nil, err
 	}
@@ -195,11 +196,11 @@ func (w *Writer) lost(ctx context.Context) (*place, error) {
 func (w *Writer) write(ctx context.Context, at place) error {
 	defer w.release(ctx)
 	for w.group.Owns(w.work) {
-		if w.feed.Resets() != w.resets {
+		if w.stream.Resets() != w.resets {
 			return errLost // take finds the place again
 		}
-		changed := w.feed.Changed("")
-		events, next, err := w.feed.Read(ctx, "", at.Place, batch)
+		changed := w.stream.Changed("")
+		events, next, err := w.stream.Read(ctx, "", at.Place, batch)
 		if err != nil {
 			return err // also if the stream has dropped events: take continues after them
 		}
@@ -225,7 +226,7 @@ func (w *Writer) write(ctx context.Context, at place) error {
 
 // told sets the metric of a place, and returns the end of the stream.
 func (w *Writer) told(place uint64) (end uint64, known bool) {
-	end, _, err := w.feed.End()
+	end, _, err := w.stream.End()
 	if err == nil {
 		w.behind.Set(float64(end) - float64(place))
 	}
@@ -246,7 +247,7 @@ func (w *Writer) await(ctx context.Context, changed <-chan struct{}) {
 
 // add writes the entries of events of any tenants together with the place, so that each event has one entry whatever
 // happens.
-func (w *Writer) add(ctx context.Context, from place, events []*feed.Event, next uint64) error {
+func (w *Writer) add(ctx context.Context, from place, events []*stream.Event, next uint64) error {
 	made := map[string][]*Entry{}
 	for _, e := range events {
 		entry := entryOf(e)
@@ -272,8 +273,8 @@ func (w *Writer) save(ctx context.Context, tx *docstore.Tx, from place, next uin
 	if at.Owner != w.group.ID || at.Place != from.Place {
 		return errLost
 	}
-	at.Place, at.Event = next, w.feed.IDAt(next)
-	if w.feed.Resets() != w.resets { // the stored event shows which ones the stream has lost
+	at.Place, at.Event = next, w.stream.IDAt(next)
+	if w.stream.Resets() != w.resets { // the stored event shows which ones the stream has lost
 		return errLost
 	}
 	_, err = places.Replace(ctx, tx, at)

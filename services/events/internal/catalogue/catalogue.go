@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 //go:embed types/*.json
@@ -20,6 +22,12 @@ type Type struct {
 	Description string          `json:"description" doc:"What happened when it is published" example:"A user was created."`
 	Schema      json.RawMessage `json:"schema" doc:"The JSON Schema (2020-12) of data"`
 	Example     json.RawMessage `json:"example" doc:"An example of data"`
+}
+
+// Exists reports whether a pattern selects a type of the catalogue.
+func Exists(pattern string) bool {
+	types := stream.Types{pattern}
+	return slices.ContainsFunc(All(), func(t Type) bool { return types.Match(t.Type) })
 }
 
 // All returns the types of all services by name.

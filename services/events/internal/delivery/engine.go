@@ -16,8 +16,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/telemetry"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/replicas"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
@@ -31,7 +31,7 @@ const (
 // Config is what an Engine needs.
 type Config struct {
 	Store    *docstore.Store
-	Feed     *feed.Feed
+	Stream   *stream.Log
 	Group    *replicas.Group
 	Sender   *Sender
 	Clock    clock.Clock
@@ -43,7 +43,7 @@ type Config struct {
 // Engine runs a worker for each active subscription that belongs to this replica.
 type Engine struct {
 	store    *docstore.Store
-	feed     *feed.Feed
+	stream   *stream.Log
 	group    *replicas.Group
 	sender   *Sender
 	clock    clock.Clock
@@ -89,7 +89,7 @@ func New(c Config) *Engine {
 	gate := fair.NewSemaphore("deliveries", places, fair.Any)
 	gate.Share(ofTenant)
 	return &Engine{
-		store: c.Store, feed: c.Feed, group: c.Group, sender: c.Sender, clock: c.Clock, logger: c.Log,
+		store: c.Store, stream: c.Stream, group: c.Group, sender: c.Sender, clock: c.Clock, logger: c.Log,
 		schedule: c.Schedule, gate: gate,
 		workers: map[docstore.Ref]*running{}, later: map[docstore.Ref]bool{}, ended: make(chan docstore.Ref),
 		metrics: metrics{
@@ -106,10 +106,10 @@ func New(c Config) *Engine {
 
 // Run delivers until ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
-	if e.feed.Await(ctx) != nil {
+	if e.stream.Await(ctx) != nil {
 		return nil
 	}
-	from, _, err := e.feed.End() // before the subscriptions, so that no change is missed
+	from, _, err := e.stream.End() // before the subscriptions, so that no change is missed
 	if err != nil {
 		return err
 	}
@@ -164,8 +164,8 @@ func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- change)
 	}
 	for ctx.Err() == nil {
 		// Follow ends with InvalidState where events may be missing.
-		err := e.feed.Follow(request.System(ctx, ""), from, feed.Types{"event_subscription.*"},
-			func(_ string, events []*feed.Event) error {
+		err := e.stream.Watch(request.System(ctx, ""), from, stream.Types{"event_subscription.*"},
+			func(_ string, events []*stream.Event) error {
 				for _, event := range events {
 					from = event.Place
 					report(change{docstore.Ref{Tenant: event.Tenant, ID: event.Subject}, event.Sequence})
@@ -173,7 +173,7 @@ func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- change)
 				return nil
 			})
 		if apperr.KindOf(err) == apperr.InvalidState { // the stream no longer has what follows
-			if from, _, err = e.feed.End(); err == nil {
+			if from, _, err = e.stream.End(); err == nil {
 				report(everything)
 			}
 		}
@@ -280,8 +280,8 @@ func (e *Engine) start(ctx context.Context, ref docstore.Ref) {
 
 // newWorker makes this replica the owner of a subscription and loads its state; nil if it is not active.
 func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, error) {
-	resets := e.feed.Resets()
-	_, epoch, err := e.feed.End()
+	resets := e.stream.Resets()
+	_, epoch, err := e.stream.End()
 	if err != nil {
 		return nil, err
 	}
@@ -316,7 +316,7 @@ func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, erro
 		deleted: map[string]bool{}, results: make(chan tried, maxAtOnce),
 		log: e.logger.With("tenant", ref.Tenant, "subscription", ref.ID),
 	}
-	w.read, err = e.feed.Back(ctx, feed.Mark{Epoch: p.Epoch, Place: p.Place, Event: p.Event, At: reached})
+	w.read, err = e.stream.Back(ctx, stream.Mark{Epoch: p.Epoch, Place: p.Place, Event: p.Event, At: reached})
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func (w *worker) write(ctx context.Context, tx *docstore.Tx, release bool) error
 	p.Pending = int64(len(w.waiting))
 	// After a reset, the stored place and event show the next worker which events the stream has lost.
 	place := w.place()
-	if event := w.feed.IDAt(place); w.feed.Resets() == w.resets {
+	if event := w.stream.IDAt(place); w.stream.Resets() == w.resets {
 		p.Epoch, p.Place, p.Event = w.epoch, place, event
 	}
 	p.Delivered += w.delivered

@@ -9,11 +9,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
 
@@ -48,11 +47,11 @@ const (
 type item struct {
 	Delivery
 	record string
-	row    string      // the id of its row, stored or not
-	event  *feed.Event // nil if it must be read from the stream again
-	due    clock.Time  // of the next try, if it waits for one
-	stored bool        // it has a row
-	dirty  bool        // the row is missing or out of date
+	row    string        // the id of its row, stored or not
+	event  *stream.Event // nil if it must be read from the stream again
+	due    clock.Time    // of the next try, if it waits for one
+	stored bool          // it has a row
+	dirty  bool          // the row is missing or out of date
 }
 
 // lane is the events of one record, in their order. Only the first is tried.
@@ -68,7 +67,7 @@ type worker struct {
 	sub      *subscription.Subscription
 	revision int64
 	secrets  subscription.Secrets
-	types    feed.Types
+	types    stream.Types
 	filter   *condition.Program // nil selects all
 	broken   bool               // the filter cannot be compiled, and selects nothing
 	log      *slog.Logger
@@ -111,12 +110,12 @@ type tried struct {
 // run delivers until ctx ends, or the subscription stops, changes or is taken by another replica.
 func (w *worker) run(ctx context.Context) {
 	w.lastSave = time.Now()
-	w.moveAfter = w.feed.Keeps() / movesWhileKept
+	w.moveAfter = w.stream.Keeps() / movesWhileKept
 	w.moveAfter = w.moveAfter/2 + rand.N(w.moveAfter/2+1) // those that start together do not save together
 	sending, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for {
-		changed := w.feed.Changed(w.sub.TenantID)
+		changed := w.stream.Changed(w.sub.TenantID)
 		problem := w.takeIn(ctx)
 		w.start(sending)
 		if !w.outdated {
@@ -204,14 +203,14 @@ func (w *worker) mustSave() bool {
 // takeIn reads events from the feed as long as there is room. It reports whether the stream could not be read.
 func (w *worker) takeIn(ctx context.Context) (problem bool) {
 	for {
-		w.outdated = w.feed.Resets() != w.resets
+		w.outdated = w.stream.Resets() != w.resets
 		limit := w.room()
 		if w.outdated || limit == 0 {
 			return false
 		}
 		before := w.read
-		events, next, err := w.feed.Read(ctx, w.sub.TenantID, before, limit)
-		if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
+		events, next, err := w.stream.Read(ctx, w.sub.TenantID, before, limit)
+		if gone := (*stream.GoneError)(nil); errors.As(err, &gone) {
 			w.lastError = fmt.Sprintf("events before place %d are no longer kept and were not delivered: "+
 				"they are too old, or the tenant has used up its share of the storage", gone.First)
 			w.log.WarnContext(ctx, "a subscription lost events that the stream no longer has", "first", gone.First)
@@ -236,8 +235,8 @@ func (w *worker) takeIn(ctx context.Context) (problem bool) {
 }
 
 // take adds an event of the stream, unless it is on its way already: the stream has it again if it had lost it.
-func (w *worker) take(ctx context.Context, e *feed.Event) {
-	cursor := feed.Cursor(w.epoch, e.Place, e.ID)
+func (w *worker) take(ctx context.Context, e *stream.Event) {
+	cursor := stream.Cursor(w.epoch, e.Place, e.ID)
 	if it := w.waiting[e.ID]; it != nil {
 		if it.Cursor != cursor {
 			it.Place, it.Cursor, it.dirty, w.blocked = e.Place, cursor, true, true
@@ -254,7 +253,7 @@ func (w *worker) take(ctx context.Context, e *feed.Event) {
 
 // isOutdatedBy reports whether an event is about a change of the subscription that the worker does not have. The change
 // applies to later events in the stream, which another worker delivers.
-func (w *worker) isOutdatedBy(e *feed.Event) bool {
+func (w *worker) isOutdatedBy(e *stream.Event) bool {
 	return e.Source == subscription.EventSource && e.Subject == w.sub.ID &&
 		e.Sequence >= docstore.FirstSequence(w.revision+1)
 }
@@ -282,14 +281,14 @@ func (w *worker) held() (bytes int) {
 	return bytes
 }
 
-func (w *worker) selects(ctx context.Context, e *feed.Event) bool {
+func (w *worker) selects(ctx context.Context, e *stream.Event) bool {
 	if w.broken || !w.types.Match(e.Type) {
 		return false
 	}
 	if w.filter == nil {
 		return true
 	}
-	input, err := e.Input()
+	input, err := e.Input(condition.FromJSON)
 	if err != nil {
 		return false
 	}
@@ -364,7 +363,7 @@ func (w *worker) try(ctx context.Context, it *item) Result {
 	}
 	e := it.event
 	if e == nil {
-		if e, err = w.feed.Find(ctx, w.sub.TenantID, it.Cursor, it.EventID); err != nil {
+		if e, err = w.stream.Find(ctx, w.sub.TenantID, it.Cursor, it.EventID); err != nil {
 			return Result{Away: true}
 		}
 		if e == nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/events/internal/audit"
 	"github.com/idplatform/idplatform/services/events/internal/deadletter"
 	"github.com/idplatform/idplatform/services/events/internal/delivery"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
 
@@ -18,7 +18,7 @@ type Parts struct {
 	Subscriptions *subscription.Subscriptions
 	Deliveries    *delivery.Log
 	Tester        *delivery.Tester
-	Feed          *feed.Feed
+	Stream        *stream.Log
 	Audit         *audit.Log
 	DeadLetters   *deadletter.Letters
 }

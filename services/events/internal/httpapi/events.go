@@ -12,8 +12,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/events/internal/catalogue"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
 func (a *api) registerEvents(s *rest.Server) {
@@ -48,12 +48,12 @@ type listEventsInput struct {
 
 func (a *api) listEvents(ctx context.Context, in *listEventsInput) (rest.OrEvents[rest.Pieces[EventPage]], error) {
 	var answer rest.OrEvents[rest.Pieces[EventPage]]
-	types := feed.Types(docstore.Items(in.Types))
+	types := stream.Types(docstore.Items(in.Types))
 	for _, pattern := range types {
-		if !feed.ValidType(pattern) {
+		if !stream.ValidType(pattern) {
 			return answer, apperr.Invalid("types", "must be types or patterns, joined by commas")
 		}
-		if !feed.Exists(pattern) {
+		if !catalogue.Exists(pattern) {
 			return answer, apperr.Invalid("types", "has one that selects no type of events that the platform has; "+
 				"GET /v1/event-types lists them")
 		}
@@ -63,12 +63,12 @@ func (a *api) listEvents(ctx context.Context, in *listEventsInput) (rest.OrEvent
 	if streams && in.LastEventID != "" {
 		from = in.LastEventID
 	}
-	after, err := a.Feed.Start(ctx, from)
+	after, err := a.Stream.Start(ctx, from)
 	if err != nil {
 		return answer, err
 	}
 	if streams {
-		if err := a.Feed.Has(ctx, after); err != nil {
+		if err := a.Stream.Has(ctx, after); err != nil {
 			return answer, err
 		}
 		answer.Events = a.eventStream(after, types)
@@ -81,9 +81,9 @@ func (a *api) listEvents(ctx context.Context, in *listEventsInput) (rest.OrEvent
 }
 
 // writePage writes an EventPage. The events are JSON already.
-func (a *api) writePage(ctx context.Context, w io.Writer, after uint64, types feed.Types, limit int) error {
+func (a *api) writePage(ctx context.Context, w io.Writer, after uint64, types stream.Types, limit int) error {
 	separator := `{"items":[`
-	next, more, err := a.Feed.Page(ctx, after, types, limit, func(events []*feed.Event) error {
+	next, more, err := a.Stream.Page(ctx, after, types, limit, func(events []*stream.Event) error {
 		for _, e := range events {
 			if _, err := io.WriteString(w, separator); err != nil {
 				return err
@@ -105,13 +105,13 @@ func (a *api) writePage(ctx context.Context, w io.Writer, after uint64, types fe
 	return err
 }
 
-func (a *api) eventStream(after uint64, types feed.Types) *rest.Events {
+func (a *api) eventStream(after uint64, types stream.Types) *rest.Events {
 	return &rest.Events{Run: func(ctx context.Context, send func(...rest.ServerEvent) error) error {
-		return a.Feed.Follow(ctx, after, types, func(cursor string, events []*feed.Event) error {
-			epoch, _, _, _ := feed.ParseCursor(cursor)
+		return a.Stream.Watch(ctx, after, types, func(cursor string, events []*stream.Event) error {
+			epoch, _, _, _ := stream.ParseCursor(cursor)
 			list := make([]rest.ServerEvent, len(events), len(events)+1)
 			for i, e := range events {
-				list[i] = rest.ServerEvent{ID: feed.Cursor(epoch, e.Place, e.ID), Name: e.Type, Data: e.JSON}
+				list[i] = rest.ServerEvent{ID: stream.Cursor(epoch, e.Place, e.ID), Name: e.Type, Data: e.JSON}
 			}
 			return send(append(list, rest.ServerEvent{ID: cursor})...)
 		})

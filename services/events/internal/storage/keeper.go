@@ -13,9 +13,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/events/internal/audit"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/replicas"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
@@ -32,7 +32,7 @@ type Config struct {
 	Share   int64 // bytes of each tenant in each of the streams
 	Bus     *bus.Bus
 	Store   *docstore.Store
-	Feed    *feed.Feed
+	Stream  *stream.Log
 	Group   *replicas.Group
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -75,11 +75,11 @@ func (k *Keeper) DeadLetters(ctx context.Context) error {
 // keep watches a stream whenever it is large enough and the work is this replica's.
 func (k *Keeper) keep(ctx context.Context, w *watch) error {
 	ctx = request.System(ctx, request.Platform)
-	if k.Feed.Await(ctx) != nil {
+	if k.Stream.Await(ctx) != nil {
 		return nil
 	}
 	for ctx.Err() == nil {
-		changed := k.Feed.Changed("")
+		changed := k.Stream.Changed("")
 		_, shared := k.Group.Changed()
 		if k.Group.Owns(w.stream) {
 			size, _, err := k.Bus.StreamSize(ctx, w.stream)
@@ -202,7 +202,7 @@ func (k *Keeper) target() int64 { return k.Share - k.Share/roomFor }
 func (k *Keeper) dropEvents(ctx context.Context, tenant string, u *usage,
 	upTo map[string]uint64) (map[string]uint64, error) {
 	place := upTo[""]
-	written, err := audit.Written(ctx, k.Store, k.Feed)
+	written, err := audit.Written(ctx, k.Store, k.Stream)
 	if err != nil {
 		return nil, err
 	}

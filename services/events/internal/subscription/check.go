@@ -12,9 +12,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/webhook"
 	"github.com/idplatform/idplatform/pkg/weburl"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
+	"github.com/idplatform/idplatform/services/events/internal/catalogue"
 )
 
 const (
@@ -44,10 +45,10 @@ func (p *Profile) check(faults *apperr.Faults, before *Profile) {
 	for i, pattern := range p.EventTypes {
 		location := "event_types[" + number(i) + "]"
 		switch {
-		case !feed.ValidType(pattern):
+		case !stream.ValidType(pattern):
 			faults.Add(location, "must be a type such as user.created, or a pattern such as user.* or *")
 		case before != nil && slices.Contains(before.EventTypes, pattern): // it was right when it was given
-		case !feed.Exists(pattern):
+		case !catalogue.Exists(pattern):
 			faults.Add(location, "selects no type of events that the platform has; GET /v1/event-types lists them")
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 // EachActive calls fn for every active subscription of all tenants.
@@ -124,6 +124,6 @@ func TellRedelivered(ctx context.Context, tx *docstore.Tx, id, event string) (Do
 
 // Event returns the event of the context's tenant with an id at a cursor, nil if it is no longer kept. The error is
 // apperr.Unavailable.
-func (s *Subscriptions) Event(ctx context.Context, cursor, id string) (*feed.Event, error) {
-	return s.feed.Find(ctx, request.Tenant(ctx), cursor, id)
+func (s *Subscriptions) Event(ctx context.Context, cursor, id string) (*stream.Event, error) {
+	return s.stream.Find(ctx, request.Tenant(ctx), cursor, id)
 }

@@ -8,13 +8,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/webhook"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
 // rotation is how long webhooks are signed with the former secret, too, after a new one was made.
@@ -24,7 +23,7 @@ func cursor(p *Progress) string {
 	if p.Epoch == "" {
 		return ""
 	}
-	return feed.Cursor(p.Epoch, p.Place, p.Event)
+	return stream.Cursor(p.Epoch, p.Place, p.Event)
 }
 
 func (s *Subscription) enter(state string) {
@@ -70,7 +69,7 @@ func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (
 	if err != nil {
 		return View{}, err
 	}
-	_, epoch, err := s.feed.End()
+	_, epoch, err := s.stream.End()
 	if err != nil {
 		return View{}, err
 	}
@@ -96,7 +95,7 @@ func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (
 		p.Generation++
 		p.Epoch, p.Place, p.Pending, p.LastError = epoch, place, 0, ""
 		p.Dropped, p.DroppedAt = 0, clock.Time{}
-		p.Event = s.feed.IDAt(place)
+		p.Event = s.stream.IDAt(place)
 		if sub.State != Paused {
 			sub.enter(Active)
 		}
@@ -107,11 +106,11 @@ func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (
 // place returns the place in the stream for the to of a reset.
 func (s *Subscriptions) place(ctx context.Context, to string) (uint64, error) {
 	if to == "now" || to == "" {
-		place, _, err := s.feed.End()
+		place, _, err := s.stream.End()
 		return place, err
 	}
 	if at, err := clock.Parse(to); err == nil {
-		return s.feed.At(ctx, request.Tenant(ctx), at.Std())
+		return s.stream.At(ctx, request.Tenant(ctx), at.Std())
 	}
 	if id, err := uuid.Parse(to); err == nil {
 		return s.placeOf(ctx, to, id)
@@ -129,13 +128,13 @@ func (s *Subscriptions) placeOf(ctx context.Context, text string, id uuid.UUID) 
 		return 0, unknown
 	}
 	seconds, nanos := id.Time().UnixTime()
-	after, err := s.feed.At(ctx, request.Tenant(ctx), time.Unix(seconds, nanos).Add(-early))
+	after, err := s.stream.At(ctx, request.Tenant(ctx), time.Unix(seconds, nanos).Add(-early))
 	if err != nil {
 		return 0, err
 	}
 	for {
-		events, next, err := s.feed.Read(ctx, request.Tenant(ctx), after, 500)
-		if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
+		events, next, err := s.stream.Read(ctx, request.Tenant(ctx), after, 500)
+		if gone := (*stream.GoneError)(nil); errors.As(err, &gone) {
 			after = gone.First - 1
 			continue
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/pkg/webhook"
-	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
 // The budget of a tenant.
@@ -26,9 +26,9 @@ const (
 
 // Subscriptions are the use cases.
 type Subscriptions struct {
-	store *docstore.Store
-	feed  *feed.Feed
-	rows  Rows
+	store  *docstore.Store
+	stream *stream.Log
+	rows   Rows
 }
 
 // Rows are the deliveries of subscriptions.
@@ -40,7 +40,7 @@ type Rows interface {
 }
 
 // New makes the use cases.
-func New(store *docstore.Store, f *feed.Feed, rows Rows) *Subscriptions {
+func New(store *docstore.Store, f *stream.Log, rows Rows) *Subscriptions {
 	return &Subscriptions{store, f, rows}
 }
 
@@ -52,7 +52,7 @@ func (s *Subscriptions) Create(ctx context.Context, d Profile) (View, error) {
 	if err := faults.Err(); err != nil {
 		return View{}, err
 	}
-	place, epoch, err := s.feed.End()
+	place, epoch, err := s.stream.End()
 	if err != nil {
 		return View{}, err
 	}
@@ -75,7 +75,7 @@ func (s *Subscriptions) Create(ctx context.Context, d Profile) (View, error) {
 		if err != nil {
 			return View{}, err
 		}
-		p := &Progress{Meta: docstore.Meta{ID: id}, Epoch: epoch, Place: place, Event: s.feed.IDAt(place)}
+		p := &Progress{Meta: docstore.Meta{ID: id}, Epoch: epoch, Place: place, Event: s.stream.IDAt(place)}
 		if _, err := ProgressOf.Insert(ctx, tx, p); err != nil {
 			return View{}, err
 		}

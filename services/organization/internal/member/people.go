@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
@@ -98,7 +98,7 @@ func (r *record) read() (err error) {
 
 // OnUser handles an event of the users service: a user who leaves loses all memberships; one who changes may meet other
 // conditions than before.
-func (s *Members) OnUser(ctx context.Context, e bus.Event) error {
+func (s *Members) OnUser(ctx context.Context, e stream.Event) error {
 	var data struct {
 		Record json.RawMessage `json:"record"`
 	}

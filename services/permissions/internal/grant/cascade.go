@@ -4,13 +4,13 @@ import (
 	"context"
 	"strings"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/stream"
 )
 
 // OnDeleted handles the event that a record of this service or another one was deleted, or that a user has resigned. It
 // removes all that refers to the record, in as many transactions as that takes.
-func (s *Grants) OnDeleted(ctx context.Context, e bus.Event) error {
+func (s *Grants) OnDeleted(ctx context.Context, e stream.Event) error {
 	entity, _, _ := strings.Cut(strings.TrimPrefix(e.Type, "idp."), ".")
 	id := docstore.Text(e.Subject)
 	switch entity {

@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 )
@@ -39,7 +40,7 @@ type Index struct {
 	parked atomic.Int64
 
 	mu        sync.Mutex
-	followers []*bus.Follower
+	followers []*stream.Follower
 }
 
 // source is one half of the index: this service's own records, or those of other services.
@@ -70,28 +71,28 @@ func New(d Deps) *Index {
 }
 
 // Followers keep the index up to date.
-func (x *Index) Followers() []bus.FollowerConfig {
-	configs := []bus.FollowerConfig{
+func (x *Index) Followers() []stream.FollowerConfig {
+	configs := []stream.FollowerConfig{
 		{
 			Name: "permissions-grants",
-			Subjects: []string{
-				"idp.events.*.resource.*", "idp.events.*.resource_set.*", "idp.events.*.resource_set_member.*",
-				"idp.events.*.auth_unit.*", "idp.events.*.auth_unit_member.*", "idp.events.*.auth_rule.*",
+			Types: stream.Types{
+				"resource.*", "resource_set.*", "resource_set_member.*",
+				"auth_unit.*", "auth_unit_member.*", "auth_rule.*",
 			},
 			Snapshot: x.snapshotGrants, Handle: x.handleGrant,
 		},
 		{
 			Name: "permissions-people",
-			Subjects: []string{
-				"idp.events.*.user.*", "idp.events.*.core_object.*", "idp.events.*.node.*", "idp.events.*.membership.*",
-				"idp.events.*.application.*",
+			Types: stream.Types{
+				"user.*", "core_object.*", "node.*", "membership.*",
+				"application.*",
 			},
 			Snapshot: x.snapshotPeople, Handle: x.handlePeople,
 		},
 	}
 	for i := range configs {
 		configs[i].MaxAge = x.MaxAge
-		configs[i].Started = func(f *bus.Follower) {
+		configs[i].Started = func(f *stream.Follower) {
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			x.followers = append(x.followers, f)
@@ -242,7 +243,7 @@ func (x *Index) Warnings() []string {
 }
 
 // handleGrant handles an event of this service.
-func (x *Index) handleGrant(_ context.Context, e bus.Event) error {
+func (x *Index) handleGrant(_ context.Context, e stream.Event) error {
 	c, err := changeOf(e)
 	if err == nil {
 		var u update
@@ -256,7 +257,7 @@ func (x *Index) handleGrant(_ context.Context, e bus.Event) error {
 }
 
 // handlePeople handles an event of another service.
-func (x *Index) handlePeople(_ context.Context, e bus.Event) error {
+func (x *Index) handlePeople(_ context.Context, e stream.Event) error {
 	updates, err := readPeople(e)
 	if err != nil {
 		x.park(e.Tenant, e.Type, e.Subject, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { basic.Main(m) }
 func TestDeletionsAreForgotten(t *testing.T) {
 	t.Parallel()
 	ctx := request.System(t.Context(), "acme")
-	event := bus.Event{Type: "idp.auth_rule.deleted", Subject: "60", Tenant: "acme", Sequence: 2}
+	event := stream.Event{Type: "idp.auth_rule.deleted", Subject: "60", Tenant: "acme", Sequence: 2}
 	own := grant.Change{Entity: "auth_rule", ID: "60", Deleted: true}
 	for name, order := range map[string][]func(*Index){
 		"own write first": {
@@ -59,7 +59,7 @@ func TestEndedMembershipsStayEnded(t *testing.T) {
 	x := New(Deps{Log: basic.Log(t), Metrics: prometheus.NewRegistry()})
 	tell := func(kind, subject string, sequence int64, data string) {
 		t.Helper()
-		require.NoError(t, x.handlePeople(ctx, bus.Event{Type: "idp." + kind, Subject: subject, Tenant: "acme",
+		require.NoError(t, x.handlePeople(ctx, stream.Event{Type: "idp." + kind, Subject: subject, Tenant: "acme",
 			Sequence: sequence, Data: json.RawMessage(data)}))
 	}
 	user := `{"record":{"id":"7","username":"li","status":"1"}}`
@@ -67,7 +67,7 @@ func TestEndedMembershipsStayEnded(t *testing.T) {
 	member := `{"record":{"node_id":"5","user_id":"7"}}`
 	tell("user.created", "7", 10, user)
 	tell("node.created", "5", 10, node)
-	require.NoError(t, x.handleGrant(ctx, bus.Event{Type: "idp.auth_unit.created", Subject: "50", Tenant: "acme",
+	require.NoError(t, x.handleGrant(ctx, stream.Event{Type: "idp.auth_unit.created", Subject: "50", Tenant: "acme",
 		Sequence: 10, Data: json.RawMessage(`{"record":{"identity_type":"node","identity_id":"5"}}`)}))
 	holds := func() int {
 		units, err := x.State(ctx).Reaching(engine.Identity{Type: engine.User, ID: "7"})
@@ -88,7 +88,7 @@ func TestEndedMembershipsStayEnded(t *testing.T) {
 // replica is an index with what it has not yet been told: events, and its own committed writes.
 type replica struct {
 	*Index
-	events int // how many of the stream it has handled
+	events int // how many of all it has handled
 	late   []lateWrite
 }
 
@@ -110,7 +110,7 @@ func TestTwoReplicasEndAlike(t *testing.T) {
 			replicas[i] = &replica{Index: New(Deps{Log: basic.Log(t), Metrics: prometheus.NewRegistry()})}
 		}
 		model := map[string]int64{} // rule → sequence
-		var stream []bus.Event
+		var all []stream.Event
 		ids, sequence := 0, int64(0)
 		write := func(on *replica) {
 			sequence++
@@ -131,13 +131,13 @@ func TestTwoReplicasEndAlike(t *testing.T) {
 			if model[change.ID] = sequence; change.Deleted {
 				delete(model, change.ID)
 			}
-			stream = append(stream, bus.Event{Type: "idp.auth_rule." + action, Subject: change.ID, Tenant: "acme",
+			all = append(all, stream.Event{Type: "idp.auth_rule." + action, Subject: change.ID, Tenant: "acme",
 				Sequence: sequence, Data: json.RawMessage(`{"record":` + record + `}`)})
 			on.late = append(on.late, lateWrite{change, on.Writing()})
 		}
 		hear := func(on *replica) {
-			if on.events < len(stream) {
-				require.NoError(t, on.handleGrant(ctx, stream[on.events]))
+			if on.events < len(all) {
+				require.NoError(t, on.handleGrant(ctx, all[on.events]))
 				on.events++
 			}
 		}
@@ -166,7 +166,7 @@ func TestTwoReplicasEndAlike(t *testing.T) {
 			}
 		}
 		for _, on := range replicas {
-			for on.events < len(stream) || len(on.late) > 0 {
+			for on.events < len(all) || len(on.late) > 0 {
 				if r.IntN(2) == 0 {
 					hear(on)
 				} else {

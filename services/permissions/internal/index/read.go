@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
 // changeOf reads the change that an event of this service tells.
-func changeOf(e bus.Event) (grant.Change, error) {
+func changeOf(e stream.Event) (grant.Change, error) {
 	var data struct {
 		Record json.RawMessage `json:"record"`
 	}
@@ -29,7 +29,7 @@ func changeOf(e bus.Event) (grant.Change, error) {
 }
 
 // kindOf returns the entity and action of an event type such as idp.auth_rule.created.
-func kindOf(e bus.Event) (entity, action string) {
+func kindOf(e stream.Event) (entity, action string) {
 	entity, action, _ = strings.Cut(strings.TrimPrefix(e.Type, "idp."), ".")
 	return entity, action
 }
@@ -198,7 +198,7 @@ func readRule(c grant.Change) (func(*engine.Change), error) {
 }
 
 // readPeople makes the updates of an event of another service.
-func readPeople(e bus.Event) ([]update, error) {
+func readPeople(e stream.Event) ([]update, error) {
 	entity, action := kindOf(e)
 	if entity == "membership" && action == "deleted" {
 		return readEnded(e)
@@ -242,7 +242,7 @@ func dropped(entity, id string) (func(*engine.Change), error) {
 	return func(to *engine.Change) { drop(to, id) }, nil
 }
 
-func readCaller(raw json.RawMessage, e bus.Event) (func(*engine.Change), error) {
+func readCaller(raw json.RawMessage, e stream.Event) (func(*engine.Change), error) {
 	var a questions.Application
 	err := json.Unmarshal(raw, &a)
 	a.ID, a.Sequence = e.Subject, e.Sequence
@@ -254,7 +254,7 @@ func putCaller(a questions.Application) func(*engine.Change) {
 	return func(to *engine.Change) { to.PutCaller(&caller) }
 }
 
-func readNode(raw json.RawMessage, e bus.Event) (func(*engine.Change), error) {
+func readNode(raw json.RawMessage, e stream.Event) (func(*engine.Change), error) {
 	var n questions.Node
 	err := json.Unmarshal(raw, &n)
 	if err == nil {
@@ -275,7 +275,7 @@ func putNode(n questions.Node) func(*engine.Change) {
 	return func(to *engine.Change) { to.PutNode(&node) }
 }
 
-func readTree(raw json.RawMessage, e bus.Event) (func(*engine.Change), error) {
+func readTree(raw json.RawMessage, e stream.Event) (func(*engine.Change), error) {
 	var o questions.CoreObject
 	err := json.Unmarshal(raw, &o)
 	if err == nil {
@@ -290,7 +290,7 @@ func putTree(o questions.CoreObject) func(*engine.Change) {
 	return func(to *engine.Change) { to.PutTree(&tree) }
 }
 
-func readMembership(raw json.RawMessage, e bus.Event) (func(*engine.Change), error) {
+func readMembership(raw json.RawMessage, e stream.Event) (func(*engine.Change), error) {
 	var m questions.Membership
 	err := json.Unmarshal(raw, &m)
 	if err == nil {
@@ -330,7 +330,7 @@ func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 }
 
 // readEnded makes the updates of membership.deleted, which lists all memberships that ended together.
-func readEnded(e bus.Event) ([]update, error) {
+func readEnded(e stream.Event) ([]update, error) {
 	var data struct {
 		Memberships []struct {
 			ID     string `json:"id"`

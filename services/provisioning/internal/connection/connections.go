@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -301,7 +302,7 @@ func Count(ctx context.Context, tx *docstore.Tx, id string, add func(*Connection
 }
 
 // OnLoginConnectionDeleted handles connection.deleted of the identity-sources service: nobody signs in there any more.
-func (s *Connections) OnLoginConnectionDeleted(ctx context.Context, e bus.Event) error {
+func (s *Connections) OnLoginConnectionDeleted(ctx context.Context, e stream.Event) error {
 	number, err := strconv.ParseInt(e.Subject, 10, 64)
 	if err != nil {
 		return nil //nolint:nilerr // no connection has such an id

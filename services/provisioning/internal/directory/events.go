@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/provisioning/internal/connection"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -71,7 +71,7 @@ type eventData struct {
 	} `json:"memberships"`
 }
 
-func dataOf(e bus.Event) (data eventData, err error) {
+func dataOf(e stream.Event) (data eventData, err error) {
 	if err := json.Unmarshal(e.Data, &data); err != nil {
 		return data, fmt.Errorf("the event's data: %w", err)
 	}
@@ -79,7 +79,7 @@ func dataOf(e bus.Event) (data eventData, err error) {
 }
 
 // OnUser handles an event of the users service.
-func (c *Copy) OnUser(ctx context.Context, e bus.Event) error {
+func (c *Copy) OnUser(ctx context.Context, e stream.Event) error {
 	data, err := dataOf(e)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (c *Copy) OnUser(ctx context.Context, e bus.Event) error {
 
 // keepEarly keeps the record of a user of a connection for the link that is about to be stored.
 func keepEarly(
-	ctx context.Context, tx *docstore.Tx, e bus.Event, record json.RawMessage, m *questions.ManagedBy,
+	ctx context.Context, tx *docstore.Tx, e stream.Event, record json.RawMessage, m *questions.ManagedBy,
 ) error {
 	if m == nil || strings.HasSuffix(e.Type, ".deleted") {
 		return nil
@@ -148,7 +148,7 @@ func keepEarly(
 }
 
 // OnNode handles an event about a tree node.
-func (c *Copy) OnNode(ctx context.Context, e bus.Event) error {
+func (c *Copy) OnNode(ctx context.Context, e stream.Event) error {
 	data, err := dataOf(e)
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func dropGroup(ctx context.Context, tx *docstore.Tx, id string, sequence int64) 
 }
 
 // OnMembership handles an event about memberships: of one, or of a batch that ended.
-func (c *Copy) OnMembership(ctx context.Context, e bus.Event) error {
+func (c *Copy) OnMembership(ctx context.Context, e stream.Event) error {
 	data, err := dataOf(e)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -36,7 +37,7 @@ const (
 type Clients struct {
 	bus       *bus.Bus
 	clock     clock.Clock
-	follower  atomic.Pointer[bus.Follower]
+	follower  atomic.Pointer[stream.Follower]
 	all       atomic.Int64 // how often everything was dropped
 	mu        sync.Mutex
 	changes   map[string]int64 // how many events each tenant had
@@ -66,24 +67,24 @@ func New(b *bus.Bus, clk clock.Clock) *Clients {
 }
 
 // Follower drops what events say is out of date.
-func (c *Clients) Follower() bus.FollowerConfig {
-	return bus.FollowerConfig{
+func (c *Clients) Follower() stream.FollowerConfig {
+	return stream.FollowerConfig{
 		Name: "clients",
-		Subjects: []string{
-			"idp.events.*.application.*", "idp.events.*.protocol.*", "idp.events.*.auth_template.*",
-			"idp.events.*.auth_method.*", "idp.events.*.connection.*",
+		Types: stream.Types{
+			"application.*", "protocol.*", "auth_template.*",
+			"auth_method.*", "connection.*",
 		},
 		Snapshot: func(context.Context) error {
 			c.all.Add(1)
 			return nil
 		},
-		Handle: func(_ context.Context, e bus.Event) error {
+		Handle: func(_ context.Context, e stream.Event) error {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.changes[e.Tenant]++
 			return nil
 		},
-		Started: func(f *bus.Follower) { c.follower.Store(f) },
+		Started: func(f *stream.Follower) { c.follower.Store(f) },
 	}
 }
 

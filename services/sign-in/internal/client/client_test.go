@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
@@ -43,7 +43,9 @@ func start(t *testing.T) *world {
 		Name: "sign-in", Collections: []*docstore.Def{things.Def()},
 		New: func(_ context.Context, d service.Deps) (service.App, error) {
 			w.Clients = client.New(d.Bus, d.Clock)
-			return service.App{Handler: d.Server("sign-in"), Followers: []bus.FollowerConfig{w.Clients.Follower()}}, nil
+			return service.App{
+				Handler: d.Server("sign-in"), Followers: []stream.FollowerConfig{w.Clients.Follower()},
+			}, nil
 		},
 	})
 	require.NoError(t, testkit.AnswerFor(w.Deps.Bus, "applications", "client",

@@ -1,9 +1,10 @@
-package bus
+package stream
 
 import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel"
 )
 
 type metrics struct {
@@ -29,7 +30,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{m.handled, m.failed, m.parked, m.skipped, m.lag} {
 		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("register the bus's metrics: %w", err)
+			return nil, fmt.Errorf("register the metrics of the stream: %w", err)
 		}
 	}
 	return m, nil
@@ -42,3 +43,5 @@ func (m *metrics) begin(consumer string, counters ...*prometheus.CounterVec) {
 		c.WithLabelValues(consumer)
 	}
 }
+
+var tracer = otel.Tracer("github.com/idplatform/idplatform/pkg/stream")

@@ -1,4 +1,5 @@
-package testkit
+// Package natstest has a NATS server for tests.
+package natstest
 
 import (
 	"errors"
@@ -13,8 +14,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 )
 
-// NATS is a server that can be stopped and started again.
-type NATS struct {
+// Server is an embedded server that can be stopped and started again while clients are connected.
+type Server struct {
 	t      testing.TB
 	dir    string
 	log    *slog.Logger
@@ -22,15 +23,26 @@ type NATS struct {
 	server *embedded.Server
 }
 
-func newNATS(t testing.TB, log *slog.Logger) *NATS {
-	n := &NATS{t: t, dir: t.TempDir(), log: log}
+// New starts a server on an empty folder; dir is another one, if it is not "".
+func New(t testing.TB, dir string, log *slog.Logger) *Server {
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	n := &Server{t: t, dir: dir, log: log}
 	n.Start()
 	t.Cleanup(n.Stop)
 	return n
 }
 
+// Dir is the server's folder.
+func (n *Server) Dir() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dir
+}
+
 // Start starts the server again, with the content of its streams.
-func (n *NATS) Start() {
+func (n *Server) Start() {
 	n.t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -40,7 +52,7 @@ func (n *NATS) Start() {
 }
 
 // Stop stops the server.
-func (n *NATS) Stop() {
+func (n *Server) Stop() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.server != nil {
@@ -51,7 +63,7 @@ func (n *NATS) Stop() {
 
 // Copy stops the server, copies its files and starts it again. Restore brings the copy back, as if all later writes had
 // been lost in a power cut.
-func (n *NATS) Copy() (dir string) {
+func (n *Server) Copy() (dir string) {
 	n.t.Helper()
 	n.Stop()
 	dir = n.t.TempDir()
@@ -61,7 +73,7 @@ func (n *NATS) Copy() (dir string) {
 }
 
 // Restore replaces the server by one on a copy of its files.
-func (n *NATS) Restore(dir string) {
+func (n *Server) Restore(dir string) {
 	n.t.Helper()
 	n.Stop()
 	n.mu.Lock()
@@ -71,7 +83,7 @@ func (n *NATS) Restore(dir string) {
 }
 
 // InProcessConn implements nats.InProcessConnProvider.
-func (n *NATS) InProcessConn() (net.Conn, error) {
+func (n *Server) InProcessConn() (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.server == nil {

@@ -1,15 +1,14 @@
-package bus
+package stream
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/nats-io/nats.go"
@@ -25,17 +24,15 @@ const (
 	// Only one replica of a service gets a consumer's messages at a time (JetStream's pinned client), because two could
 	// not keep the order of a record's events. Another replaces it when it has not pulled for pinnedFor.
 	pinGroup   = "active"
-	headerPin  = "Nats-Pin-Id"
 	pinnedFor  = 15 * time.Second
 	pullFor    = 5 * time.Second
 	standbyFor = 10 * time.Second
-	heartbeat  = 2 * time.Second
 )
 
 // ConsumerConfig says what to consume and how.
 type ConsumerConfig struct {
-	Name     string   // durable and unique in the platform, such as "permissions-users"
-	Subjects []string // filter of events, such as "idp.events.*.user.*"
+	Name  string // durable and unique in the platform, such as "permissions-users"
+	Types Types  // of the events that it wants
 
 	// Handle is called for each event at least once: for the events of one record in their order, for those of
 	// different records at the same time. After an error or a panic it is called again, 10 times within about 7
@@ -56,8 +53,9 @@ type ConsumerConfig struct {
 
 // Consumer is a running consumer.
 type Consumer struct {
-	bus    *Bus
+	log    *Log
 	config ConsumerConfig
+	forget func() // what Bus.BeforeClose returned
 
 	stop    context.CancelFunc // ends the intake of events
 	abort   context.CancelFunc // cancels the handlers
@@ -67,11 +65,11 @@ type Consumer struct {
 // Consume starts a durable consumer and returns; it does not wait for NATS. A new consumer starts with the oldest
 // stored event. Replicas share a consumer: one of them gets the events; another continues when that one stops, or half
 // a minute after it died.
-func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) {
-	if !word.MatchString(c.Name) {
+func (l *Log) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) {
+	if !bus.IsName(c.Name) {
 		return nil, fmt.Errorf("%q is not a valid consumer name", c.Name)
 	}
-	if err := checkSubjects(c.Subjects); err != nil {
+	if err := c.Types.check(); err != nil {
 		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
 	}
 	if c.Handle == nil {
@@ -89,15 +87,15 @@ func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) 
 	if c.ackWait == 0 {
 		c.ackWait = defaultAckWait
 	}
-	b.metrics.begin(c.Name, b.metrics.parked)
+	l.metrics.begin(c.Name, l.metrics.parked)
 	handling, abort := context.WithCancel(context.WithoutCancel(ctx))
 	taking, stop := context.WithCancel(handling)
-	consumer := &Consumer{bus: b, config: c, stop: stop, abort: abort, stopped: make(chan struct{})}
+	consumer := &Consumer{log: l, config: c, stop: stop, abort: abort, stopped: make(chan struct{})}
 
 	var running sync.WaitGroup
 	for _, f := range []*intake{
-		{Consumer: consumer, stream: EventStream, subjects: c.Subjects},
-		{Consumer: consumer, stream: DeadLetterStream, subjects: []string{replaySubject(c.Name) + ".*"}},
+		{Consumer: consumer, stream: bus.EventStream, subjects: c.Types.subjects()},
+		{Consumer: consumer, stream: bus.DeadLetterStream, subjects: []string{bus.ReplaySubjects(c.Name)}},
 	} {
 		running.Go(func() { f.run(taking, handling) })
 	}
@@ -106,30 +104,14 @@ func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) 
 		abort()
 		close(consumer.stopped)
 	}()
-	b.mu.Lock()
-	b.consumers = append(b.consumers, consumer)
-	b.mu.Unlock()
+	consumer.forget = l.bus.BeforeClose(consumer.Stop)
 	return consumer, nil
-}
-
-func checkSubjects(subjects []string) error {
-	for _, s := range subjects {
-		if !strings.HasPrefix(s, eventsPrefix) {
-			return fmt.Errorf("%s is not a subject of events", s)
-		}
-	}
-	if len(subjects) == 0 {
-		return errors.New("no subject")
-	}
-	return nil
 }
 
 // Stop ends the intake of events and waits for the running handlers. When ctx ends, it cancels their contexts and still
 // waits. What was not handled is delivered to the next consumer of the name.
 func (c *Consumer) Stop(ctx context.Context) error {
-	c.bus.mu.Lock()
-	c.bus.consumers = slices.DeleteFunc(c.bus.consumers, func(other *Consumer) bool { return other == c })
-	c.bus.mu.Unlock()
+	c.forget()
 	c.stop()
 	select {
 	case <-c.stopped:
@@ -155,9 +137,9 @@ type intake struct {
 }
 
 func (f *intake) run(taking, handling context.Context) {
-	f.wait = patience()
+	f.wait = bus.Backoff()
 	for taking.Err() == nil {
-		connected, cancel, err := f.bus.link.wait(taking)
+		connected, cancel, err := f.log.bus.WhileConnected(taking)
 		if err != nil {
 			return
 		}
@@ -181,7 +163,7 @@ func (f *intake) trouble(err error) {
 		f.durable = nil
 	}
 	if !f.troubled {
-		f.bus.log.Warn("a consumer lost its session and continues where it stopped", "consumer", f.config.Name,
+		f.log.log.Warn("a consumer lost its session and continues where it stopped", "consumer", f.config.Name,
 			"stream", f.stream, "error", err)
 	}
 	f.troubled = true
@@ -198,7 +180,7 @@ func (f *intake) session(ctx, handling context.Context) error {
 		return err
 	}
 	var err error
-	if f.epoch, err = f.bus.epochOf(ctx, f.stream); err != nil {
+	if f.epoch, err = f.log.epochOf(ctx, f.stream); err != nil {
 		return err
 	}
 	if err := f.takeOver(ctx); err != nil {
@@ -209,7 +191,7 @@ func (f *intake) session(ctx, handling context.Context) error {
 	}
 	iterator, err := f.durable.Messages(jetstream.PullMaxMessages(f.config.MaxInFlight),
 		jetstream.PullPriorityGroup(pinGroup),
-		jetstream.PullExpiry(pullFor), jetstream.PullHeartbeat(heartbeat))
+		jetstream.PullExpiry(pullFor), jetstream.PullHeartbeat(bus.Heartbeat))
 	if err != nil {
 		return fmt.Errorf("pull: %w", err)
 	}
@@ -228,7 +210,7 @@ func (f *intake) declare(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	durable, err := f.bus.js.CreateOrUpdateConsumer(ctx, f.stream, jetstream.ConsumerConfig{
+	durable, err := f.log.js.CreateOrUpdateConsumer(ctx, f.stream, jetstream.ConsumerConfig{
 		Durable:        f.config.Name,
 		FilterSubjects: f.subjects,
 		AckPolicy:      jetstream.AckExplicitPolicy,
@@ -254,12 +236,13 @@ func (f *intake) takeOver(ctx context.Context) error {
 			return err
 		}
 		pull, cancel := context.WithTimeout(ctx, standbyFor)
-		batch, err := f.durable.Fetch(1, jetstream.FetchPriorityGroup(pinGroup), jetstream.FetchHeartbeat(heartbeat),
+		batch, err := f.durable.Fetch(1, jetstream.FetchPriorityGroup(pinGroup),
+			jetstream.FetchHeartbeat(bus.Heartbeat),
 			jetstream.FetchContext(pull))
 		pinned := false
 		if err == nil {
 			for message := range batch.Messages() {
-				f.pin, pinned = message.Headers().Get(headerPin), true
+				f.pin, pinned = message.Headers().Get(bus.HeaderPin), true
 			}
 			err = batch.Error()
 		}
@@ -297,7 +280,7 @@ func (f *intake) freeOrphans(ctx context.Context) error {
 func (f *intake) reset(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if _, err := f.bus.js.ResetConsumer(ctx, f.stream, f.config.Name); err != nil {
+	if _, err := f.log.js.ResetConsumer(ctx, f.stream, f.config.Name); err != nil {
 		return fmt.Errorf("reset the consumer: %w", err)
 	}
 	return nil
@@ -307,12 +290,12 @@ func (f *intake) reset(ctx context.Context) error {
 func (f *intake) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	stream, err := f.bus.js.Stream(ctx, f.stream)
+	stream, err := f.log.js.Stream(ctx, f.stream)
 	if err == nil {
 		err = stream.UnpinConsumer(ctx, f.config.Name, pinGroup)
 	}
 	if err != nil {
-		f.bus.log.Debug("a consumer was not unpinned", "consumer", f.config.Name, "error", err)
+		f.log.log.Debug("a consumer was not unpinned", "consumer", f.config.Name, "error", err)
 	}
 }
 

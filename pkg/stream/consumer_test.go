@@ -1,4 +1,4 @@
-package bus
+package stream
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -29,9 +29,9 @@ import (
 var errBusy = errors.New("busy")
 
 // consume starts a consumer that retries without delay.
-func consume(t *testing.T, b *Bus, name string, handle func(ctx context.Context, e Event) error) *Consumer {
+func consume(t *testing.T, b program, name string, handle func(ctx context.Context, e Event) error) *Consumer {
 	t.Helper()
-	c, err := b.Consume(t.Context(), ConsumerConfig{Name: name, Subjects: []string{"idp.events.*.user.*"},
+	c, err := b.Consume(t.Context(), ConsumerConfig{Name: name, Types: Types{"user.*"},
 		Handle: handle,
 		retry:  func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func (j *journal) note(e Event) {
 // wait waits for all events and returns how many came more than once.
 func (j *journal) wait(t *testing.T) int {
 	t.Helper()
-	receive(t, j.all)
+	wait.Receive(t, j.all)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	require.NoError(t, j.wrong)
@@ -127,7 +127,8 @@ func TestTheHandlerKnowsWhereTheEventComesFrom(t *testing.T) {
 		got <- request.From(ctx)
 		return nil
 	})
-	require.Equal(t, request.Info{ID: "req-1", Tenant: "acme", Actor: "system", PayloadOrigin: "hr"}, receive(t, got))
+	require.Equal(t, request.Info{ID: "req-1", Tenant: "acme", Actor: "system", PayloadOrigin: "hr"}, wait.Receive(t,
+		got))
 }
 
 func TestAFailedEventHoldsBackItsRecordOnly(t *testing.T) {
@@ -152,8 +153,8 @@ func TestAFailedEventHoldsBackItsRecordOnly(t *testing.T) {
 		return nil
 	})
 	publish(t, b, message("1", 1), message("1", 2), message("2", 1))
-	require.EqualValues(t, 1, receive(t, order))
-	require.EqualValues(t, 2, receive(t, order))
+	require.EqualValues(t, 1, wait.Receive(t, order))
+	require.EqualValues(t, 2, wait.Receive(t, order))
 	require.Equal(t, 1, testutil.CollectAndCount(b.metrics.parked), "it is there before the first event is parked")
 	require.Zero(t, testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")))
 }
@@ -177,22 +178,22 @@ func TestParkingAndReplay(t *testing.T) {
 	consume(t, b, "other", func(_ context.Context, e Event) error { other <- e; return nil })
 
 	publish(t, b, message("1", 1), message("1", 2), message("1", 3))
-	require.EqualValues(t, 3, receive(t, handled).Sequence, "events after parked ones are handled")
+	require.EqualValues(t, 3, wait.Receive(t, handled).Sequence, "events after parked ones are handled")
 	require.EqualValues(t, 20, tries.Load())
 	require.EqualValues(t, 2, testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")))
 	for range 3 {
-		receive(t, other)
+		wait.Receive(t, other)
 	}
 
-	stream, err := b.js.Stream(t.Context(), DeadLetterStream)
+	stream, err := b.js.Stream(t.Context(), bus.DeadLetterStream)
 	require.NoError(t, err)
-	parked, err := stream.GetMsg(t.Context(), 1, jetstream.WithGetMsgSubject(parkedSubject("reader")+".>"))
+	parked, err := stream.GetMsg(t.Context(), 1, jetstream.WithGetMsgSubject("idp.deadletters.parked.reader"+".>"))
 	require.NoError(t, err)
 	require.Equal(t, "idp.deadletters.parked.reader.acme", parked.Subject)
 	require.Equal(t, message("1", 1).Payload, parked.Data)
-	require.Equal(t, "idp.events.acme.user.updated", parked.Header.Get(headerSubject))
-	require.Equal(t, "10", parked.Header.Get(headerTries))
-	require.Equal(t, "busy:  X-Evil: 山田", parked.Header.Get(headerReason))
+	require.Equal(t, "idp.events.acme.user.updated", parked.Header.Get("Idp-Original-Subject"))
+	require.Equal(t, "10", parked.Header.Get("Idp-Tries"))
+	require.Equal(t, "busy:  X-Evil: 山田", parked.Header.Get("Idp-Reason"))
 	require.Empty(t, parked.Header.Get("X-Evil"))
 
 	n, err := b.Replay(t.Context(), "other")
@@ -208,11 +209,11 @@ func TestParkingAndReplay(t *testing.T) {
 	})
 
 	broken.Store(false)
-	n, err = x.connect(t, Config{}).Replay(t.Context(), "reader") // from any process
+	n, err = connect(t, bus.Config{InProcess: x}).Replay(t.Context(), "reader") // from any process
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	require.EqualValues(t, 1, receive(t, handled).Sequence)
-	require.EqualValues(t, 2, receive(t, handled).Sequence)
+	require.EqualValues(t, 1, wait.Receive(t, handled).Sequence)
+	require.EqualValues(t, 2, wait.Receive(t, handled).Sequence)
 	n, err = b.Replay(t.Context(), "reader")
 	require.NoError(t, err)
 	require.Zero(t, n)
@@ -231,7 +232,7 @@ func TestNoEventsAreParkedAtOnce(t *testing.T) {
 	bad[1].Payload = nil
 	bad[2].Subject = "idp.events.globex.user.updated" // a subject of another tenant
 	publish(t, b, append(bad, message("4", 1))...)
-	require.Equal(t, "4-1", receive(t, handled).ID)
+	require.Equal(t, "4-1", wait.Receive(t, handled).ID)
 	wait.Until(t, func() bool {
 		return testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")) == 3
 	})
@@ -250,19 +251,19 @@ func TestStopWaitsForHandlers(t *testing.T) {
 		return nil
 	})
 	publish(t, b, message("1", 1), message("1", 2))
-	receive(t, started)
+	wait.Receive(t, started)
 	c.stop() // the first step of Stop: from now on the handler gets nothing new
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.Stop(t.Context()) }()
 	close(finish)
-	require.NoError(t, receive(t, stopped))
+	require.NoError(t, wait.Receive(t, stopped))
 	require.True(t, done.Load())
 	require.NoError(t, c.Stop(t.Context()), "again")
 
 	// What was not handled goes to the next consumer at once.
 	handled := make(chan Event, 2)
 	consume(t, b, "reader", func(_ context.Context, e Event) error { handled <- e; return nil })
-	for receive(t, handled).Sequence != 2 {
+	for wait.Receive(t, handled).Sequence != 2 {
 	}
 }
 
@@ -276,7 +277,7 @@ func TestStopCancelsHandlersAtItsDeadline(t *testing.T) {
 		return ctx.Err()
 	})
 	publish(t, b, message("1", 1))
-	receive(t, started)
+	wait.Receive(t, started)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, c.Stop(ctx), context.Canceled)
@@ -292,7 +293,7 @@ func TestReplicasTakeTurns(t *testing.T) {
 	var active [2]atomic.Int64
 	var consumers []*Consumer
 	for i := range active {
-		consumers = append(consumers, consume(t, x.connect(t, Config{}), "reader",
+		consumers = append(consumers, consume(t, connect(t, bus.Config{InProcess: x}), "reader",
 			func(_ context.Context, e Event) error {
 				active[i].Add(1)
 				j.note(e)
@@ -325,13 +326,13 @@ func TestAfterADeathAllComesInOrder(t *testing.T) {
 	b, x := open(t)
 	all := history(10, 30)
 	j := newJournal(len(all))
-	dying := x.connect(t, Config{})
+	dying := connect(t, bus.Config{InProcess: x})
 	var alive atomic.Int64
 	dead := make(chan struct{})
 	consume(t, dying, "reader", func(ctx context.Context, e Event) error {
 		if alive.Add(1) > 50 {
 			if alive.Load() == 51 {
-				dying.nats.Close() // no acknowledgement is sent any more
+				dying.js.Conn().Close() // no acknowledgement is sent any more
 				close(dead)
 			}
 			<-ctx.Done()
@@ -341,15 +342,15 @@ func TestAfterADeathAllComesInOrder(t *testing.T) {
 		return nil
 	})
 	publish(t, b, all...)
-	receive(t, dead)
-	stream, err := b.js.Stream(t.Context(), EventStream)
+	wait.Receive(t, dead)
+	stream, err := b.js.Stream(t.Context(), bus.EventStream)
 	require.NoError(t, err)
 	require.NoError(t, stream.UnpinConsumer(t.Context(), "reader", pinGroup)) // as JetStream does after pinnedFor
 	consume(t, b, "reader", func(_ context.Context, e Event) error { j.note(e); return nil })
 	j.wait(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	require.Error(t, dying.Close(ctx))
+	require.Error(t, dying.Bus.Close(ctx))
 }
 
 func TestConsumersSurviveNATS(t *testing.T) {
@@ -361,7 +362,7 @@ func TestConsumersSurviveNATS(t *testing.T) {
 	var restart sync.Once
 	consume(t, b, "reader", func(_ context.Context, e Event) error {
 		if e.Sequence == 5 {
-			restart.Do(func() { x.stop(); x.start() })
+			restart.Do(func() { x.Stop(); x.Start() })
 		}
 		j.note(e)
 		return nil
@@ -375,9 +376,9 @@ func TestAConsumerThatIsDeletedIsMadeAgain(t *testing.T) {
 	handled := make(chan Event, 8)
 	consume(t, b, "reader", func(_ context.Context, e Event) error { handled <- e; return nil })
 	publish(t, b, message("1", 1))
-	receive(t, handled)
-	require.NoError(t, b.js.DeleteConsumer(t.Context(), EventStream, "reader"))
-	require.Equal(t, "1-1", receive(t, handled).ID, "a new consumer begins at the beginning")
+	wait.Receive(t, handled)
+	require.NoError(t, b.js.DeleteConsumer(t.Context(), bus.EventStream, "reader"))
+	require.Equal(t, "1-1", wait.Receive(t, handled).ID, "a new consumer begins at the beginning")
 }
 
 func TestConsumeRefusesABadConfig(t *testing.T) {
@@ -385,10 +386,10 @@ func TestConsumeRefusesABadConfig(t *testing.T) {
 	b, _ := open(t)
 	handle := func(context.Context, Event) error { return nil }
 	for name, c := range map[string]ConsumerConfig{
-		"name":            {Name: "a.b", Subjects: []string{"idp.events.>"}, Handle: handle},
+		"name":            {Name: "a.b", Types: Types{"*"}, Handle: handle},
 		"no subject":      {Name: "reader", Handle: handle},
-		"foreign subject": {Name: "reader", Subjects: []string{"idp.events.>", "idp.check.>"}, Handle: handle},
-		"no handler":      {Name: "reader", Subjects: []string{"idp.events.>"}},
+		"foreign subject": {Name: "reader", Types: Types{"*", "idp.check.>"}, Handle: handle},
+		"no handler":      {Name: "reader", Types: Types{"*"}},
 	} {
 		_, err := b.Consume(t.Context(), c)
 		require.Error(t, err, name)
@@ -398,11 +399,11 @@ func TestConsumeRefusesABadConfig(t *testing.T) {
 func TestHeldMessagesStayOurs(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
-	told, err := b.nats.SubscribeSync("$JS.ACK.IDP_EVENTS.reader.>")
+	told, err := b.js.Conn().SubscribeSync("$JS.ACK.IDP_EVENTS.reader.>")
 	require.NoError(t, err)
 	publish(t, b, message("1", 1), message("1", 2))
 	finish := make(chan struct{})
-	_, err = b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.>"},
+	_, err = b.Consume(t.Context(), ConsumerConfig{Name: "reader", Types: Types{"*"},
 		ackWait: 300 * time.Millisecond,
 		Handle:  func(context.Context, Event) error { <-finish; return nil }})
 	require.NoError(t, err)
@@ -426,7 +427,7 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 	gate := make(chan struct{})
 	var running atomic.Int64
 	started := make(chan struct{}, len(all))
-	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.>"}, MaxInFlight: 7,
+	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Types: Types{"*"}, MaxInFlight: 7,
 		Handle: func(context.Context, Event) error {
 			running.Add(1)
 			started <- struct{}{}
@@ -435,28 +436,16 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 		}})
 	require.NoError(t, err)
 	for range 7 {
-		receive(t, started)
+		wait.Receive(t, started)
 	}
-	consumer, err := b.js.Consumer(t.Context(), EventStream, "reader")
+	consumer, err := b.js.Consumer(t.Context(), bus.EventStream, "reader")
 	require.NoError(t, err)
 	require.Equal(t, 7, consumer.CachedInfo().NumAckPending)
 	require.EqualValues(t, 7, running.Load())
 	close(gate)
 	for range len(all) - 7 {
-		receive(t, started)
+		wait.Receive(t, started)
 	}
-}
-
-func TestHeaderText(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		s := headerText(rapid.String().Draw(t, "s"))
-		require.LessOrEqual(t, len(s), maxReason)
-		require.NotContains(t, s, "\n")
-		require.NotContains(t, s, "\r")
-	})
-	long := headerText(string(make([]byte, 5000)) + "山")
-	require.Len(t, long, maxReason)
 }
 
 func TestRetriesSpanMinutes(t *testing.T) {
@@ -484,7 +473,7 @@ func TestTenantsHaveTurns(t *testing.T) {
 	publish(t, b, other)
 	handled, over, gates := make(chan string), make(chan struct{}), make(chan *fair.Semaphore, 10)
 	defer close(over)
-	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.*.user.*"},
+	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Types: Types{"user.*"},
 		MaxAtOnce: 1, opened: func(turns *fair.Semaphore) { gates <- turns },
 		Handle: func(_ context.Context, e Event) error {
 			select {
@@ -503,7 +492,7 @@ func TestTenantsHaveTurns(t *testing.T) {
 			return g.Callers("acme") == many && g.Callers("globex") == 1
 		})
 	})
-	first := []string{receive(t, handled), receive(t, handled), receive(t, handled)}
+	first := []string{wait.Receive(t, handled), wait.Receive(t, handled), wait.Receive(t, handled)}
 	require.Contains(t, first, "globex", "of all that wait")
 }
 
@@ -513,7 +502,7 @@ func TestRetriesTakeNoTurn(t *testing.T) {
 	b, _ := open(t)
 	publish(t, b, message("1", 1), message("2", 1))
 	handled := make(chan struct{})
-	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.*.user.*"},
+	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Types: Types{"user.*"},
 		MaxAtOnce: 1,
 		retry:     func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) },
 		Handle: func(_ context.Context, e Event) error {
@@ -524,5 +513,28 @@ func TestRetriesTakeNoTurn(t *testing.T) {
 			return nil
 		}})
 	require.NoError(t, err)
-	receive(t, handled)
+	wait.Receive(t, handled)
+}
+
+// The place of the consumer that is the last to handle events bounds what is dropped; a reader's does not.
+func TestConsumersThatAreBehindAreFound(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	_, _, ok, err := b.Handled(t.Context())
+	require.NoError(t, err)
+	require.False(t, ok)
+	blocked, goOn := make(chan struct{}, 1), make(chan struct{})
+	_, err = b.Consume(t.Context(), ConsumerConfig{Name: "slow", Types: Types{"*"},
+		Handle: func(context.Context, Event) error { blocked <- struct{}{}; <-goOn; return nil }})
+	require.NoError(t, err)
+	publish(t, b, message("1", 1))
+	wait.Receive(t, blocked)
+	place, name, ok, err := b.Handled(t.Context())
+	require.NoError(t, err)
+	stream, err := b.js.Stream(t.Context(), bus.EventStream)
+	require.NoError(t, err)
+	require.Equal(t, []any{true, "slow"}, []any{ok, name})
+	require.Less(t, place, stream.CachedInfo().State.LastSeq)
+	close(goOn)
+	wait.Until(t, func() bool { _, _, ok, err = b.Handled(t.Context()); return err == nil && !ok })
 }

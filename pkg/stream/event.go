@@ -1,4 +1,4 @@
-package bus
+package stream
 
 import (
 	"encoding/json"
@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// Event is a CloudEvent of the platform, as a consumer sees it.
+// Event is a CloudEvent of the platform, as its readers see it.
 type Event struct {
 	ID            string     // unique; the same in every delivery
 	Source        string     // the path of the records, without /v1 and ids: /users, /applications/accounts
@@ -29,14 +31,27 @@ type Event struct {
 	Data          json.RawMessage // {"record": …, "previous": …}
 	JSON          json.RawMessage // the whole event, as it was published
 
-	Place Place // of an event that a Consumer gets; zero if it is replayed
+	Place   uint64 // in the stream; 0 for one that is replayed
+	Epoch   string // of an event that a Consumer gets: identifies the stream that the place is in
+	Handled uint64 // of an event that a Consumer gets: it has handled all events before this place
+
+	input *input // nil for an event that no Log has read
 }
 
-// Place is where an event is in the stream.
-type Place struct {
-	Stream  string // identifies the stream: one that is made anew counts from 1 again
-	Number  uint64
-	Handled uint64 // the consumer has handled all events before this place
+// input is an event as the variable of a condition.
+type input struct {
+	decode sync.Once
+	value  map[string]any
+	err    error
+}
+
+// Input is what decode makes of the event's JSON. All readers of a Log share one result, which they must not change.
+func (e *Event) Input(decode func([]byte) (map[string]any, error)) (map[string]any, error) {
+	if e.input == nil {
+		return decode(e.JSON)
+	}
+	e.input.decode.Do(func() { e.input.value, e.input.err = decode(e.JSON) })
+	return e.input.value, e.input.err
 }
 
 // Record identifies the record that the event is about. Events with the same one are handled one after the other.
@@ -75,7 +90,7 @@ func Decode(subject string, payload []byte) (Event, error) {
 		return Event{}, errors.New("id, source, type, subject or tenantid is missing")
 	case err != nil || sequence < 1:
 		return Event{}, errors.New("sequence is not a positive number")
-	case subject != eventsPrefix+wire.Tenant+"."+strings.TrimPrefix(wire.Type, "idp."):
+	case subject != bus.EventsPrefix+wire.Tenant+"."+strings.TrimPrefix(wire.Type, "idp."):
 		return Event{}, fmt.Errorf("the event does not belong on %s", subject)
 	}
 	return Event{

@@ -1,4 +1,4 @@
-package feed
+package stream
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
@@ -25,18 +24,18 @@ func gone(epoch string, oldest uint64) error {
 
 // Has returns apperr.InvalidState if events of the context's tenant after a place are no longer kept, or Unavailable.
 // It is for answers that cannot be refused any more once they have begun.
-func (f *Feed) Has(ctx context.Context, after uint64) error {
-	_, epoch, err := f.End()
+func (l *Log) Has(ctx context.Context, after uint64) error {
+	_, epoch, err := l.End()
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	inMemory := after+1 >= f.first
-	f.mu.Unlock()
+	l.mu.Lock()
+	inMemory := after+1 >= l.first
+	l.mu.Unlock()
 	if inMemory {
 		return nil
 	}
-	oldest, err := f.Oldest(ctx, request.Tenant(ctx))
+	oldest, err := l.Oldest(ctx, request.Tenant(ctx))
 	if err == nil && after+1 < oldest {
 		return gone(epoch, oldest)
 	}
@@ -54,9 +53,9 @@ func continueAt(cursor, why string) error {
 // read: at most limit, and 4 MiB. It returns the cursor at which the next page starts, and whether there are further
 // events already. It reads a bounded number of events, so there may be fewer, or none, while there are more. The error
 // is that of fn, apperr.InvalidState (events after the place are no longer kept) or Unavailable.
-func (f *Feed) Page(ctx context.Context, after uint64, types Types, limit int,
+func (l *Log) Page(ctx context.Context, after uint64, types Types, limit int,
 	fn func([]*Event) error) (next string, more bool, err error) {
-	end, epoch, err := f.End()
+	end, epoch, err := l.End()
 	if err != nil {
 		return "", false, err
 	}
@@ -66,7 +65,7 @@ func (f *Feed) Page(ctx context.Context, after uint64, types Types, limit int,
 		if len(types) == 0 {
 			atOnce = min(atOnce, room.events)
 		}
-		events, read, err := f.part(ctx, epoch, after, atOnce)
+		events, read, err := l.part(ctx, epoch, after, atOnce)
 		if err != nil {
 			return "", false, err
 		}
@@ -78,12 +77,12 @@ func (f *Feed) Page(ctx context.Context, after uint64, types Types, limit int,
 			after = fit[len(fit)-1].Place
 		}
 		if full {
-			return f.endOf(epoch, fit, after), after < end, nil
+			return l.endOf(epoch, fit, after), after < end, nil
 		}
 		scanned += len(events)
 		after = read
 		if read >= end || scanned >= maxScanned {
-			return f.endOf(epoch, events, read), read < end, nil
+			return l.endOf(epoch, events, read), read < end, nil
 		}
 	}
 }
@@ -104,43 +103,43 @@ func (r *room) take(events []*Event) (fit []*Event, full bool) {
 	return events, false
 }
 
-// part reads for the context's tenant, with bus.GoneError as an error for clients.
-func (f *Feed) part(ctx context.Context, epoch string, after uint64, limit int) ([]*Event, uint64, error) {
-	events, next, err := f.Read(ctx, request.Tenant(ctx), after, limit)
-	if missing := (*bus.GoneError)(nil); errors.As(err, &missing) {
+// part reads for the context's tenant, with GoneError as an error for clients.
+func (l *Log) part(ctx context.Context, epoch string, after uint64, limit int) ([]*Event, uint64, error) {
+	events, next, err := l.Read(ctx, request.Tenant(ctx), after, limit)
+	if missing := (*GoneError)(nil); errors.As(err, &missing) {
 		return nil, 0, gone(epoch, missing.First)
 	}
 	return events, next, err
 }
 
-// Follow calls fn with the tenant's selected events after a place, in parts as they come, until ctx ends or fn fails.
+// Watch calls fn with the tenant's selected events after a place, in parts as they come, until ctx ends or fn fails.
 // cursor is the place up to which there are no others. Without events, fn is called from time to time. The error is
 // apperr.InvalidState if events are no longer kept, or Unavailable.
-func (f *Feed) Follow(ctx context.Context, after uint64, types Types,
+func (l *Log) Watch(ctx context.Context, after uint64, types Types,
 	fn func(cursor string, events []*Event) error) error {
-	tenant, resets := request.Tenant(ctx), f.Resets()
+	tenant, resets := request.Tenant(ctx), l.Resets()
 	for ctx.Err() == nil {
-		if f.Resets() != resets {
+		if l.Resets() != resets {
 			return apperr.New(apperr.InvalidState, "the stream has lost events; begin again where you were")
 		}
-		changed := f.Changed(tenant)
-		_, epoch, err := f.End()
+		changed := l.Changed(tenant)
+		_, epoch, err := l.End()
 		if err != nil {
 			return err
 		}
-		events, next, err := f.part(ctx, epoch, after, readAtOnce)
+		events, next, err := l.part(ctx, epoch, after, readAtOnce)
 		if err != nil {
 			return err
 		}
 		if selected := types.among(events); len(selected) > 0 || next > after {
-			if err := fn(f.endOf(epoch, events, next), selected); err != nil {
+			if err := fn(l.endOf(epoch, events, next), selected); err != nil {
 				return err
 			}
 		}
 		if after = next; len(events) > 0 {
 			continue
 		}
-		if end, now, err := f.End(); err == nil && (now != epoch || end > after) {
+		if end, now, err := l.End(); err == nil && (now != epoch || end > after) {
 			continue // the stream has changed since Changed was called
 		}
 		select {

@@ -1,9 +1,8 @@
-package feed
+package stream
 
 import (
 	"context"
 	"errors"
-	"sort"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -12,24 +11,24 @@ import (
 
 // Find returns the event with an id at a cursor; nil if the stream no longer has it, or is another stream than the
 // cursor's. The error is apperr.Unavailable.
-func (f *Feed) Find(ctx context.Context, tenant, cursor, id string) (*Event, error) {
-	if _, _, err := f.End(); err != nil {
+func (l *Log) Find(ctx context.Context, tenant, cursor, id string) (*Event, error) {
+	if _, _, err := l.End(); err != nil {
 		return nil, err
 	}
 	of, place, _, ok := ParseCursor(cursor)
-	if !ok || !f.IsEpoch(of) || place == 0 {
+	if !ok || !l.IsEpoch(of) || place == 0 {
 		return nil, nil
 	}
-	events, _, err := f.Read(ctx, tenant, place-1, 1)
-	if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
+	events, _, err := l.Read(ctx, tenant, place-1, 1)
+	if gone := (*GoneError)(nil); errors.As(err, &gone) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(events) == 0 {
-		if end, _, _ := f.End(); place > end { // another replica has seen it
-			there, err := f.has(ctx, of, place)
+		if end, _, _ := l.End(); place > end { // another replica has seen it
+			there, err := l.has(ctx, of, place)
 			if there {
 				err = errNotYet
 			}
@@ -45,28 +44,17 @@ func (f *Feed) Find(ctx context.Context, tenant, cursor, id string) (*Event, err
 
 // has reports whether the stream has reached a place of an epoch. The place may be ahead of what this replica has seen:
 // another one was quicker. The error is apperr.Unavailable.
-func (f *Feed) has(ctx context.Context, epoch string, place uint64) (bool, error) {
-	end, _, err := f.End()
-	if err != nil || !f.IsEpoch(epoch) || place <= end {
-		return err == nil && f.IsEpoch(epoch), err
+func (l *Log) has(ctx context.Context, epoch string, place uint64) (bool, error) {
+	end, _, err := l.End()
+	if err != nil || !l.IsEpoch(epoch) || place <= end {
+		return err == nil && l.IsEpoch(epoch), err
 	}
-	stream, err := f.bus.JetStream().Stream(ctx, bus.EventStream)
+	stream, err := l.js.Stream(ctx, bus.EventStream)
 	if err != nil {
 		return false, apperr.Away("the event stream", err)
 	}
 	info := stream.CachedInfo()
 	return bus.Epoch(info) == epoch && place <= info.State.LastSeq, nil
-}
-
-// IDAt returns the id of the event at a place if it is one of the newest; otherwise "".
-func (f *Feed) IDAt(place uint64) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	i := sort.Search(len(f.recent), func(i int) bool { return f.recent[i].Place >= place })
-	if i < len(f.recent) && f.recent[i].Place == place {
-		return f.recent[i].ID
-	}
-	return ""
 }
 
 // Mark is a place with what it takes to recognize it again.
@@ -83,48 +71,34 @@ const unsure = time.Minute
 // Back returns the place to continue from. It is the mark's own if its event is still there, or the stream no longer
 // keeps it. It is the place before the oldest event if the stream is another one, and that before the unsure events if
 // it has given the mark's place to another event. The error is apperr.Unavailable.
-func (f *Feed) Back(ctx context.Context, m Mark) (uint64, error) {
-	there, err := f.has(ctx, m.Epoch, m.Place)
+func (l *Log) Back(ctx context.Context, m Mark) (uint64, error) {
+	there, err := l.has(ctx, m.Epoch, m.Place)
 	if err != nil {
 		return 0, err
 	}
 	if !there {
-		oldest, err := f.Oldest(ctx, "")
+		oldest, err := l.Oldest(ctx, "")
 		return oldest - 1, err
 	}
 	if m.Event == "" || m.Place == 0 {
 		return m.Place, nil
 	}
-	id, err := f.idAt(ctx, m.Place)
+	id, err := l.idAt(ctx, m.Place)
 	if err != nil || id == "" || id == m.Event {
 		return m.Place, err
 	}
-	before, err := f.At(ctx, "", m.At.Add(-unsure))
+	before, err := l.At(ctx, "", m.At.Add(-unsure))
 	return min(m.Place, before), err
-}
-
-// Resets is how often the stream was another one than before, or had lost its newest events: a reader must then find
-// its place again.
-func (f *Feed) Resets() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.resets
-}
-
-// Oldest returns the oldest place from which on the stream has all events of a tenant; for "" the oldest that it keeps
-// of any tenant. The error is apperr.Unavailable.
-func (f *Feed) Oldest(ctx context.Context, tenant string) (uint64, error) {
-	return f.bus.Oldest(ctx, tenant)
 }
 
 // At returns the place before the tenant's first event that the stream took at a time or later; the newest place if
 // there is none. The error is apperr.Unavailable.
-func (f *Feed) At(ctx context.Context, tenant string, at time.Time) (uint64, error) {
-	end, _, err := f.End()
+func (l *Log) At(ctx context.Context, tenant string, at time.Time) (uint64, error) {
+	end, _, err := l.End()
 	if err != nil {
 		return 0, err
 	}
-	first, err := f.bus.PlaceAt(ctx, tenant, at)
+	first, err := l.PlaceAt(ctx, tenant, at)
 	if err != nil || first == 0 {
 		return end, err
 	}

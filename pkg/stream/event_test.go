@@ -1,4 +1,4 @@
-package bus
+package stream
 
 import (
 	"encoding/json"

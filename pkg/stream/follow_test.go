@@ -1,4 +1,4 @@
-package bus
+package stream
 
 import (
 	"context"
@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/testkit/natstest"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
@@ -29,7 +31,7 @@ type mirror struct {
 
 func (m *mirror) config(name string) FollowerConfig {
 	return FollowerConfig{
-		Name: name, Subjects: []string{"idp.events.*.user.*"},
+		Name: name, Types: Types{"user.*"},
 		Snapshot: func(context.Context) error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -69,7 +71,7 @@ func (m *mirror) until(t *testing.T, snapshots int, last string) []string {
 	return seen
 }
 
-func follow(t *testing.T, b *Bus, m *mirror) *Follower {
+func follow(t *testing.T, b program, m *mirror) *Follower {
 	t.Helper()
 	f, err := b.Follow(t.Context(), m.config("mirror"))
 	require.NoError(t, err)
@@ -84,10 +86,12 @@ func ready(t *testing.T, f *Follower) {
 func TestEveryReplicaFollowsAllEventsInOrder(t *testing.T) {
 	t.Parallel()
 	b, x := open(t)
-	publish(t, b, history(3, 3)...) // before the snapshot: not delivered
+	all := history(3, 3)
+	publish(t, b, all...) // before the snapshot: not delivered
+	wait.Until(t, func() bool { return b.hasRead(all[len(all)-1].ID) })
 	var first, second mirror
 	ready(t, follow(t, b, &first))
-	ready(t, follow(t, x.connect(t, Config{}), &second))
+	ready(t, follow(t, connect(t, bus.Config{InProcess: x}), &second))
 	var want []string
 	for version := 4; version < 104; version++ {
 		publish(t, b, message("7", version))
@@ -101,6 +105,7 @@ func TestAFollowerIsReadyOnceItHasCaughtUp(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
 	publish(t, b, message("1", 1))
+	wait.Until(t, func() bool { return b.hasRead("1-1") })
 	var m mirror
 	c := m.config("mirror")
 	taking, told := make(chan struct{}), make(chan struct{})
@@ -116,7 +121,7 @@ func TestAFollowerIsReadyOnceItHasCaughtUp(t *testing.T) {
 	f, err := b.Follow(t.Context(), c)
 	require.NoError(t, err)
 	require.Error(t, f.Ready())
-	receive(t, taking)
+	wait.Receive(t, taking)
 	publish(t, b, message("1", 2)) // during the snapshot
 	require.ErrorContains(t, f.Ready(), "the snapshot is not complete")
 	close(told)
@@ -133,10 +138,10 @@ func TestAFollowerGoesOnWhereItWas(t *testing.T) {
 	ready(t, f)
 	publish(t, b, message("1", 1))
 	m.until(t, 1, "1-1")
-	x.stop()
+	x.Stop()
 	wait.Until(t, func() bool { return b.Ready() != nil })
 	require.NoError(t, f.Ready(), "its state is as old as the last connection")
-	x.start()
+	x.Start()
 	publish(t, b, message("1", 2))
 	require.Equal(t, []string{"1-1", "1-2"}, m.until(t, 1, "1-2"), "without a second snapshot, a gap or a repetition")
 }
@@ -161,12 +166,12 @@ func TestAFollowerKnowsItsAge(t *testing.T) {
 	require.Same(t, f, started)
 	ready(t, f)
 	require.Zero(t, f.Age())
-	x.stop()
+	x.Stop()
 	wait.Until(t, func() bool { return f.Age() > 0 })
 	require.ErrorContains(t, f.Ready(), "nothing was heard from NATS")
-	receive(t, meanwhile)
-	receive(t, meanwhile)
-	x.start()
+	wait.Receive(t, meanwhile)
+	wait.Receive(t, meanwhile)
+	x.Start()
 	wait.Until(t, func() bool { return f.Age() == 0 })
 	ready(t, f)
 }
@@ -175,10 +180,8 @@ func TestAFollowerKnowsItsAge(t *testing.T) {
 func TestAFollowerIsOldUntilItHasCaughtUp(t *testing.T) {
 	t.Parallel()
 	b, x := open(t)
-	g := &gate{box: x}
-	away, err := Connect(t.Context(), Config{Name: "away", InProcess: g, Log: slog.New(slog.DiscardHandler)})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, away.Close(context.Background())) })
+	g := &gate{Server: x}
+	away := connect(t, bus.Config{InProcess: g})
 	var m mirror
 	c := m.config("mirror")
 	handle, goOn := c.Handle, make(chan struct{})
@@ -193,9 +196,9 @@ func TestAFollowerIsOldUntilItHasCaughtUp(t *testing.T) {
 	require.NoError(t, err)
 	ready(t, f)
 	g.shut.Store(true)
-	x.stop()
+	x.Stop()
 	wait.Until(t, func() bool { return f.Age() > 0 })
-	x.start()
+	x.Start()
 	publish(t, b, message("1", 1), message("1", 2), message("1", 3))
 	g.shut.Store(false)
 	m.until(t, 1, "1-2")
@@ -209,22 +212,21 @@ func TestAFollowerIsOldUntilItHasCaughtUp(t *testing.T) {
 // A follower that has missed events takes a snapshot; it never skips events.
 func TestAFollowerThatMissedEventsBeginsAnew(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(t *testing.T, x *box){
-		"the stream dropped them": func(t *testing.T, x *box) {
-			apart := &box{t: t, dir: x.dir} // so that the follower does not notice
-			apart.start()
-			defer x.start()
-			defer apart.stop()
-			other := apart.connect(t, Config{})
+	for name, lose := range map[string]func(t *testing.T, x *natstest.Server){
+		"the stream dropped them": func(t *testing.T, x *natstest.Server) {
+			defer x.Start()
+			apart := natstest.New(t, x.Dir(), slog.New(slog.DiscardHandler)) // so that the follower does not notice
+			defer apart.Stop()
+			other := connect(t, bus.Config{InProcess: apart})
 			publish(t, other, message("1", 2), message("1", 3))
-			stream, err := other.js.Stream(t.Context(), EventStream)
+			stream, err := other.js.Stream(t.Context(), bus.EventStream)
 			require.NoError(t, err)
 			require.NoError(t, stream.Purge(t.Context()))
 			publish(t, other, message("1", 4))
 		},
-		"the stream was created again": func(t *testing.T, x *box) {
-			require.NoError(t, os.RemoveAll(x.dir))
-			x.start()
+		"the stream was created again": func(t *testing.T, x *natstest.Server) {
+			require.NoError(t, os.RemoveAll(x.Dir()))
+			x.Start()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +236,7 @@ func TestAFollowerThatMissedEventsBeginsAnew(t *testing.T) {
 			ready(t, follow(t, b, &m))
 			publish(t, b, message("1", 1))
 			m.until(t, 1, "1-1")
-			x.stop()
+			x.Stop()
 			wait.Until(t, func() bool { return b.Ready() != nil })
 			lose(t, x)
 			m.until(t, 2, "")
@@ -279,7 +281,7 @@ func TestAFollowerStopsAmidItsWork(t *testing.T) {
 	}
 	f, err := b.Follow(t.Context(), c)
 	require.NoError(t, err)
-	receive(t, begun)
+	wait.Receive(t, begun)
 	f.Stop()
 	require.Error(t, f.Ready())
 }
@@ -289,8 +291,8 @@ func TestFollowersThatCannotBe(t *testing.T) {
 	b, _ := open(t)
 	for name, change := range map[string]func(*FollowerConfig){
 		"name":        func(c *FollowerConfig) { c.Name = "no name" },
-		"no subject":  func(c *FollowerConfig) { c.Subjects = nil },
-		"a check":     func(c *FollowerConfig) { c.Subjects = []string{"idp.check.users.existing"} },
+		"no type":     func(c *FollowerConfig) { c.Types = nil },
+		"no pattern":  func(c *FollowerConfig) { c.Types = Types{"User.created"} },
 		"no handler":  func(c *FollowerConfig) { c.Handle = nil },
 		"no snapshot": func(c *FollowerConfig) { c.Snapshot = nil },
 	} {
@@ -303,7 +305,7 @@ func TestFollowersThatCannotBe(t *testing.T) {
 
 // gate lets a client reach the server only while it is open.
 type gate struct {
-	*box
+	*natstest.Server
 	shut atomic.Bool
 }
 
@@ -311,33 +313,49 @@ func (g *gate) InProcessConn() (net.Conn, error) {
 	if g.shut.Load() {
 		return nil, errors.New("away")
 	}
-	return g.box.InProcessConn()
+	return g.Server.InProcessConn()
 }
 
 // A follower whose newest event was lost in a power cut, and its place given to another, begins again with a snapshot.
 func TestAFollowerNoticesAnotherEventAtItsPlace(t *testing.T) {
 	t.Parallel()
 	b, x := open(t)
-	g := &gate{box: x}
-	away, err := Connect(t.Context(), Config{Name: "away", InProcess: g, Log: slog.New(slog.DiscardHandler)})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, away.Close(context.Background())) })
+	g := &gate{Server: x}
+	away := connect(t, bus.Config{InProcess: g})
 	var m mirror
 	ready(t, follow(t, away, &m))
 	publish(t, b, message("1", 1))
 	m.until(t, 1, "1-1")
-	x.stop()
-	before := t.TempDir()
-	require.NoError(t, os.CopyFS(before, os.DirFS(x.dir)))
-	x.start()
+	before := x.Copy()
 	publish(t, b, message("1", 2))
 	m.until(t, 1, "1-2")
 
 	g.shut.Store(true)
-	x.stop()
-	x.dir = before
-	x.start()
+	x.Restore(before)
 	publish(t, b, message("2", 1), message("2", 2))
+	g.shut.Store(false)
+	m.until(t, 2, "")
+}
+
+// A follower that was away while events were dropped which it had not seen begins again with a snapshot.
+func TestAFollowerMissesNothingThatIsDropped(t *testing.T) {
+	t.Parallel()
+	other, x := open(t)
+	g := &gate{Server: x}
+	away := connect(t, bus.Config{InProcess: g})
+	var m mirror
+	f := follow(t, away, &m)
+	ready(t, f)
+	publish(t, other, message("1", 1))
+	m.until(t, 1, "1-1")
+	g.shut.Store(true)
+	x.Stop()
+	wait.Until(t, func() bool { return f.Age() > 0 })
+	x.Start()
+	publish(t, other, message("1", 2), message("1", 3))
+	stream, err := other.js.Stream(t.Context(), bus.EventStream)
+	require.NoError(t, err)
+	require.NoError(t, other.DropEvents(t.Context(), "acme", stream.CachedInfo().State.LastSeq-1))
 	g.shut.Store(false)
 	m.until(t, 2, "")
 }

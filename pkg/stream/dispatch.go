@@ -1,4 +1,4 @@
-package bus
+package stream
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -58,8 +58,7 @@ func (f *intake) newDispatcher(taking, handling context.Context) *dispatcher {
 }
 
 var (
-	errLostPlace   = errors.New("another replica gets the messages now")
-	errLostMessage = errors.New("a message was lost on the way")
+	errLostPlace = errors.New("another replica gets the messages now")
 )
 
 // take reads messages until ctx ends or their order is no longer certain.
@@ -69,7 +68,7 @@ func (d *dispatcher) take(ctx context.Context, iterator jetstream.MessagesContex
 		if err != nil {
 			return fmt.Errorf("pull: %w", err)
 		}
-		if message.Headers().Get(headerPin) != d.consumer.pin {
+		if message.Headers().Get(bus.HeaderPin) != d.consumer.pin {
 			return errLostPlace
 		}
 		meta, err := message.Metadata()
@@ -78,11 +77,11 @@ func (d *dispatcher) take(ctx context.Context, iterator jetstream.MessagesContex
 		}
 		// After the reset the consumer counts from 1. A gap means that a message was lost with a connection.
 		if meta.Sequence.Consumer != d.last.Consumer+1 {
-			return errLostMessage
+			return bus.ErrLostMessage
 		}
 		d.last.Consumer = meta.Sequence.Consumer
-		if meta.Stream == EventStream {
-			d.consumer.bus.metrics.lag.WithLabelValues(d.consumer.config.Name).Set(float64(meta.NumPending))
+		if meta.Stream == bus.EventStream {
+			d.consumer.log.metrics.lag.WithLabelValues(d.consumer.config.Name).Set(float64(meta.NumPending))
 		}
 		if meta.Sequence.Stream > d.last.Stream {
 			d.last.Stream = meta.Sequence.Stream
@@ -101,8 +100,7 @@ func (d *dispatcher) holds(stream uint64) bool {
 
 func (d *dispatcher) add(message jetstream.Msg, stream uint64) {
 	x := &delivery{message: message, stream: stream, subject: message.Subject()}
-	if original := message.Headers().Get(headerSubject); original != "" &&
-		d.consumer.stream == DeadLetterStream {
+	if original := bus.OriginalSubject(message); original != "" && d.consumer.stream == bus.DeadLetterStream {
 		x.subject = original
 	}
 	x.event, x.problem = Decode(x.subject, message.Data())
@@ -162,18 +160,18 @@ func (d *dispatcher) handleOrPark(x *delivery) bool {
 		if err != nil {
 			return false
 		}
-		x.event.Place = d.place(x)
+		d.locate(x)
 		err = d.handle(x.event)
 		leave()
 		if err == nil {
-			c.bus.metrics.handled.WithLabelValues(c.config.Name).Inc()
+			c.log.metrics.handled.WithLabelValues(c.config.Name).Inc()
 			return true
 		}
 		if d.handling.Err() != nil {
 			return false // the handler failed because it was cancelled
 		}
-		c.bus.metrics.failed.WithLabelValues(c.config.Name).Inc()
-		c.bus.log.Warn("an event was not handled", "consumer", c.config.Name, "event", x.event.ID, "type", x.event.Type,
+		c.log.metrics.failed.WithLabelValues(c.config.Name).Inc()
+		c.log.log.Warn("an event was not handled", "consumer", c.config.Name, "event", x.event.ID, "type", x.event.Type,
 			"tenant", x.event.Tenant, "request_id", x.event.RequestID, "try", try, "error", err)
 		if try == maxTries {
 			return d.park(x, err, try)
@@ -184,18 +182,16 @@ func (d *dispatcher) handleOrPark(x *delivery) bool {
 	}
 }
 
-var tracer = otel.Tracer("github.com/idplatform/idplatform/pkg/bus")
-
 // handle calls the handler. A panic is a failure like any other.
 func (d *dispatcher) handle(e Event) (err error) {
 	ctx := request.With(d.handling, request.Info{ID: e.RequestID, PayloadOrigin: e.PayloadOrigin})
 	ctx = request.System(ctx, e.Tenant)
-	ctx = d.consumer.bus.trace.Extract(ctx, propagation.MapCarrier{"traceparent": e.TraceParent})
+	ctx = d.consumer.log.trace.Extract(ctx, propagation.MapCarrier{"traceparent": e.TraceParent})
 	ctx, span := tracer.Start(ctx, d.consumer.config.Name+" process "+e.Type,
 		trace.WithSpanKind(trace.SpanKindConsumer))
 	defer func() {
 		if p := recover(); p != nil {
-			d.consumer.bus.log.Error("a handler panicked", "consumer", d.consumer.config.Name, "panic", p, "stack",
+			d.consumer.log.log.Error("a handler panicked", "consumer", d.consumer.config.Name, "panic", p, "stack",
 				string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", p)
 		}
@@ -207,33 +203,32 @@ func (d *dispatcher) handle(e Event) (err error) {
 	return d.consumer.config.Handle(ctx, e)
 }
 
-// place is where a message is in the stream of events; zero if it is replayed.
-func (d *dispatcher) place(x *delivery) Place {
-	if d.consumer.stream != EventStream {
-		return Place{}
+// locate notes where a message is in the stream of events, unless it is replayed.
+func (d *dispatcher) locate(x *delivery) {
+	if d.consumer.stream != bus.EventStream {
+		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	handled := x.stream
+	x.event.Epoch, x.event.Place, x.event.Handled = d.consumer.epoch, x.stream, x.stream
 	for place := range d.held {
-		handled = min(handled, place)
+		x.event.Handled = min(x.event.Handled, place)
 	}
-	return Place{Stream: d.consumer.epoch, Number: x.stream, Handled: handled}
 }
 
 // park parks a message and repeats that until it succeeds. It returns false if the session has ended before.
 func (d *dispatcher) park(x *delivery, reason error, tries int) bool {
 	c := d.consumer
-	wait := patience()
+	wait := bus.Backoff()
 	for {
-		err := c.bus.park(d.handling, c.config.Name, x, reason, tries)
+		err := c.log.bus.Park(d.handling, c.config.Name, x.subject, x.message, reason, tries)
 		if err == nil {
-			c.bus.metrics.parked.WithLabelValues(c.config.Name).Inc()
-			c.bus.log.Error("an event is parked", "consumer", c.config.Name, "subject", x.subject, "event", x.event.ID,
+			c.log.metrics.parked.WithLabelValues(c.config.Name).Inc()
+			c.log.log.Error("an event is parked", "consumer", c.config.Name, "subject", x.subject, "event", x.event.ID,
 				"error", reason)
 			return true
 		}
-		c.bus.log.Warn("an event could not be parked; trying again", "consumer", c.config.Name, "event", x.event.ID,
+		c.log.log.Warn("an event could not be parked; trying again", "consumer", c.config.Name, "event", x.event.ID,
 			"error", err)
 		if clock.Pause(d.taking, wait.NextBackOff()); d.taking.Err() != nil {
 			return false

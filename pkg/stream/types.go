@@ -1,39 +1,12 @@
-package feed
+package stream
 
 import (
-	"slices"
+	"errors"
+	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/idplatform/idplatform/pkg/bus"
-	"github.com/idplatform/idplatform/pkg/condition"
-	"github.com/idplatform/idplatform/services/events/internal/catalogue"
 )
-
-// Event is an event of the stream. All readers share it and must not change it.
-type Event struct {
-	bus.Event
-	Place uint64 // its sequence number in the stream
-
-	decode   sync.Once
-	input    map[string]any
-	inputErr error
-}
-
-// NewEvent makes an Event from a message. The error says why the message is not an event.
-func NewEvent(place uint64, subject string, payload []byte) (*Event, error) {
-	decoded, err := bus.Decode(subject, payload)
-	if err != nil {
-		return nil, err
-	}
-	return &Event{Event: decoded, Place: place}, nil
-}
-
-// Input is the event as the variable of a condition. It is decoded once for all conditions.
-func (e *Event) Input() (map[string]any, error) {
-	e.decode.Do(func() { e.input, e.inputErr = condition.FromJSON(e.JSON) })
-	return e.input, e.inputErr
-}
 
 // Types are patterns of event types: user.created, user.*, *.deleted, or * for all. No patterns select all types.
 type Types []string
@@ -49,6 +22,29 @@ func (t Types) Match(eventType string) bool {
 		}
 	}
 	return len(t) == 0
+}
+
+func (t Types) check() error {
+	for _, pattern := range t {
+		if !ValidType(pattern) {
+			return fmt.Errorf("%q selects no events", pattern)
+		}
+	}
+	if len(t) == 0 {
+		return errors.New("no type of events")
+	}
+	return nil
+}
+
+// subjects are those of the events whose types are selected, of all tenants.
+func (t Types) subjects() []string {
+	subjects := make([]string, len(t))
+	for i, pattern := range t {
+		if subjects[i] = bus.EventsPrefix + "*." + pattern; pattern == "*" {
+			subjects[i] = bus.EventsPrefix + ">"
+		}
+	}
+	return subjects
 }
 
 // among returns the events whose types are selected.
@@ -72,12 +68,6 @@ func ValidType(pattern string) bool {
 	}
 	entity, action, ok := strings.Cut(pattern, ".")
 	return ok && isWord(entity) && isWord(action)
-}
-
-// Exists reports whether a pattern selects a type of the catalogue.
-func Exists(pattern string) bool {
-	types := Types{pattern}
-	return slices.ContainsFunc(catalogue.All(), func(t catalogue.Type) bool { return types.Match(t.Type) })
 }
 
 // isWord reports whether s is * or a lower-case word, as in the types of events.

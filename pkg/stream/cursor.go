@@ -1,4 +1,4 @@
-package feed
+package stream
 
 import (
 	"context"
@@ -65,8 +65,8 @@ func ParseCursor(cursor string) (epoch string, place uint64, mark string, ok boo
 // time (RFC 3339, or a date) the place before the first event that the stream took then or later. The error is
 // apperr.InvalidParameters (neither), InvalidState (of another stream, or of events that it no longer has) or
 // Unavailable.
-func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
-	end, epoch, err := f.End()
+func (l *Log) Start(ctx context.Context, cursor string) (uint64, error) {
+	end, epoch, err := l.End()
 	if err != nil {
 		return 0, err
 	}
@@ -74,44 +74,44 @@ func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
 	case "now":
 		return end, nil
 	case "":
-		oldest, err := f.Oldest(ctx, request.Tenant(ctx))
+		oldest, err := l.Oldest(ctx, request.Tenant(ctx))
 		return oldest - 1, err
 	}
 	if at, err := clock.Parse(cursor); err == nil {
-		return f.startAt(ctx, epoch, end, at.Std())
+		return l.startAt(ctx, epoch, end, at.Std())
 	}
 	of, place, mark, ok := ParseCursor(cursor)
 	if !ok {
 		return 0, apperr.Invalid("after", "must be the next of an earlier page, now, or a time")
 	}
-	there, err := f.has(ctx, of, place)
+	there, err := l.has(ctx, of, place)
 	if err != nil {
 		return 0, err
 	}
 	if !there {
-		oldest, err := f.Oldest(ctx, request.Tenant(ctx))
+		oldest, err := l.Oldest(ctx, request.Tenant(ctx))
 		if err != nil {
 			return 0, err
 		}
 		return 0, gone(epoch, oldest)
 	}
-	return place, f.checkMark(ctx, epoch, place, mark)
+	return place, l.checkMark(ctx, epoch, place, mark)
 }
 
 // startAt returns the place before the first event, of any tenant, that the stream took at a time or later. Whether the
 // tenant's events after it are all there shows when they are read.
-func (f *Feed) startAt(ctx context.Context, epoch string, end uint64, at time.Time) (uint64, error) {
-	stream, err := f.bus.JetStream().Stream(ctx, bus.EventStream)
+func (l *Log) startAt(ctx context.Context, epoch string, end uint64, at time.Time) (uint64, error) {
+	stream, err := l.js.Stream(ctx, bus.EventStream)
 	if err != nil {
 		return 0, apperr.Away("the event stream", err)
 	}
 	info := stream.CachedInfo()
 	from := info.State.FirstTime
 	if info.State.Msgs == 0 {
-		from = time.Now().Add(-f.Keeps())
+		from = time.Now().Add(-l.Keeps())
 	}
 	if hasLost := info.State.FirstSeq > max(1, info.Config.FirstSeq); hasLost && at.Before(from) {
-		oldest, err := f.Oldest(ctx, request.Tenant(ctx))
+		oldest, err := l.Oldest(ctx, request.Tenant(ctx))
 		if err != nil {
 			return 0, err
 		}
@@ -124,22 +124,22 @@ func (f *Feed) startAt(ctx context.Context, epoch string, end uint64, at time.Ti
 	if at.After(time.Now()) {
 		return end, nil
 	}
-	place, err := f.At(ctx, "", at)
+	place, err := l.At(ctx, "", at)
 	return min(place, end), err
 }
 
 // checkMark compares the event at a place with a cursor's mark. It is no fault if the event is no longer kept.
-func (f *Feed) checkMark(ctx context.Context, epoch string, place uint64, mark string) error {
+func (l *Log) checkMark(ctx context.Context, epoch string, place uint64, mark string) error {
 	made, ok := madeAt(mark)
 	if !ok || place == 0 {
 		return nil
 	}
-	id, err := f.idAt(ctx, place)
+	id, err := l.idAt(ctx, place)
 	if err != nil || id == "" || markOf(id) == mark {
 		return err
 	}
 	// The events that were lost came less than unsure before the cursor's, and that one after it was made.
-	before, err := f.At(ctx, request.Tenant(ctx), made.Add(-unsure))
+	before, err := l.At(ctx, request.Tenant(ctx), made.Add(-unsure))
 	if err != nil {
 		return err
 	}
@@ -148,15 +148,15 @@ func (f *Feed) checkMark(ctx context.Context, epoch string, place uint64, mark s
 }
 
 // idAt returns the id of the event at a place; "" if it is no longer kept.
-func (f *Feed) idAt(ctx context.Context, place uint64) (string, error) {
-	if id := f.IDAt(place); id != "" {
+func (l *Log) idAt(ctx context.Context, place uint64) (string, error) {
+	if id := l.IDAt(place); id != "" {
 		return id, nil
 	}
-	if e := f.old.at(place); e != nil {
+	if e := l.old.at(place); e != nil {
 		return e.ID, nil
 	}
-	events, _, err := f.bus.Read(ctx, bus.Reading{After: place - 1, UpTo: place, Limit: 1})
-	if gone := (*bus.GoneError)(nil); errors.As(err, &gone) {
+	events, _, err := l.Stored(ctx, Reading{After: place - 1, UpTo: place, Limit: 1})
+	if gone := (*GoneError)(nil); errors.As(err, &gone) {
 		return "", nil
 	}
 	if err != nil || len(events) == 0 {
@@ -166,9 +166,9 @@ func (f *Feed) idAt(ctx context.Context, place uint64) (string, error) {
 }
 
 // endOf is the cursor behind events that were read up to a place.
-func (f *Feed) endOf(epoch string, events []*Event, place uint64) string {
+func (l *Log) endOf(epoch string, events []*Event, place uint64) string {
 	if n := len(events); n > 0 && events[n-1].Place == place {
 		return Cursor(epoch, place, events[n-1].ID)
 	}
-	return Cursor(epoch, place, f.IDAt(place))
+	return Cursor(epoch, place, l.IDAt(place))
 }

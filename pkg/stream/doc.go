@@ -1,0 +1,50 @@
+// Package stream reads the platform's events. They are in one stream of JetStream, where the outbox's relay puts them
+// (package bus), each at a place: a number that grows.
+//
+//	             Log: one for each program. It follows the end of the stream,
+//	stream ────▶ and has the newest events in memory
+//	   │           ├─▶ Read, Changed: a reader that keeps its place, such as the audit log and webhooks
+//	   │           ├─▶ Page, Watch: clients that follow the events over HTTP, with a Cursor
+//	   │           └─▶ Follower: state that every replica has in memory
+//	   │                 snapshot ──▶ catching up ──▶ ready
+//	   │                    ▲                           │
+//	   │                    └── the stream has lost ────┘
+//	   │                        events it has not seen
+//	   └───────────▶ Consumer: events that one replica of a service handles, such as cascades
+//	                       waits ──▶ handled ──▶ acknowledged
+//	                         ▲          │ fails 10 times
+//	                         └─ retry ──┴──▶ parked in the dead letters
+//
+// # What it promises
+//
+//   - kill -9: a Consumer's place is in JetStream, and what was not acknowledged comes again. A Follower begins again
+//     with a snapshot. A reader of the Log stores its place itself, best in the transaction that stores what it has
+//     made of the events.
+//   - Two replicas: one of them gets a Consumer's events, and another continues when it stops, or half a minute after
+//     it died. Each has a Log and Followers of its own.
+//   - NATS that is away: nothing waits for it. The Log, Consumers and Followers continue where they stopped. A
+//     Follower says how old its state is (Age).
+//   - A server that has lost its newest events, a stream that is made anew, events that were dropped: the Log counts a
+//     reset, Followers take a snapshot, Read returns GoneError, and a Cursor that shows other events at its place is
+//     refused. Nothing is left out silently.
+//   - A slow reader holds up nobody: behind the events in memory it reads from the stream. A slow Follower delays its
+//     own state only. In a Consumer the tenants take turns.
+//   - Order: the events of one record come in their order, to everybody.
+//
+// # Words
+//
+// A place is an event's number in the stream. An epoch identifies the stream, since a stream that is made anew has
+// other events at its places. A Cursor is both as text, with a mark of the event there. A reset is when the events
+// after a place may be others than those that a reader expects.
+//
+// # Use
+//
+//	follower, err := log.Follow(ctx, stream.FollowerConfig{
+//		Name:     "clients",
+//		Types:    stream.Types{"application.*"},
+//		Snapshot: func(ctx context.Context) error { return clients.load(ctx) },
+//		Handle:   func(ctx context.Context, e stream.Event) error { return clients.apply(e) },
+//	})
+//
+// A service lists its Followers and Consumers in service.App, which starts them.
+package stream
