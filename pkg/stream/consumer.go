@@ -210,22 +210,26 @@ func (f *intake) declare(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	durable, err := f.log.js.CreateOrUpdateConsumer(ctx, f.stream, jetstream.ConsumerConfig{
-		Durable:        f.config.Name,
-		FilterSubjects: f.subjects,
-		AckPolicy:      jetstream.AckExplicitPolicy,
-		AckWait:        f.config.ackWait,
-		MaxAckPending:  f.config.MaxInFlight,
-		MaxDeliver:     -1, // attempts are counted here, because they are made here
-		PriorityPolicy: jetstream.PriorityPolicyPinned,
-		PriorityGroups: []string{pinGroup},
-		PinnedTTL:      pinnedFor,
-	})
+	config := durableConsumer(f.config.Name)
+	config.FilterSubjects, config.AckWait, config.MaxAckPending = f.subjects, f.config.ackWait, f.config.MaxInFlight
+	durable, err := f.log.js.CreateOrUpdateConsumer(ctx, f.stream, config)
 	if err != nil {
 		return fmt.Errorf("declare the consumer: %w", err)
 	}
 	f.durable = durable
 	return nil
+}
+
+// durableConsumer is the configuration of the platform's durable consumers.
+func durableConsumer(name string) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable:        name,
+		AckPolicy:      jetstream.AckExplicitPolicy,
+		MaxDeliver:     -1, // attempts are counted here, because they are made here
+		PriorityPolicy: jetstream.PriorityPolicyPinned,
+		PriorityGroups: []string{pinGroup},
+		PinnedTTL:      pinnedFor,
+	}
 }
 
 // takeOver waits for a first message, with which JetStream pins the consumer to this client. It pulls only one message,

@@ -185,7 +185,7 @@ func (f *Follower) run(ctx context.Context) {
 	if f.config.Meanwhile != nil {
 		others.Go(func() { f.pollWhileAway(ctx) })
 	}
-	t := troubles{log: f.log.log, reader: f.config.Name}
+	t := newTroubles(f.log.log, f.config.Name)
 	for ctx.Err() == nil {
 		began, _ := f.at()
 		if err := f.follow(ctx); ctx.Err() == nil {

@@ -118,16 +118,26 @@ func TestAFollowerIsReadyOnceItHasCaughtUp(t *testing.T) {
 		<-told
 		return nil
 	}
+	handle, second := c.Handle, make(chan struct{})
+	c.Handle = func(ctx context.Context, e Event) error {
+		if e.ID == "1-3" {
+			<-second
+		}
+		return handle(ctx, e)
+	}
 	f, err := b.Follow(t.Context(), c)
 	require.NoError(t, err)
 	require.Error(t, f.Ready())
 	wait.Receive(t, taking)
-	publish(t, b, message("1", 2)) // during the snapshot
+	publish(t, b, message("1", 2), message("1", 3)) // during the snapshot
 	require.ErrorContains(t, f.Ready(), "the snapshot is not complete")
 	close(told)
+	m.until(t, 0, "1-2")
+	require.ErrorContains(t, f.Ready(), "catching up")
+	close(second)
 	ready(t, f)
 	_, seen := m.state()
-	require.Equal(t, []string{"1-2"}, seen, "ready only with the events that came meanwhile")
+	require.Equal(t, []string{"1-2", "1-3"}, seen, "ready only with the events that came meanwhile")
 }
 
 func TestAFollowerGoesOnWhereItWas(t *testing.T) {
@@ -355,7 +365,59 @@ func TestAFollowerMissesNothingThatIsDropped(t *testing.T) {
 	publish(t, other, message("1", 2), message("1", 3))
 	stream, err := other.js.Stream(t.Context(), bus.EventStream)
 	require.NoError(t, err)
-	require.NoError(t, other.DropEvents(t.Context(), "acme", stream.CachedInfo().State.LastSeq-1))
+	require.NoError(t, other.DropEvents(t.Context(), "acme", stream.CachedInfo().State.LastSeq))
 	g.shut.Store(false)
 	m.until(t, 2, "")
+}
+
+// What the stream drops that a follower has seen is no reason for a snapshot.
+func TestAFollowerNeedsNoEventThatItHasSeen(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	var m mirror
+	f := follow(t, b, &m)
+	ready(t, f)
+	publish(t, b, message("1", 1))
+	m.until(t, 1, "1-1")
+	stream, err := b.js.Stream(t.Context(), bus.EventStream)
+	require.NoError(t, err)
+	require.NoError(t, stream.Purge(t.Context()))
+	x.Stop()
+	wait.Until(t, func() bool { return f.Age() > 0 })
+	x.Start()
+	publish(t, b, message("1", 2))
+	require.Equal(t, []string{"1-1", "1-2"}, m.until(t, 1, "1-2"))
+	ready(t, f)
+}
+
+// A follower that must take another snapshot is not ready, and old, until it has it.
+func TestAFollowerThatHasMissedEventsIsOld(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	var m mirror
+	c := m.config("mirror")
+	var away atomic.Bool
+	snapshot := c.Snapshot
+	c.Snapshot = func(ctx context.Context) error {
+		if away.Load() {
+			return errors.New("a service is unavailable")
+		}
+		return snapshot(ctx)
+	}
+	f, err := b.Follow(t.Context(), c)
+	require.NoError(t, err)
+	ready(t, f)
+	before := x.Copy()
+	publish(t, b, message("1", 1))
+	m.until(t, 1, "1-1")
+	wait.Until(t, func() bool { return f.Age() == 0 })
+	away.Store(true)
+	x.Restore(before) // without an event after those that are lost
+	wait.Until(t, func() bool { return f.Ready() != nil })
+	wait.Until(t, func() bool { return b.Ready() == nil && b.lostAt().IsZero() })
+	require.ErrorContains(t, f.Ready(), "the snapshot is not complete")
+	require.Positive(t, f.Age())
+	away.Store(false)
+	ready(t, f)
+	require.Zero(t, f.Age())
 }

@@ -114,7 +114,7 @@ func (l *Log) Close() {
 // run follows the end of the stream, session after session.
 func (l *Log) run(ctx context.Context) {
 	defer close(l.done)
-	t := troubles{log: l.log, reader: "log"}
+	t := newTroubles(l.log, "log")
 	for ctx.Err() == nil {
 		connected, end, err := l.bus.WhileConnected(ctx)
 		if err != nil {
@@ -496,7 +496,8 @@ func (l *Log) newest(place uint64) *Event {
 	return l.decode(found)
 }
 
-// troubles logs why something could not begin or continue, first at once and then after longer and longer pauses.
+// troubles logs why a reader could not continue: at once, and then after longer and longer pauses. That it cannot begin
+// is logged after a while: at the start, the stream and other services may not be there yet.
 type troubles struct {
 	log    *slog.Logger
 	reader string
@@ -504,6 +505,10 @@ type troubles struct {
 	wait   interface{ NextBackOff() time.Duration }
 	lasts  bool
 	remind reminder
+}
+
+func newTroubles(log *slog.Logger, reader string) troubles {
+	return troubles{log: log, reader: reader, lasts: true, remind: reminder{time.Now(), firstReminder}}
 }
 
 // meet logs an error and pauses; moved tells that there was progress since the last one.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -76,4 +77,10 @@ func (p program) hasRead(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lastID == id
+}
+
+func (p program) lostAt() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/replicas"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/stream"
@@ -20,7 +21,6 @@ import (
 	"github.com/idplatform/idplatform/services/events/internal/deadletter"
 	"github.com/idplatform/idplatform/services/events/internal/delivery"
 	"github.com/idplatform/idplatform/services/events/internal/httpapi"
-	"github.com/idplatform/idplatform/services/events/internal/replicas"
 	"github.com/idplatform/idplatform/services/events/internal/storage"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 	"github.com/idplatform/idplatform/services/questions"

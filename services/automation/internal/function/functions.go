@@ -36,18 +36,17 @@ type Deps struct {
 // Functions are the use cases.
 type Functions struct {
 	Deps
-	wake     chan struct{} // gets a value when events have made runs
-	arrivals arrivals
+	wake chan struct{} // gets a value when events have made runs
 }
 
 // New makes the use cases.
 func New(d Deps) *Functions {
-	return &Functions{Deps: d, wake: make(chan struct{}, 1), arrivals: arrivals{lanes: map[string]*lane{}}}
+	return &Functions{Deps: d, wake: make(chan struct{}, 1)}
 }
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{functions.Def(), codes.Def(), logs.Def(), runs.Def(), progresses.Def()}
+	return []*docstore.Def{functions.Def(), codes.Def(), logs.Def(), runs.Def(), progresses.Def(), places.Def()}
 }
 
 // Doc is a function as read or written, without its code.
@@ -229,7 +228,7 @@ func (s *Functions) Delete(ctx context.Context, id string) (docstore.Deleted, er
 		if err := runs.DeleteWhere(ctx, tx, of, nil); err != nil {
 			return err
 		}
-		return deleteFeed(ctx, tx, id)
+		return deleteProgress(ctx, tx, id)
 	})
 }
 

@@ -1,11 +1,9 @@
 package function
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -14,18 +12,16 @@ import (
 	"github.com/idplatform/idplatform/pkg/stream"
 )
 
-// progress is how far a function has come in the stream of events; its id is the function's. So an event makes one run,
-// however often it is delivered, and of a function with too many waiting runs only a place in the stream is kept.
-//
-// The events after From and up to UpTo have no runs yet: the function is behind.
+// progress is how far a function has come in the stream of events; its id is the function's. It moves in the transaction
+// that stores the runs of the events before it. So an event makes one run, however often it is read, and of a function
+// with too many waiting runs only a place in the stream is kept.
 type progress struct {
 	docstore.Meta
-	Stream  string     `json:"stream"`  // that the places are of
-	Handled int64      `json:"handled"` // no event before this place comes again, or makes a run
-	Done    []int64    `json:"done"`    // later places whose events have made runs
-	From    int64      `json:"from"`
-	UpTo    int64      `json:"up_to"`
-	Next    clock.Time `json:"next"` // when more events are read from the stream; zero if the function is not behind
+	Stream string     `json:"stream"` // the epoch that the places are of
+	Base   int64      `json:"base"`   // of the last stream.Batch
+	Place  int64      `json:"from"`   // the events up to here make no more runs
+	UpTo   int64      `json:"up_to"`  // the function is behind if this is greater: the events between wait in the stream
+	Next   clock.Time `json:"next"`   // when more events are read for it; zero if it is not behind
 }
 
 var progresses = docstore.Define(docstore.Schema[progress]{
@@ -44,170 +40,95 @@ const (
 	fillAtOnce = 50
 	scanAtOnce = 500
 	maxScanned = 1000
-	// maxDone is far more than the events that a consumer has in flight.
-	maxDone = 4096
 )
 
-// begin makes progress in another stream one in this one.
-func (d *progress) begin(stream string) {
-	if d.Stream != stream {
-		*d = progress{Meta: d.Meta, Stream: stream}
+// begin prepares for the events of a batch. In another stream all places are others. In one that has lost its newest
+// events, those that are read again may be others: they make runs, if need be a second time.
+func (d *progress) begin(epoch string, base int64, first *stream.Event) {
+	if d.Stream != epoch {
+		*d = progress{Meta: d.Meta, Stream: epoch}
 	}
+	if d.Base != 0 && d.Base != base && !d.isBehind() {
+		d.Place = min(d.Place, int64(first.Place)-1)
+	}
+	d.Base = base
 }
 
-func (d *progress) isBehind() bool { return d.From < d.UpTo }
+func (d *progress) isBehind() bool { return d.Place < d.UpTo }
 
-// has reports whether the event at a place has made a run, or never will.
-func (d *progress) has(place int64) bool {
-	return place < d.Handled || slices.Contains(d.Done, place)
-}
-
-// take selects those of the delivered events that make runs now: the first room of them that have made none. The
-// function falls behind with the others.
-func (d *progress) take(events []stream.Event, room int, now clock.Time) (selected []stream.Event) {
-	slices.SortFunc(events, func(a, b stream.Event) int { return cmp.Compare(a.Place, b.Place) })
+// take selects those of the events that make runs now: the first room of them after the place. The function is behind
+// with the others.
+func (d *progress) take(events []*stream.Event, room int, now clock.Time) (selected []*stream.Event) {
 	for _, e := range events {
-		place := int64(e.Place)
+		place := int64(e.Place) //nolint:gosec // a place is far below 2^53
 		switch {
-		case place == 0: // it is replayed
-		case d.has(place):
-			continue
-		case d.isBehind() && place > d.From:
+		case place <= d.Place:
+		case d.isBehind():
 			d.UpTo = max(d.UpTo, place)
-			continue
-		case room <= 0 && !d.isBehind():
-			d.From, d.UpTo, d.Next = place-1, place, now
-			continue
+		case len(selected) == room:
+			d.Place, d.UpTo, d.Next = place-1, place, now
 		default:
-			d.Done = append(d.Done, place)
+			selected, d.Place = append(selected, e), place
 		}
-		selected, room = append(selected, e), room-1
 	}
-	for _, e := range events {
-		d.Handled = max(d.Handled, int64(e.Handled))
-	}
-	d.prune()
 	return selected
-}
-
-// prune forgets the places that need not be remembered.
-func (d *progress) prune() {
-	d.Done = slices.DeleteFunc(d.Done, func(place int64) bool {
-		return place < d.Handled && (!d.isBehind() || place <= d.From)
-	})
-	d.Done = d.Done[max(0, len(d.Done)-maxDone):]
-}
-
-// fill reports whether the event at a place, which was read from the stream, makes a run now.
-func (d *progress) fill(place int64) bool {
-	if slices.Contains(d.Done, place) {
-		return false
-	}
-	d.Done = append(d.Done, place)
-	return true
 }
 
 // read goes on to a place after events were read from the stream.
 func (d *progress) read(upTo int64, now clock.Time) {
-	d.From = upTo
+	d.Place = upTo
 	if d.Next = now; !d.isBehind() {
-		d.UpTo, d.Next = d.From, clock.Time{}
-	}
-	d.prune()
-}
-
-// arrivals collects the events of a tenant that are delivered at the same time, so that its functions are read once for
-// them, and one transaction stores the runs of each.
-type arrivals struct {
-	mu    sync.Mutex
-	lanes map[string]*lane // by tenant
-}
-
-type lane struct {
-	users   int
-	waiting *arrived
-	turn    sync.Mutex
-}
-
-type arrived struct {
-	events []stream.Event
-	done   chan struct{}
-	err    error
-}
-
-// add adds an event to those that wait. The caller that brings the first of them stores all, when those
-// before are stored.
-func (a *arrivals) add(key string, e stream.Event, store func([]stream.Event) error) error {
-	a.mu.Lock()
-	l := a.lanes[key]
-	if l == nil {
-		l = &lane{}
-		a.lanes[key] = l
-	}
-	l.users++
-	batch, first := l.waiting, l.waiting == nil
-	if first {
-		batch = &arrived{done: make(chan struct{})}
-		l.waiting = batch
-	}
-	batch.events = append(batch.events, e)
-	a.mu.Unlock()
-	defer a.leave(key, l)
-	if !first {
-		<-batch.done
-		return batch.err
-	}
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	a.mu.Lock()
-	l.waiting = nil
-	a.mu.Unlock()
-	defer close(batch.done)
-	batch.err = apperr.New(apperr.Internal, "the events were not stored") // after a panic
-	batch.err = store(batch.events)
-	return batch.err
-}
-
-func (a *arrivals) leave(key string, l *lane) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if l.users--; l.users == 0 {
-		delete(a.lanes, key)
+		d.UpTo, d.Next = d.Place, clock.Time{}
 	}
 }
 
-// addRuns stores the runs of events that are delivered to a function.
-func (s *Functions) addRuns(ctx context.Context, f *Function, events []stream.Event) error {
-	err := s.tryAddRuns(ctx, f, events, false)
-	if apperr.KindOf(err) == apperr.AlreadyExists { // a run that a replayed event has made
-		err = s.tryAddRuns(ctx, f, events, true)
+// addRuns stores the runs of those events of a batch that the function listens to. Each for which it is not run has an
+// entry in the function's log that says why.
+func (s *Functions) addRuns(ctx context.Context, f *Function, b *stream.Batch, events []*stream.Event) error {
+	refused, err := s.tryAddRuns(ctx, f, b, events, false)
+	if apperr.KindOf(err) == apperr.AlreadyExists { // the stream has an event twice, and its first run still waits
+		refused, err = s.tryAddRuns(ctx, f, b, events, true)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	for _, e := range refused {
+		s.noteFailure(ctx, f, LogEntry{Cause: byTrigger, EventID: e.ID}, s.refusal(e))
+	}
+	return nil
 }
 
-// tryAddRuns stores the runs of events. With look, those that are there already stay.
-func (s *Functions) tryAddRuns(ctx context.Context, f *Function, events []stream.Event, look bool) error {
-	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+// tryAddRuns stores the runs of events, and returns the events for which the function is not run. With look, runs that
+// are there already stay.
+func (s *Functions) tryAddRuns(ctx context.Context, f *Function, b *stream.Batch, events []*stream.Event,
+	look bool) (refused []*stream.Event, err error) {
+	err = docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		refused = nil
 		d, err := loadProgress(ctx, tx, f.ID)
 		if err != nil {
 			return err
 		}
-		for _, e := range events {
-			if e.Place > 0 {
-				d.begin(e.Epoch)
-			}
-		}
+		d.begin(b.Epoch, b.Base, events[0])
+		before := *d
 		waiting, err := runs.Count(ctx, tx.Peek(), docstore.Eq(byFunction, docstore.Text(f.ID)))
 		if err != nil {
 			return err
 		}
-		for _, e := range d.take(events, maxWaiting-int(waiting), tx.Now) {
-			if err := insertRun(ctx, tx, f.ID, &e, look); err != nil {
+		for _, e := range d.take(events, max(0, maxWaiting-int(waiting)), tx.Now) {
+			if s.refusal(e) != "" {
+				refused = append(refused, e)
+				continue
+			}
+			if err := insertRun(ctx, tx, f.ID, e, look); err != nil {
 				return err
 			}
 		}
+		if d.Place == before.Place && d.UpTo == before.UpTo {
+			return nil // all were there
+		}
 		return storeProgress(ctx, tx, d)
 	})
+	return refused, err
 }
 
 func loadProgress(ctx context.Context, tx *docstore.Tx, id string) (*progress, error) {
@@ -227,7 +148,7 @@ func storeProgress(ctx context.Context, tx *docstore.Tx, d *progress) (err error
 	return err
 }
 
-func deleteFeed(ctx context.Context, tx *docstore.Tx, id string) error {
+func deleteProgress(ctx context.Context, tx *docstore.Tx, id string) error {
 	d, err := progresses.Load(ctx, tx, id)
 	if err != nil {
 		return apperr.Ignore(err, apperr.NotFound)
@@ -307,13 +228,13 @@ func (s *Functions) fill(ctx context.Context, id string) (advanced bool, err err
 // following reads the next events that a function is behind with, at most fillAtOnce, and returns those that it runs
 // for. Up to the place next there are no others; there may be more even if there are fewer. It fails only if nothing
 // could be read.
-func (s *Functions) following(ctx context.Context, f *Function, d *progress) (events []stream.Event, next uint64,
+func (s *Functions) following(ctx context.Context, f *Function, d *progress) (events []*stream.Event, next uint64,
 	err error) {
-	r := stream.Reading{Stream: d.Stream, Tenant: d.TenantID, After: uint64(d.From), UpTo: uint64(d.UpTo)}
+	r := stream.Reading{Stream: d.Stream, Tenant: d.TenantID, After: uint64(d.Place), UpTo: uint64(d.UpTo)}
 	heard := 0 // refused or not
-	for r.Limit = fillAtOnce; heard < fillAtOnce && r.After < r.UpTo && r.After-uint64(d.From) < maxScanned; {
+	for r.Limit = fillAtOnce; heard < fillAtOnce && r.After < r.UpTo && r.After-uint64(d.Place) < maxScanned; {
 		read, next, err := s.Stream.Stored(ctx, r)
-		if err != nil && r.After > uint64(d.From) {
+		if err != nil && r.After > uint64(d.Place) {
 			break // what was read before makes its runs first
 		}
 		if err != nil {
@@ -324,8 +245,10 @@ func (s *Functions) following(ctx context.Context, f *Function, d *progress) (ev
 			if !f.hears(e) {
 				continue
 			}
-			if !s.refuse(ctx, f, e) {
-				events = append(events, *e)
+			if why := s.refusal(e); why != "" {
+				s.noteFailure(ctx, f, LogEntry{Cause: byTrigger, EventID: e.ID}, why)
+			} else {
+				events = append(events, e)
 			}
 			if heard++; heard == fillAtOnce {
 				r.After = e.Place
@@ -350,11 +273,6 @@ func (s *Functions) listener(ctx context.Context, id string) (*Function, error) 
 	return f, nil
 }
 
-// runnable returns those of the events that the function runs for.
-func (s *Functions) runnable(ctx context.Context, f *Function, events []stream.Event) []stream.Event {
-	return slices.DeleteFunc(events, func(e stream.Event) bool { return !f.hears(&e) || s.refuse(ctx, f, &e) })
-}
-
 // hears reports whether the function listens to events of this type.
 func (f *Function) hears(e *stream.Event) bool {
 	listens := f.listensTo()
@@ -363,10 +281,19 @@ func (f *Function) hears(e *stream.Event) bool {
 
 // advance stores the runs of events that were read from the stream up to a place, unless another replica has done so.
 // Without a place it drops what the function is behind with.
-func (s *Functions) advance(ctx context.Context, before *progress, events []stream.Event, upTo *uint64) error {
-	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+func (s *Functions) advance(ctx context.Context, before *progress, events []*stream.Event, upTo *uint64) error {
+	err := s.tryAdvance(ctx, before, events, upTo, false)
+	if apperr.KindOf(err) == apperr.AlreadyExists { // see addRuns
+		err = s.tryAdvance(ctx, before, events, upTo, true)
+	}
+	return apperr.Ignore(err, apperr.NotFound)
+}
+
+func (s *Functions) tryAdvance(ctx context.Context, before *progress, events []*stream.Event, upTo *uint64,
+	look bool) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		d, err := progresses.Load(ctx, tx, before.ID)
-		if err != nil || d.Stream != before.Stream || d.From != before.From || !d.isBehind() {
+		if err != nil || d.Stream != before.Stream || d.Place != before.Place || !d.isBehind() {
 			return err
 		}
 		place := d.UpTo
@@ -374,10 +301,7 @@ func (s *Functions) advance(ctx context.Context, before *progress, events []stre
 			place = int64(*upTo)
 		}
 		for _, e := range events {
-			if !d.fill(int64(e.Place)) {
-				continue
-			}
-			if err := insertRun(ctx, tx, d.ID, &e, false); err != nil {
+			if err := insertRun(ctx, tx, d.ID, e, look); err != nil {
 				return err
 			}
 		}
@@ -385,5 +309,4 @@ func (s *Functions) advance(ctx context.Context, before *progress, events []stre
 		_, err = progresses.Replace(ctx, tx, d)
 		return err
 	})
-	return apperr.Ignore(err, apperr.NotFound)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -23,55 +22,58 @@ import (
 )
 
 // event is the event at a place, whose id is the place.
-func event(place, handled uint64) stream.Event {
-	return stream.Event{
+func event(place uint64) *stream.Event {
+	return &stream.Event{
 		ID: strconv.FormatUint(place, 10), Type: "idp.user.created", Tenant: "acme", JSON: json.RawMessage(`{}`),
-		Place: place, Epoch: "s", Handled: handled,
+		Place: place,
 	}
 }
 
-// Whatever order events come in, how often they come, and however much room there is: each makes one run, either when
-// it is delivered or when the stream is read.
+// batch is what a Reader reads of the stream s.
+func batch(places ...uint64) *stream.Batch {
+	b := &stream.Batch{Epoch: "s", Base: 1, UpTo: places[len(places)-1]}
+	for _, place := range places {
+		b.Events = append(b.Events, event(place))
+	}
+	return b
+}
+
+// However often the batches come again, and however much room there is: each event makes one run, either when its batch
+// comes or when the stream is read.
 func TestEachEventMakesOneRun(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		const all = 60
 		made := map[uint64]int{}
 		d := &progress{}
-		d.begin("s")
-		acknowledged := map[uint64]bool{}
-		handled := func() uint64 {
-			for place := uint64(1); ; place++ {
-				if !acknowledged[place] {
-					return place
-				}
-			}
-		}
 		fill := func() {
 			room := rapid.IntRange(0, 5).Draw(t, "read")
 			for ; d.isBehind() && room > 0; room-- {
-				place := uint64(d.From) + 1
-				if d.fill(int64(place)) {
-					made[place]++
-				}
+				place := uint64(d.Place) + 1
+				made[place]++
 				d.read(int64(place), clock.Time{})
 			}
 		}
-		for handled() <= all {
-			low := handled()
-			window := uint64(rapid.IntRange(0, 7).Draw(t, "window"))
-			from := min(all, low+window)
-			batch := []stream.Event{event(from, low)}
-			if other := min(all, from+uint64(rapid.IntRange(0, 2).Draw(t, "other"))); other != from {
-				batch = append(batch, event(other, low))
+		for saved, next := uint64(0), uint64(0); saved < all; {
+			if rapid.IntRange(0, 3).Draw(t, "death") == 0 {
+				next = saved // the reader begins again where its place was saved
 			}
-			for _, e := range d.take(slices.Clone(batch), rapid.IntRange(0, 2).Draw(t, "room"), clock.Time{}) {
-				made[e.Place]++
-			}
-			for _, e := range batch {
-				if rapid.IntRange(0, 3).Draw(t, "acknowledged") > 0 {
-					acknowledged[e.Place] = true
+			var places []uint64
+			for range rapid.IntRange(1, 7).Draw(t, "batch") {
+				if next < all {
+					next++
+					places = append(places, next)
 				}
+			}
+			if len(places) > 0 {
+				b := batch(places...)
+				d.begin(b.Epoch, b.Base, b.Events[0])
+				for _, e := range d.take(b.Events, rapid.IntRange(0, 4).Draw(t, "room"), clock.Time{}) {
+					made[e.Place]++
+				}
+			}
+			if rapid.Bool().Draw(t, "saved") {
+				saved = next
 			}
 			fill()
 		}
@@ -86,12 +88,32 @@ func TestEachEventMakesOneRun(t *testing.T) {
 	})
 }
 
-// A stream that is made anew counts from 1 again.
+// A stream that is made anew has other events at its places.
 func TestAnotherStream(t *testing.T) {
 	t.Parallel()
-	d := &progress{Stream: "before", Handled: 900, Done: []int64{901}, From: 910, UpTo: 950}
-	d.begin("s")
-	require.Len(t, d.take([]stream.Event{event(1, 1)}, 1, clock.Time{}), 1)
+	d := &progress{Stream: "before", Base: 1, Place: 910, UpTo: 950}
+	b := batch(1)
+	d.begin(b.Epoch, b.Base, b.Events[0])
+	require.Len(t, d.take(b.Events, 1, clock.Time{}), 1)
+}
+
+// A stream that has lost its newest events gives their places to others: those make runs, too.
+func TestEventsAtThePlacesOfLostOnes(t *testing.T) {
+	t.Parallel()
+	d := &progress{Stream: "s", Base: 1, Place: 20}
+	b := batch(18, 19)
+	d.begin(b.Epoch, b.Base, b.Events[0])
+	require.Empty(t, d.take(b.Events, 5, clock.Time{}), "they have made runs")
+	b.Base = 4
+	d.begin(b.Epoch, b.Base, b.Events[0])
+	require.Len(t, d.take(b.Events, 5, clock.Time{}), 2)
+	d.begin(b.Epoch, b.Base, b.Events[0])
+	require.Empty(t, d.take(b.Events, 5, clock.Time{}), "once")
+
+	behind := &progress{Stream: "s", Base: 1, Place: 10, UpTo: 20}
+	behind.begin(b.Epoch, b.Base, b.Events[0])
+	require.Empty(t, behind.take(b.Events, 5, clock.Time{}))
+	require.EqualValues(t, 10, behind.Place, "it reads them from the stream")
 }
 
 // A function whose runs do not end does not keep another one of the tenant waiting.
@@ -115,12 +137,12 @@ type kept struct {
 func (s kept) Stored(_ context.Context, r stream.Reading) (events []*stream.Event, next uint64, _ error) {
 	for next = r.After; next < min(r.UpTo, s.upTo) && len(events) < r.Limit; {
 		next++
-		e := event(next, 0)
+		e := event(next)
 		e.PayloadOrigin = s.origin
 		if next%s.rarity != 0 {
 			e.Type = "idp.user.updated"
 		}
-		events = append(events, &e)
+		events = append(events, e)
 	}
 	return events, next, nil
 }
@@ -146,8 +168,9 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 	profile.Code, profile.Status = "off", Disabled
 	off := put(Function{Meta: docstore.Meta{ID: "off"}, Profile: profile})
 	for place := uint64(1); place <= all; place++ {
-		require.NoError(t, s.addRuns(ctx, f, []stream.Event{event(place, place)}))
-		require.NoError(t, s.addRuns(ctx, off, []stream.Event{event(place, place)}))
+		b := batch(place)
+		require.NoError(t, s.addRuns(ctx, f, b, b.Events))
+		require.NoError(t, s.addRuns(ctx, off, b, b.Events))
 	}
 	ended := map[string]bool{}
 	end := func() {
@@ -174,9 +197,10 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 		}
 	}
 	require.Len(t, ended, all+maxWaiting)
-	require.NoError(t, s.addRuns(ctx, f, []stream.Event{event(all/2, all)}))
+	again := batch(all / 2)
+	require.NoError(t, s.addRuns(ctx, f, again, again.Events))
 	end()
-	require.Len(t, ended, all+maxWaiting, "it is delivered again after its run is over")
+	require.Len(t, ended, all+maxWaiting, "it is read again after its run is over")
 }
 
 // Events of other types take no room, and only some of them are passed over at a time.
@@ -197,7 +221,7 @@ func TestAFunctionIsBehindWithRareEvents(t *testing.T) {
 	} {
 		s := New(Deps{Stream: kept{c.upTo, c.rarity, ""}})
 		events, next, err := s.following(t.Context(), f,
-			&progress{Stream: "s", From: int64(c.from), UpTo: int64(c.upTo)})
+			&progress{Stream: "s", Place: int64(c.from), UpTo: int64(c.upTo)})
 		require.NoError(t, err)
 		require.Len(t, events, c.events)
 		require.Equal(t, c.next, next)
@@ -219,7 +243,7 @@ func TestRefusedEventsTakeRoom(t *testing.T) {
 		require.NoError(t, err)
 		d, err := doc.Value()
 		require.NoError(t, err)
-		require.EqualValues(t, (turn+1)*10*fillAtOnce, d.From)
+		require.EqualValues(t, (turn+1)*10*fillAtOnce, d.Place)
 	}
 	refused, err := logs.Count(ctx, s.Store, docstore.Eq(byFunction, docstore.Text("f")))
 	require.NoError(t, err)
@@ -275,8 +299,7 @@ func TestNoRunWaitsForTheStream(t *testing.T) {
 	defer stop()
 	wait.Receive(t, asked)
 	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		e := event(2000, 0)
-		return insertRun(ctx, tx, "f", &e, false)
+		return insertRun(ctx, tx, "f", event(2000), false)
 	}))
 	wait.Until(t, func() bool {
 		attempts, err := logs.Count(ctx, s.Store, docstore.Eq(byFunction, docstore.Text("f")))
@@ -307,44 +330,8 @@ func TestWhatWasReadBeforeAFailureRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, events, fillAtOnce/10)
 	require.EqualValues(t, fillAtOnce, next)
-	d.From = int64(next)
+	d.Place = int64(next)
 	_, _, err = s.following(t.Context(), f, d)
 	var gone *stream.GoneError
 	require.ErrorAs(t, err, &gone)
-}
-
-func TestArrivals(t *testing.T) {
-	t.Parallel()
-	a := &arrivals{lanes: map[string]*lane{}}
-	first, goOn := make(chan struct{}), make(chan struct{})
-	results := make(chan error)
-	var sizes []int
-	go func() {
-		results <- a.add("f", event(1, 1), func(all []stream.Event) error {
-			sizes = append(sizes, len(all))
-			close(first)
-			<-goOn
-			return nil
-		})
-	}()
-	<-first
-	for place := uint64(2); place <= 5; place++ {
-		go func() {
-			results <- a.add("f", event(place, 1), func(all []stream.Event) error {
-				sizes = append(sizes, len(all))
-				return nil
-			})
-		}()
-	}
-	wait.Until(t, func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return a.lanes["f"].waiting != nil && len(a.lanes["f"].waiting.events) == 4
-	})
-	close(goOn)
-	for range 5 {
-		require.NoError(t, <-results)
-	}
-	require.Equal(t, []int{1, 4}, sizes)
-	require.Empty(t, a.lanes)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/replicas"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
@@ -42,24 +44,41 @@ var runs = docstore.Define(docstore.Schema[triggeredRun]{
 	Due: func(r *triggeredRun) clock.Time { return r.Next },
 })
 
-// Consumer consumes the events of all tenants, because each may trigger functions.
-func (s *Functions) Consumer() stream.ConsumerConfig {
-	return stream.ConsumerConfig{Name: "automation-functions", Types: stream.Types{"*"}, Handle: s.trigger}
+var places = stream.DefinePlaces("function_place", "place of the triggers")
+
+// Reader reads the events of all tenants, because each may trigger functions.
+func (s *Functions) Reader(l *stream.Log, group *replicas.Group) *stream.Reader {
+	return stream.NewReader(stream.ReaderConfig{
+		Name: reader, Places: places, Log: l, DB: s.Store, Group: group, Handle: s.trigger, Consumer: reader,
+	})
 }
 
-// storeAtOnce is how many functions of a tenant get the runs of the same events at the same time.
-const storeAtOnce = 8
+// reader is the name of the Reader, and of its consumer in NATS.
+const reader = "automation-functions"
 
-// trigger stores a run for each function that an event triggers, so that a function that fails delays no other event.
-// If too many runs of a function wait, its events wait in the stream. Events of a tenant that arrive at about the same
-// time are stored together.
-func (s *Functions) trigger(ctx context.Context, e stream.Event) error {
-	return s.arrivals.add(e.Tenant, e, func(all []stream.Event) error { return s.triggerAll(ctx, all) })
+const (
+	// tenantsAtOnce is how many tenants get the runs of the same events at the same time, and storeAtOnce how many
+	// functions of each.
+	tenantsAtOnce = 4
+	storeAtOnce   = 8
+)
+
+// trigger stores a run for each function that an event triggers, so that a function that fails delays no other event. If
+// too many runs of a function wait, its events wait in the stream.
+func (s *Functions) trigger(ctx context.Context, b *stream.Batch) error {
+	byTenant := map[string][]*stream.Event{}
+	for _, e := range b.Events {
+		byTenant[e.Tenant] = append(byTenant[e.Tenant], e)
+	}
+	var storing errgroup.Group
+	storing.SetLimit(tenantsAtOnce)
+	for tenant, events := range byTenant {
+		storing.Go(func() error { return s.triggerTenant(request.System(ctx, tenant), b, events) })
+	}
+	return storing.Wait()
 }
 
-// triggerAll is trigger for events of a tenant. It reads the functions after all the events have arrived, so that it
-// misses none that was there before its event.
-func (s *Functions) triggerAll(ctx context.Context, events []stream.Event) error {
+func (s *Functions) triggerTenant(ctx context.Context, b *stream.Batch, events []*stream.Event) error {
 	var types []string
 	for _, e := range events {
 		types = append(types, patterns(e.Type)...)
@@ -79,10 +98,11 @@ func (s *Functions) triggerAll(ctx context.Context, events []stream.Event) error
 			return errors.Join(err, storing.Wait())
 		}
 		storing.Go(func() error {
-			if matching := s.runnable(ctx, f, slices.Clone(events)); len(matching) > 0 {
-				return s.addRuns(ctx, f, matching)
+			heard := slices.DeleteFunc(slices.Clone(events), func(e *stream.Event) bool { return !f.hears(e) })
+			if len(heard) == 0 {
+				return nil
 			}
-			return nil
+			return s.addRuns(ctx, f, b, heard)
 		})
 	}
 	err = storing.Wait()
@@ -112,29 +132,25 @@ func texts(all []string) (values []docstore.Value) {
 	return values
 }
 
-// refuse reports whether a function is not run for an event. An entry in the function's logs says why.
-func (s *Functions) refuse(ctx context.Context, f *Function, e *stream.Event) bool {
-	refused := ""
+// refusal says why no function is run for an event; "" if they are.
+func (s *Functions) refusal(e *stream.Event) string {
 	switch {
 	case s.depthOf(e.Tenant, e.PayloadOrigin) >= maxDepth:
-		refused = chainTooLong
+		return chainTooLong
 	case len(e.JSON) > sandbox.MaxInput:
-		refused = "the event is too large to be a function's input"
+		return "the event is too large to be a function's input"
 	default:
-		return false
+		return ""
 	}
-	s.noteFailure(ctx, f, LogEntry{Cause: byTrigger, EventID: e.ID}, refused)
-	return true
 }
 
-// insertRun stores a run of a function. It looks first whether one waits already if it is told to, or the event is
-// replayed.
+// insertRun stores a run of a function. With look, one that waits already stays.
 func insertRun(ctx context.Context, tx *docstore.Tx, function string, e *stream.Event, look bool) error {
 	run := triggeredRun{
 		Meta: docstore.Meta{ID: e.ID + "." + function}, FunctionID: function, EventID: e.ID, Origin: e.PayloadOrigin,
 		RequestID: e.RequestID, Event: e.JSON, Next: tx.Now,
 	}
-	if look || e.Place == 0 {
+	if look {
 		if _, err := runs.Find(ctx, tx, run.ID); !apperr.IsNotFound(err) {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
-	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
@@ -31,10 +30,10 @@ func TestLeases(t *testing.T) {
 	s := New(Deps{Store: basic.Store(t, clock, Collections()...), Log: basic.Log(t)})
 	ctx := request.System(t.Context(), "acme")
 	run := docstore.Ref{ID: "e.f"}
-	e := event(1, 1)
-	e.ID = "e"
+	b := batch(1)
+	b.Events[0].ID = "e"
 	for range 2 {
-		require.NoError(t, s.addRuns(ctx, &Function{Meta: docstore.Meta{ID: "f"}}, []stream.Event{e}))
+		require.NoError(t, s.addRuns(ctx, &Function{Meta: docstore.Meta{ID: "f"}}, b, b.Events))
 	}
 	due := func(want int) {
 		t.Helper()
@@ -100,10 +99,10 @@ func TestDepth(t *testing.T) {
 // Later versions must be able to read the stored forms.
 func TestStoredForms(t *testing.T) {
 	t.Parallel()
-	at, err := json.Marshal(progress{Stream: "s", Handled: 3, Done: []int64{4}, From: 5, UpTo: 6})
+	at, err := json.Marshal(progress{Stream: "s", Base: 3, Place: 5, UpTo: 6})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"stream":"s",
-		"handled":3,"done":[4],"from":5,"up_to":6,"next":null}`, string(at))
+		"base":3,"from":5,"up_to":6,"next":null}`, string(at))
 	meta := `{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"function_id":"f",`
 	for form, value := range map[string]any{
 		`"event_id":"e","payload_origin":"o","request_id":"r","event":{},"attempt":1,"next":null}`: triggeredRun{
@@ -137,7 +136,8 @@ func TestAttemptsThatCallNothing(t *testing.T) {
 	}))
 	f := &Function{Meta: docstore.Meta{ID: "f"}}
 	run := docstore.Ref{ID: "1.f"}
-	require.NoError(t, s.addRuns(ctx, f, []stream.Event{event(1, 1)}))
+	first, second := batch(1), batch(2)
+	require.NoError(t, s.addRuns(ctx, f, first, first.Events))
 	for range 2 * maxAttempts {
 		require.NoError(t, s.work(ctx, run.ID))
 		require.True(t, apperr.IsNotFound(s.work(ctx, run.ID)), "it is due later")
@@ -154,7 +154,7 @@ func TestAttemptsThatCallNothing(t *testing.T) {
 	}
 
 	s.Pool = nil
-	require.NoError(t, s.addRuns(ctx, f, []stream.Event{event(2, 2)}))
+	require.NoError(t, s.addRuns(ctx, f, second, second.Events))
 	run.ID = "2.f"
 	(&Runner{Functions: s}).run(ctx, run.ID)
 }

@@ -191,7 +191,7 @@ func sample(n int) *Entry {
 	at := clock.FromMillis(1_700_000_000_000 + int64(n)*17_280)
 	r := rand.New(rand.NewPCG(uint64(n), 7)) //nolint:gosec // it grows
 	e := &Entry{
-		Meta: docstore.Meta{ID: strconv.Itoa(firstID + n), TimeCreated: at}, Time: at,
+		Meta: docstore.Meta{ID: strconv.Itoa(stream.FirstID + n), TimeCreated: at}, Time: at,
 		Actor: fmt.Sprint("actor-", r.IntN(100)), Entity: fmt.Sprint("entity-", r.IntN(12)),
 		Record: strconv.Itoa(1<<20 + n/200*10 + r.IntN(10)),
 		Action: []string{"created", "updated", "updated", "updated", "deleted", "moved"}[r.IntN(6)], Outcome: Done,

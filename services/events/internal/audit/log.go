@@ -141,18 +141,7 @@ const (
 
 // End returns the id of the tenant's newest entry, for Follow; "0" if there is none.
 func (l *Log) End(ctx context.Context) (string, error) {
-	doc, err := places.Find(request.System(ctx, request.Platform), l.Store, work)
-	if apperr.IsNotFound(err) {
-		return "0", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	at, err := doc.Value()
-	if err != nil {
-		return "", err
-	}
-	return at.id(at.Place), nil
+	return places.LastID(ctx, l.Store, work)
 }
 
 // Follow calls fn for the selected entries after the one with the id, in the order in which they were written, in
@@ -161,7 +150,7 @@ func (l *Log) Follow(ctx context.Context, f Filter, after string, fn func(place 
 	switch n, err := strconv.ParseUint(after, 10, 53); {
 	case err != nil:
 		return apperr.Invalid("Last-Event-ID", "must be the id of an entry")
-	case n < firstID: // ids are compared as texts: "9" would come after all ids
+	case n < stream.FirstID: // ids are compared as texts: "9" would come after all ids
 		after = "0"
 	}
 	for stride := (docstore.Stride{}); ctx.Err() == nil; {

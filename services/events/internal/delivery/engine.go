@@ -15,10 +15,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/fair"
+	"github.com/idplatform/idplatform/pkg/replicas"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/telemetry"
-	"github.com/idplatform/idplatform/services/events/internal/replicas"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
 

@@ -1,12 +1,16 @@
 package replicas
 
 import (
+	"context"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 func closed(c <-chan struct{}) bool {
@@ -37,28 +41,23 @@ func TestChangedTellsOfEachChange(t *testing.T) {
 }
 
 // A replica whose heartbeat is late owns nothing. That this has ended is a change: nobody took what was to be its work.
-// One that is alone owns all work whenever its heartbeat comes.
 func TestALateHeartbeatIsAChange(t *testing.T) {
 	t.Parallel()
 	ctx := request.System(t.Context(), request.Platform)
-	store, log := basic.Store(t, basic.NewClock(), Collections()...), basic.Log(t)
-	g, alone := New(store, log, false), New(store, log, true)
-	for _, g := range []*Group{g, alone} {
-		require.False(t, g.Owns("work"))
-		require.NoError(t, g.clear(ctx))
-		require.NoError(t, g.beat(ctx))
-		require.True(t, g.Owns("work"))
-		before, changed := g.Changed()
-		g.shown = g.shown.Add(-quiet)
-		require.Equal(t, g == alone, g.Owns("work"))
-		require.Equal(t, g == alone, g.Alive())
-		require.NoError(t, g.beat(ctx))
-		require.True(t, g.Owns("work"))
-		after, _ := g.Changed()
-		require.Equal(t, g == alone, before == after)
-		require.Equal(t, g != alone, closed(changed))
-		require.NoError(t, g.leave(ctx))
-	}
+	g := New(basic.Store(t, basic.NewClock(), Collections()...), basic.Log(t), false)
+	require.False(t, g.Owns("work"))
+	require.NoError(t, g.beat(ctx))
+	require.True(t, g.Owns("work"))
+	before, changed := g.Changed()
+	g.shown = g.shown.Add(-quiet)
+	require.False(t, g.Owns("work"))
+	require.False(t, g.Alive())
+	require.NoError(t, g.beat(ctx))
+	require.True(t, g.Owns("work"))
+	after, _ := g.Changed()
+	require.NotEqual(t, before, after)
+	require.True(t, closed(changed))
+	require.NoError(t, g.leave(ctx))
 }
 
 // After a crash, the next process takes all work at once if it alone can have the store. Otherwise the member that it
@@ -68,12 +67,24 @@ func TestAlone(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		ctx := request.System(t.Context(), request.Platform)
 		store, log := basic.Store(t, basic.NewClock(), Collections()...), basic.Log(t)
-		killed := New(store, log, alone)
+		killed := New(store, log, false)
 		require.NoError(t, killed.beat(ctx))
 		next := New(store, log, alone)
-		require.NoError(t, next.clear(ctx))
-		require.NoError(t, next.beat(ctx))
+		_, changed := next.Changed()
+		ctx, stop := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		running.Go(func() { require.NoError(t, next.Run(ctx)) })
+		wait.Receive(t, changed)
 		require.Equal(t, !alone, next.Lives(killed.ID))
 		require.Equal(t, alone, next.MayTake(killed.ID))
+		if alone {
+			require.True(t, next.Owns("work"))
+			require.True(t, next.Alive())
+			n, err := members.Count(ctx, store, docstore.Filter{})
+			require.NoError(t, err)
+			require.Zero(t, n, "it needs no heartbeat")
+		}
+		stop()
+		running.Wait()
 	}
 }

@@ -72,14 +72,20 @@ func New(store *docstore.Store, log *slog.Logger, alone bool) *Group {
 		changed: make(chan struct{})}
 }
 
-// Run writes this replica's heartbeat until ctx ends; then the replica leaves the group.
+// Run writes this replica's heartbeat until ctx ends; then the replica leaves the group. A replica that is alone needs no
+// heartbeat.
 func (g *Group) Run(ctx context.Context) error {
 	ctx = request.System(ctx, request.Platform)
+	if g.alone {
+		if err := g.clear(ctx); err != nil {
+			return err
+		}
+		g.ownAll()
+		<-ctx.Done()
+		return nil
+	}
 	beat := time.NewTicker(Beat)
 	defer beat.Stop()
-	if err := g.clear(ctx); err != nil {
-		return err
-	}
 	for {
 		if err := g.beat(ctx); err != nil {
 			return err
@@ -92,14 +98,25 @@ func (g *Group) Run(ctx context.Context) error {
 	}
 }
 
-// clear deletes the members that were there before this replica, if they can only be dead.
+// clear deletes the members that were there before this replica, which can only be dead.
 func (g *Group) clear(ctx context.Context) error {
-	if !g.alone {
-		return nil
-	}
 	return docstore.Do(ctx, g.store, func(tx *docstore.Tx) error {
 		return members.DeleteWhere(ctx, tx, docstore.Filter{}, nil)
 	})
+}
+
+func (g *Group) ownAll() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shown, g.live = time.Now(), []string{g.ID}
+	g.change()
+}
+
+// change announces that what this replica owns may have changed. The mutex is held.
+func (g *Group) change() {
+	g.changes++
+	close(g.changed)
+	g.changed = make(chan struct{})
 }
 
 func (g *Group) beat(ctx context.Context) error {
@@ -170,9 +187,7 @@ func (g *Group) look(docs []docstore.Doc[member], late bool) (gone []string, _ e
 		g.live = live
 	}
 	if others || late {
-		g.changes++
-		close(g.changed)
-		g.changed = make(chan struct{})
+		g.change()
 	}
 	return gone, nil
 }

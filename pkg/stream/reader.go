@@ -1,0 +1,408 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/replicas"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+const (
+	eventsAtOnce = 500 // in one Batch
+	// gather is how long a Reader waits for other events after one; gatherInBackground if it has time.
+	gather             = 5 * time.Millisecond
+	gatherInBackground = 250 * time.Millisecond
+	waitToTake         = time.Second
+	saveEvery          = time.Second
+)
+
+// FirstID is smaller than all ids that Batch.ID returns, and so large that they all have the same number of digits: the
+// store compares them as texts.
+const FirstID = 1 << 40
+
+// readerPlace is how far a Reader has come, and which replica reads.
+type readerPlace struct {
+	docstore.Meta        // the id is the Reader's name
+	Owner         string `json:"owner"`
+	Epoch         string `json:"epoch"` // of the stream
+	Place         uint64 `json:"place"`
+	Event         string `json:"event,omitempty"` // the id of the event at Place, if it is known
+	Base          int64  `json:"base"`            // what is added to the places of this stream to make ids
+}
+
+// Places is a service's collection of the places of its Readers.
+type Places struct {
+	docs *docstore.Collection[readerPlace]
+}
+
+// DefinePlaces defines the collection. noun names a place in errors.
+func DefinePlaces(name, noun string) Places {
+	return Places{docstore.Define(docstore.Schema[readerPlace]{Name: name, Noun: noun, NoIfMatch: true})}
+}
+
+// Def is what the store must have.
+func (p Places) Def() *docstore.Def { return p.docs.Def() }
+
+// Of returns the place up to which a Reader has read; 0 if that is not known.
+func (p Places) Of(ctx context.Context, store *docstore.Store, l *Log, name string) (uint64, error) {
+	at, err := p.find(request.System(ctx, request.Platform), store, name)
+	if err != nil || at == nil || !l.IsEpoch(at.Epoch) {
+		return 0, err
+	}
+	return at.Place, nil
+}
+
+// LastID returns Batch.ID of the place up to which a Reader has read; "0" if it has read nothing.
+func (p Places) LastID(ctx context.Context, store *docstore.Store, name string) (string, error) {
+	at, err := p.find(request.System(ctx, request.Platform), store, name)
+	if err != nil || at == nil {
+		return "0", err
+	}
+	return idOf(at.Base, at.Place), nil
+}
+
+// find returns nil if there is no place yet.
+func (p Places) find(ctx context.Context, store *docstore.Store, name string) (*readerPlace, error) {
+	doc, err := p.docs.Find(ctx, store, name)
+	if err != nil {
+		return nil, apperr.Ignore(err, apperr.NotFound)
+	}
+	return doc.Value()
+}
+
+// Batch is some events of all tenants, in their order, all that there are up to the place UpTo.
+type Batch struct {
+	Events []*Event
+	Epoch  string // of the stream
+	UpTo   uint64
+	Base   int64 // grows when the Reader has moved back: since then, other events may be at the places before
+}
+
+// ID returns a decimal number for the event at a place. It is greater than those of all events that were read before,
+// also in another stream, and always has as many digits.
+func (b *Batch) ID(place uint64) string {
+	return idOf(b.Base, place)
+}
+
+func idOf(base int64, place uint64) string {
+	return strconv.FormatInt(base+int64(place), 10) //nolint:gosec // a place is far below 2^53
+}
+
+// ReaderConfig says what a Reader does with the events. It has either Store or Handle.
+type ReaderConfig struct {
+	Name   string // unique in the service
+	Places Places
+	Log    *Log
+	DB     *docstore.Store
+	Group  *replicas.Group
+	// Behind gets the number of events that are still to be read, 0 in other replicas; nil: idp_consumer_lag does.
+	Behind prometheus.Gauge
+
+	// Background makes it read more events at a time, and rest as long as it works.
+	Background bool
+
+	// Store stores what is made of the events, in the transaction that moves the place: once for each event.
+	Store func(ctx context.Context, tx *docstore.Tx, b *Batch) error
+
+	// Handle does its work before the place moves, which is saved about once a second. So it gets the same events again
+	// after a failure, after the death of a replica, and from another replica that has taken over meanwhile.
+	Handle func(ctx context.Context, b *Batch) error
+
+	// Consumer is the name under which JetStream knows the place: see bus.Handled. "" if the platform need not know it.
+	Consumer string
+}
+
+// Reader reads the events of all tenants and keeps its place in the store. One replica reads at a time.
+type Reader struct {
+	ReaderConfig
+	resets  int         // of the Log, when this replica took the work
+	saved   readerPlace // as it is in the store, while this replica reads
+	savedAt time.Time
+}
+
+// NewReader makes a Reader; Run reads.
+func NewReader(c ReaderConfig) *Reader {
+	if c.Behind == nil {
+		c.Behind = c.Log.metrics.lag.WithLabelValues(c.Name)
+	}
+	return &Reader{ReaderConfig: c}
+}
+
+var errTaken = errors.New("another replica reads now")
+
+// Run reads whenever it is this replica's work, until ctx ends. It returns an error after which it is to be called
+// again: that of Store, Handle or the store, or *GoneError.
+func (r *Reader) Run(ctx context.Context) error {
+	ctx = request.System(ctx, request.Platform)
+	if r.Log.Await(ctx) != nil {
+		return nil
+	}
+	for ctx.Err() == nil {
+		_, shared := r.Group.Changed()
+		if r.Group.Owns(r.Name) {
+			err := r.take(ctx)
+			if err == nil {
+				err = r.read(ctx)
+			}
+			if ctx.Err() == nil && err != nil && !errors.Is(err, errTaken) {
+				return err // it is tried again: the metric stays as it is
+			}
+		}
+		r.Behind.Set(0)
+		r.wait(ctx, shared)
+	}
+	r.Behind.Set(0)
+	return nil
+}
+
+// take makes this replica the one that reads, and finds where to begin.
+func (r *Reader) take(ctx context.Context) error {
+	r.resets = r.Log.Resets()
+	_, epoch, err := r.Log.End()
+	if err != nil {
+		return err
+	}
+	oldest, err := r.Log.Oldest(ctx, "")
+	if err != nil {
+		return err
+	}
+	back, err := r.lost(ctx)
+	if err != nil {
+		return err
+	}
+	first := oldest - 1
+	if r.Consumer != "" {
+		known, err := r.Log.announced(ctx, r.Consumer)
+		if err != nil {
+			return err
+		}
+		first = max(first, known)
+	}
+	r.savedAt = time.Now()
+	r.saved, err = docstore.Write(ctx, r.DB, func(tx *docstore.Tx) (readerPlace, error) {
+		at, err := r.Places.docs.Load(ctx, tx, r.Name)
+		if apperr.IsNotFound(err) {
+			at = &readerPlace{
+				Meta: docstore.Meta{ID: r.Name}, Owner: r.Group.ID, Epoch: epoch, Place: first, Base: FirstID,
+			}
+			_, err = r.Places.docs.Insert(ctx, tx, at)
+			return *at, err
+		}
+		if err != nil {
+			return readerPlace{}, err
+		}
+		if !r.Group.MayTake(at.Owner) {
+			return readerPlace{}, errTaken
+		}
+		if back != nil && back.Version != at.Version {
+			return readerPlace{}, errTaken // another replica has read meanwhile
+		}
+		if back != nil {
+			at.moveBack(epoch, back.Place)
+		}
+		at.Place = max(at.Place, oldest-1)
+		at.Owner = r.Group.ID
+		_, err = r.Places.docs.Replace(ctx, tx, at)
+		return *at, err
+	})
+	return err
+}
+
+// moveBack sets the place back. The ids from there on are greater than those before.
+func (p *readerPlace) moveBack(epoch string, to uint64) {
+	last := p.Base + int64(p.Place)      //nolint:gosec // a place is far below 2^53
+	p.Base = max(p.Base, last-int64(to)) //nolint:gosec // a place is far below 2^53
+	p.Epoch, p.Place, p.Event = epoch, to, ""
+}
+
+// lost returns the place from which the stream has to be read again, because it lost its newest events, in a power cut,
+// and has given their places to others; nil if it has lost none.
+func (r *Reader) lost(ctx context.Context) (*readerPlace, error) {
+	at, err := r.Places.find(ctx, r.DB, r.Name)
+	if err != nil || at == nil {
+		return nil, err
+	}
+	mark := Mark{Epoch: at.Epoch, Place: at.Place, Event: at.Event, At: at.TimeModified.Std()}
+	back, err := r.Log.Back(ctx, mark)
+	if err != nil || back == at.Place {
+		return nil, err
+	}
+	at.Place = back
+	return at, nil
+}
+
+// read reads until ctx ends or the work is another replica's.
+func (r *Reader) read(ctx context.Context) error {
+	place := r.saved.Place
+	defer func() { r.release(ctx, place) }()
+	for r.Group.Owns(r.Name) {
+		if r.Log.Resets() != r.resets {
+			return errTaken // take finds the place again
+		}
+		changed := r.Log.Changed("")
+		events, next, err := r.Log.Read(ctx, "", place, eventsAtOnce)
+		if err != nil {
+			return err // also if the stream has dropped events: take continues after them
+		}
+		if len(events) > 0 {
+			r.tellBehind(place)
+			began := time.Now()
+			if err := r.put(ctx, &Batch{Events: events, Epoch: r.saved.Epoch, UpTo: next, Base: r.saved.Base}); err != nil {
+				return err
+			}
+			if r.Background { // one that is far behind works half of the time
+				clock.Pause(ctx, time.Since(began))
+			}
+		}
+		place = next
+		if r.Handle != nil && place > r.saved.Place && time.Since(r.savedAt) >= saveEvery {
+			if err := r.save(ctx, place, nil); err != nil {
+				return err
+			}
+		}
+		// A read is bounded in bytes, too: fewer events than eventsAtOnce may not be all.
+		if end, known := r.tellBehind(next); !known || next >= end {
+			r.await(ctx, changed)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return errTaken
+}
+
+// tellBehind sets the metric of a place, and returns the end of the stream.
+func (r *Reader) tellBehind(place uint64) (end uint64, known bool) {
+	end, _, err := r.Log.End()
+	if err == nil {
+		r.Behind.Set(float64(end) - float64(place))
+	}
+	return end, err == nil
+}
+
+// await waits for an event, and then for others to be read with it.
+func (r *Reader) await(ctx context.Context, changed <-chan struct{}) {
+	if !r.wait(ctx, changed) {
+		return
+	}
+	if r.Background {
+		clock.Pause(ctx, gatherInBackground)
+	} else {
+		clock.Pause(ctx, gather)
+	}
+}
+
+// wait waits until a channel is closed, but not for long. It reports whether it was.
+func (r *Reader) wait(ctx context.Context, closed <-chan struct{}) bool {
+	look := time.NewTimer(waitToTake)
+	defer look.Stop()
+	select {
+	case <-closed:
+		return true
+	case <-look.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// put works on a batch. With Store, it also moves the place.
+func (r *Reader) put(ctx context.Context, b *Batch) error {
+	if r.Handle != nil {
+		return r.Handle(ctx, b)
+	}
+	return r.save(ctx, b.UpTo, func(tx *docstore.Tx) error { return r.Store(ctx, tx, b) })
+}
+
+// save saves the place, with what is made of the events before it, if this replica still reads, from the same place;
+// otherwise the error is errTaken.
+func (r *Reader) save(ctx context.Context, place uint64, with func(tx *docstore.Tx) error) error {
+	saved, err := docstore.Write(ctx, r.DB, func(tx *docstore.Tx) (readerPlace, error) {
+		if with != nil {
+			if err := with(tx); err != nil {
+				return readerPlace{}, err
+			}
+		}
+		return r.move(ctx, tx, place, r.Group.ID)
+	})
+	if err != nil {
+		return err
+	}
+	r.saved, r.savedAt = saved, time.Now()
+	if r.Consumer != "" {
+		r.Log.announce(ctx, r.Consumer, place)
+	}
+	return nil
+}
+
+// move moves the place in the store, and says which replica reads from then on.
+func (r *Reader) move(ctx context.Context, tx *docstore.Tx, place uint64, owner string) (readerPlace, error) {
+	at, err := r.Places.docs.Load(ctx, tx, r.Name)
+	if err != nil {
+		return readerPlace{}, err
+	}
+	if at.Owner != r.Group.ID || at.Place != r.saved.Place {
+		return readerPlace{}, errTaken
+	}
+	if at.Owner = owner; place != at.Place {
+		at.Place, at.Event = place, r.Log.IDAt(place)
+		if r.Log.Resets() != r.resets { // the stored event shows which ones the stream has lost
+			return readerPlace{}, errTaken
+		}
+	}
+	_, err = r.Places.docs.Replace(ctx, tx, at)
+	return *at, err
+}
+
+// release lets another replica take over at once, from a place. If it fails, the others wait until this replica counts
+// as dead.
+func (r *Reader) release(ctx context.Context, place uint64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitToTake)
+	defer cancel()
+	for _, upTo := range []uint64{place, r.saved.Place} { // the second if the stream was reset meanwhile
+		err := docstore.Do(ctx, r.DB, func(tx *docstore.Tx) error {
+			_, err := r.move(ctx, tx, upTo, "")
+			return err
+		})
+		if err == nil {
+			return
+		}
+	}
+}
+
+// announced returns the place up to which a consumer of the stream has handled all events; 0 if it is new.
+func (l *Log) announced(ctx context.Context, consumer string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	found, err := l.js.Consumer(ctx, bus.EventStream, consumer)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		found, err = l.js.CreateOrUpdateConsumer(ctx, bus.EventStream, durableConsumer(consumer))
+	}
+	if err != nil {
+		return 0, apperr.Away("the event stream", err)
+	}
+	return found.CachedInfo().AckFloor.Stream, nil
+}
+
+// announce tells JetStream up to which place all events are handled, as a consumer would that nobody pulls from. It
+// tells it again with the next place if that fails.
+func (l *Log) announce(ctx context.Context, consumer string, place uint64) {
+	ctx, cancel := context.WithTimeout(ctx, saveEvery)
+	defer cancel()
+	_, err := l.js.ResetConsumerToSequence(ctx, bus.EventStream, consumer, place+1)
+	if err != nil { // JetStream does not answer if it has no such consumer
+		_, err = l.announced(context.WithoutCancel(ctx), consumer)
+	}
+	if err != nil {
+		l.log.Debug("the place of a reader was not told to NATS", "reader", consumer, "error", err)
+	}
+}
