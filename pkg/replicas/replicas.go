@@ -72,8 +72,8 @@ func New(store *docstore.Store, log *slog.Logger, alone bool) *Group {
 		changed: make(chan struct{})}
 }
 
-// Run writes this replica's heartbeat until ctx ends; then the replica leaves the group. A replica that is alone needs no
-// heartbeat.
+// Run writes this replica's heartbeat until ctx ends; then the replica leaves the group. A replica that is alone needs
+// no heartbeat.
 func (g *Group) Run(ctx context.Context) error {
 	ctx = request.System(ctx, request.Platform)
 	if g.alone {

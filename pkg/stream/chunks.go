@@ -6,9 +6,6 @@ import (
 	"sync"
 )
 
-// maxChunks is how many bytes of events are kept that readers behind the newest events have read.
-const maxChunks = 16 << 20
-
 // chunks are parts of the stream that were read lately. A reader continues in the one that it has begun, and often
 // others read the same.
 type chunks struct {
@@ -20,6 +17,7 @@ type chunks struct {
 // chunk has all events of a tenant after a place, up to the place next; those of all tenants if the tenant is "".
 type chunk struct {
 	tenant      string
+	whole       bool // see Reading
 	after, next uint64
 	events      []*Event
 }
@@ -48,11 +46,11 @@ func (c *chunk) from(after uint64, limit int) (events []*Event, next uint64) {
 }
 
 // find returns the chunk that has what follows a place; nil if there is none.
-func (c *chunks) find(tenant string, after uint64) *chunk {
+func (c *chunks) find(of selection, after uint64) *chunk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, one := range c.list {
-		if one.tenant == tenant && one.after <= after && after < one.next {
+		if one.tenant == of.tenant && (one.whole || !of.whole) && one.after <= after && after < one.next {
 			c.list = append(slices.Delete(c.list, i, i+1), one)
 			return one
 		}
@@ -73,12 +71,13 @@ func (c *chunks) at(place uint64) *Event {
 	return nil
 }
 
-func (c *chunks) add(one *chunk) {
+// add keeps a chunk, and as many of the others as have so many bytes together.
+func (c *chunks) add(one *chunk, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = append(c.list, one)
 	c.bytes += one.size()
-	for c.bytes > maxChunks && len(c.list) > 1 {
+	for c.bytes > most && len(c.list) > 1 {
 		c.bytes -= c.list[0].size()
 		c.list = slices.Delete(c.list, 0, 1)
 	}

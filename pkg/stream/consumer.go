@@ -104,7 +104,7 @@ func (l *Log) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) 
 		abort()
 		close(consumer.stopped)
 	}()
-	consumer.forget = l.bus.BeforeClose(consumer.Stop)
+	consumer.forget = l.bus.BeforeClose(consumer.end)
 	return consumer, nil
 }
 
@@ -112,6 +112,10 @@ func (l *Log) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) 
 // waits. What was not handled is delivered to the next consumer of the name.
 func (c *Consumer) Stop(ctx context.Context) error {
 	c.forget()
+	return c.end(ctx)
+}
+
+func (c *Consumer) end(ctx context.Context) error {
 	c.stop()
 	select {
 	case <-c.stopped:

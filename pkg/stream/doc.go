@@ -3,7 +3,8 @@
 //
 //	             Log: one for each program. It follows the end of the stream,
 //	stream ────▶ and has the newest events in memory
-//	   │           ├─▶ Read, Changed: a reader that keeps its place, such as the audit log and webhooks
+//	   │           ├─▶ Reader: all events, with a place in the store, such as the audit log and triggers
+//	   │           ├─▶ Read, Changed: readers with places of their own, such as webhooks
 //	   │           ├─▶ Page, Watch: clients that follow the events over HTTP, with a Cursor
 //	   │           └─▶ Follower: state that every replica has in memory
 //	   │                 snapshot ──▶ catching up ──▶ ready
@@ -18,15 +19,17 @@
 // # What it promises
 //
 //   - kill -9: a Consumer's place is in JetStream, and what was not acknowledged comes again. A Follower begins again
-//     with a snapshot. A reader of the Log stores its place itself, best in the transaction that stores what it has
-//     made of the events.
-//   - Two replicas: one of them gets a Consumer's events, and another continues when it stops, or half a minute after
-//     it died. Each has a Log and Followers of its own.
+//     with a snapshot. A Reader's place is in the store, best in the transaction that stores what it has made of the
+//     events (Store); else events of the last second come again (Handle).
+//   - Two replicas: one of them gets a Consumer's or a Reader's events. Another continues when it stops, or some time
+//     after it died: half a minute for a Consumer, ten seconds for a Reader. Each has a Log and Followers of its own.
 //   - NATS that is away: nothing waits for it. The Log, Consumers and Followers continue where they stopped. A
 //     Follower says how old its state is (Age).
-//   - A server that has lost its newest events, a stream that is made anew, events that were dropped: the Log counts a
-//     reset, Followers take a snapshot, Read returns GoneError, and a Cursor that shows other events at its place is
-//     refused. Nothing is left out silently.
+//   - A server that has lost its newest events, or a stream that is made anew: the Log counts a reset. Followers take a
+//     snapshot, a Reader finds its place again, and a Cursor with another event at its place is refused. Who reads with
+//     Read compares Resets.
+//   - Events that the stream no longer has: Read returns GoneError, and Followers take a snapshot. Read for all tenants
+//     leaves out those that were dropped because one tenant had used up its share.
 //   - A slow reader holds up nobody: behind the events in memory it reads from the stream. A slow Follower delays its
 //     own state only. In a Consumer the tenants take turns.
 //   - Order: the events of one record come in their order, to everybody.

@@ -71,6 +71,7 @@ type Follower struct {
 var (
 	errNoSnapshot = errors.New("the snapshot is not complete")
 	errCatchingUp = errors.New("the follower is catching up with the stream")
+	errStopped    = errors.New("the follower has been stopped")
 )
 
 // Follow starts a follower and returns; it does not wait for NATS. Ready reports when it has caught up.
@@ -96,7 +97,7 @@ func (l *Log) Follow(ctx context.Context, c FollowerConfig) (*Follower, error) {
 		c.Started(f)
 	}
 	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	f.forget = l.bus.BeforeClose(func(context.Context) error { f.Stop(); return nil })
+	f.forget = l.bus.BeforeClose(func(context.Context) error { f.end(); return nil })
 	l.mu.Lock()
 	l.followers[f] = true
 	l.mu.Unlock()
@@ -104,14 +105,22 @@ func (l *Log) Follow(ctx context.Context, c FollowerConfig) (*Follower, error) {
 	return f, nil
 }
 
-// Stop ends the follower. It cancels the context of a running handler or snapshot, and waits for it.
+// Stop ends the follower. It cancels the context of a running handler or snapshot, and waits for it. The state gets
+// older from then on.
 func (f *Follower) Stop() {
 	f.forget()
-	f.log.mu.Lock()
-	delete(f.log.followers, f)
-	f.log.mu.Unlock()
+	f.end()
+}
+
+func (f *Follower) end() {
 	f.cancel()
 	<-f.done
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	delete(f.log.followers, f)
+	if f.stale = errStopped; f.lost.IsZero() {
+		f.lost = time.Now()
+	}
 }
 
 // Ready returns the reason why the replica's state is not up to date; nil once it has caught up with the stream. When
@@ -129,9 +138,9 @@ func (f *Follower) Ready() error {
 	return nil
 }
 
-// Age is how old the state may be: how long ago the Log lost NATS, until the follower has handled the events since
-// then; 0 while it is connected. A connection that is silently broken is noticed after two heartbeats, which then
-// count.
+// Age is how old the state may be: how long ago the Log lost NATS, or the stream the events after the follower's place,
+// until the follower has handled what came since then; otherwise 0. A connection that is silently broken is noticed
+// after two heartbeats, which then count.
 func (f *Follower) Age() time.Duration {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
@@ -146,7 +155,7 @@ func (f *Follower) hear(e *entry, before uint64) {
 	switch {
 	case f.config.Types.Match(e.kind):
 		tell(f.wake)
-	case f.stale == nil && f.place == before:
+	case f.hasSnapshot() && f.place == before:
 		f.place = e.place
 		f.refresh()
 	}
@@ -206,7 +215,7 @@ func (f *Follower) pollWhileAway(ctx context.Context) {
 		case <-every.C:
 		}
 		f.log.mu.Lock()
-		due := f.begun && !f.lost.IsZero()
+		due := f.hasSnapshot() && !f.lost.IsZero()
 		f.log.mu.Unlock()
 		if !due {
 			continue
@@ -227,7 +236,12 @@ func (f *Follower) follow(ctx context.Context) error {
 	for {
 		place, missed := f.at()
 		if missed {
-			if err := f.snapshot(ctx); err != nil {
+			connected, end, err := f.log.bus.WhileConnected(ctx)
+			if err != nil {
+				return err
+			}
+			err = f.snapshot(connected)
+			if end(); err != nil {
 				return err
 			}
 			continue
@@ -265,7 +279,9 @@ func (f *Follower) advance(place uint64) (end uint64) {
 	defer f.log.mu.Unlock()
 	f.place = max(f.place, place)
 	f.refresh()
-	f.log.metrics.lag.WithLabelValues(f.config.Name).Set(float64(f.log.last) - float64(f.place))
+	if f.hasSnapshot() {
+		f.log.metrics.lag.WithLabelValues(f.config.Name).Set(float64(f.log.last) - float64(f.place))
+	}
 	return f.log.last
 }
 
@@ -283,12 +299,12 @@ func (f *Follower) snapshot(ctx context.Context) error {
 	if err := f.config.Snapshot(ctx); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
-	f.log.log.Info("a follower's snapshot is complete", "follower", f.config.Name, "took", time.Since(began).
-		Round(time.Millisecond))
+	took := time.Since(began).Round(time.Millisecond)
 	upTo, err := f.log.newestPlace(ctx)
 	if err != nil {
 		return err
 	}
+	f.log.log.Info("a follower's snapshot is complete", "follower", f.config.Name, "took", took)
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	f.begun, f.resets, f.place, f.upTo, f.stale = true, resets, place, upTo, errCatchingUp

@@ -271,7 +271,8 @@ func TestAnEventThatCannotBeFollowedIsSkipped(t *testing.T) {
 		return errors.New("poison")
 	}}
 	ready(t, follow(t, b, &m))
-	require.Equal(t, 1, testutil.CollectAndCount(b.metrics.skipped), "it is there before the first event is skipped")
+	require.Equal(t, 2, testutil.CollectAndCount(b.metrics.skipped),
+		"the Log's and the follower's are there before the first event is skipped")
 	publish(t, b, message("1", 1), message("1", 2), message("2", 1))
 	require.Equal(t, []string{"1-2", "2-1"}, m.until(t, 1, "2-1"))
 	require.Equal(t, followTries, tries)
@@ -293,7 +294,34 @@ func TestAFollowerStopsAmidItsWork(t *testing.T) {
 	require.NoError(t, err)
 	wait.Receive(t, begun)
 	f.Stop()
-	require.Error(t, f.Ready())
+	require.ErrorContains(t, f.Ready(), "stopped")
+	require.Positive(t, f.Age(), "its state gets old")
+}
+
+// While NATS is away no snapshot is taken, since nobody could say whether events came after it.
+func TestNoSnapshotWithoutNATS(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	require.NoError(t, b.Await(t.Context()))
+	x.Stop()
+	wait.Until(t, func() bool { return !b.lostAt().IsZero() && b.Ready() != nil })
+	var m mirror
+	f := follow(t, b, &m)
+	x.Start()
+	ready(t, f)
+	n, _ := m.state()
+	require.Equal(t, 1, n)
+}
+
+// A follower that waits for the end of the stream gets there, also if the events before it are none of its.
+func TestAFollowerCatchesUpWithOthersEvents(t *testing.T) {
+	t.Parallel()
+	l := &Log{last: 6}
+	f := &Follower{log: l, config: FollowerConfig{Types: Types{"user.*"}}, wake: make(chan struct{}, 1), begun: true,
+		place: 5, upTo: 6, stale: errCatchingUp, lost: time.Now()}
+	f.hear(&entry{place: 6, kind: "node.created"}, 5)
+	require.NoError(t, f.Ready())
+	require.Zero(t, f.Age())
 }
 
 func TestFollowersThatCannotBe(t *testing.T) {

@@ -97,9 +97,10 @@ func New(c Config) (*Log, error) {
 	if l.memory == 0 {
 		l.memory = DefaultMemory
 	}
+	m.skipped.WithLabelValues("log")
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(context.Background())
-	l.forget = c.Bus.BeforeClose(func(context.Context) error { l.Close(); return nil })
+	l.forget = c.Bus.BeforeClose(func(context.Context) error { l.stop(); return nil })
 	go l.run(ctx)
 	return l, nil
 }
@@ -107,6 +108,10 @@ func New(c Config) (*Log, error) {
 // Close ends the reading of the stream's end. Followers and consumers have an end of their own.
 func (l *Log) Close() {
 	l.forget()
+	l.stop()
+}
+
+func (l *Log) stop() {
 	l.cancel()
 	<-l.done
 }
@@ -233,7 +238,10 @@ func (l *Log) reset(first uint64) {
 	l.recent, l.bytes, l.first = nil, 0, first
 	l.past, l.since = map[string]uint64{}, first-1
 	l.resets++
-	l.wake("")
+	for of, changed := range l.changed {
+		close(changed)
+		delete(l.changed, of)
+	}
 	for f := range l.followers {
 		f.miss()
 	}
@@ -261,19 +269,14 @@ func (l *Log) add(place uint64, m jetstream.Msg) {
 	}
 	clear(l.recent[:drop])
 	l.recent = l.recent[drop:] // append moves the rest from time to time
-	l.wake(e.tenant)
-	for f := range l.followers {
-		f.hear(e, before)
-	}
-}
-
-// wake wakes the readers that wait for events of the tenant or of all tenants. For "" it wakes all readers.
-func (l *Log) wake(tenant string) {
-	for of, changed := range l.changed {
-		if tenant == "" || of == "" || of == tenant {
+	for _, of := range []string{e.tenant, ""} {
+		if changed := l.changed[of]; changed != nil {
 			close(changed)
 			delete(l.changed, of)
 		}
+	}
+	for f := range l.followers {
+		f.hear(e, before)
 	}
 }
 
@@ -410,7 +413,7 @@ func (l *Log) read(ctx context.Context, of selection, after uint64, limit int) (
 	}
 	upTo, resets := l.first-1, l.resets
 	l.mu.Unlock()
-	if known := l.old.find(of.tenant, after); known != nil && !of.whole {
+	if known := l.old.find(of, after); known != nil {
 		events, next = known.from(after, limit)
 		return of.types.among(events), next, nil
 	}
@@ -424,10 +427,10 @@ func (l *Log) read(ctx context.Context, of selection, after uint64, limit int) (
 	if err != nil || next <= after {
 		return nil, next, err
 	}
-	read := &chunk{tenant: of.tenant, after: after, next: next, events: stored}
+	read := &chunk{tenant: of.tenant, whole: of.whole, after: after, next: next, events: stored}
 	l.mu.Lock()
 	if l.resets == resets && limit >= fewEvents {
-		l.old.add(read)
+		l.old.add(read, l.memory)
 	}
 	l.mu.Unlock()
 	events, next = read.from(after, limit)
@@ -462,15 +465,21 @@ func (l *Log) decoded(entries []*entry) (events []*Event) {
 // decode returns the event of an entry; nil if the message is none.
 func (l *Log) decode(e *entry) *Event {
 	e.decode.Do(func() {
-		event, err := Decode(e.subject, e.payload)
-		if err != nil {
-			l.log.Warn("a message of the stream is not an event", "subject", e.subject, "place", e.place, "error", err)
-			return
-		}
-		event.Place, event.input = e.place, &input{}
-		e.event = &event
+		e.event = l.eventOf(e.subject, e.place, e.payload)
 	})
 	return e.event
+}
+
+// eventOf returns nil if a message is not an event, and notes that.
+func (l *Log) eventOf(subject string, place uint64, payload []byte) *Event {
+	event, err := Decode(subject, payload)
+	if err != nil {
+		l.metrics.skipped.WithLabelValues("log").Inc()
+		l.log.Error("a message of the stream is not an event", "subject", subject, "place", place, "error", err)
+		return nil
+	}
+	event.Place, event.input = place, &input{}
+	return &event
 }
 
 // IDAt returns the id of the event at a place if it is one of the newest; otherwise "".

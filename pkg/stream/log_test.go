@@ -42,6 +42,7 @@ const small = 8 * usualSize
 func withMemory(t *testing.T, memory int) (program, *natstest.Server) {
 	t.Helper()
 	p, x := open(t)
+	p.Log.Close()
 	l, err := New(Config{Bus: p.Bus, Memory: memory, Log: p.Log.log})
 	require.NoError(t, err)
 	require.NoError(t, l.Await(t.Context()))

@@ -21,9 +21,10 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		failed:  counter("idp_consumer_failed_tries_total", "Failed attempts to handle an event."),
 		parked:  counter("idp_consumer_parked_total", "Events that were parked in IDP_DEADLETTERS."),
 		skipped: counter("idp_consumer_skipped_total",
-			"Events that are missing in a replica's own state, because they could not be handled."),
+			"Events that are missing in a replica's own state, because they could not be handled, or read (log)."),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "idp_consumer_lag",
-			Help: "Events that waited behind the newest one received."}, []string{"consumer"}),
+			Help: "Events that are still to be read: of a durable consumer's types, for others all of the stream."},
+			[]string{"consumer"}),
 	}
 	if reg == nil {
 		return m, nil

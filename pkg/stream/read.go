@@ -84,7 +84,7 @@ func (l *Log) batch(ctx context.Context, r Reading) (events []*Event, next uint6
 			return events, next, nil
 		}
 		next = m.Sequence
-		events = appendEvent(events, m)
+		events = l.appendEvent(events, m)
 	}
 	return events, next, nil
 }
@@ -98,7 +98,7 @@ func (l *Log) fromLeader(ctx context.Context, r Reading) (events []*Event, next 
 	if m == nil || m.Sequence > r.UpTo {
 		return nil, r.UpTo, nil
 	}
-	return appendEvent(nil, m), m.Sequence, nil
+	return l.appendEvent(nil, m), m.Sequence, nil
 }
 
 // leaderRequest asks for the first message of a subject from a place or a time on, or for the last one.
@@ -145,13 +145,11 @@ func (l *Log) askLeader(ctx context.Context, r leaderRequest) (*jetstream.RawStr
 }
 
 // appendEvent leaves out what is not an event.
-func appendEvent(events []*Event, m *jetstream.RawStreamMsg) []*Event {
-	e, err := Decode(m.Subject, m.Data)
-	if err != nil {
-		return events
+func (l *Log) appendEvent(events []*Event, m *jetstream.RawStreamMsg) []*Event {
+	if e := l.eventOf(m.Subject, m.Sequence, m.Data); e != nil {
+		events = append(events, e)
 	}
-	e.Place, e.input = m.Sequence, &input{}
-	return append(events, &e)
+	return events
 }
 
 // PlaceAt returns the place of the tenant's first event that the stream took at a time or later, of all tenants' for

@@ -135,6 +135,9 @@ func NewReader(c ReaderConfig) *Reader {
 	if c.Behind == nil {
 		c.Behind = c.Log.metrics.lag.WithLabelValues(c.Name)
 	}
+	if c.Handle != nil {
+		c.Log.metrics.begin(c.Name)
+	}
 	return &Reader{ReaderConfig: c}
 }
 
@@ -257,7 +260,8 @@ func (r *Reader) read(ctx context.Context) error {
 		if len(events) > 0 {
 			r.tellBehind(place)
 			began := time.Now()
-			if err := r.put(ctx, &Batch{Events: events, Epoch: r.saved.Epoch, UpTo: next, Base: r.saved.Base}); err != nil {
+			b := &Batch{Events: events, Epoch: r.saved.Epoch, UpTo: next, Base: r.saved.Base}
+			if err := r.put(ctx, b); err != nil {
 				return err
 			}
 			if r.Background { // one that is far behind works half of the time
@@ -318,7 +322,13 @@ func (r *Reader) wait(ctx context.Context, closed <-chan struct{}) bool {
 // put works on a batch. With Store, it also moves the place.
 func (r *Reader) put(ctx context.Context, b *Batch) error {
 	if r.Handle != nil {
-		return r.Handle(ctx, b)
+		err := r.Handle(ctx, b)
+		if err != nil {
+			r.Log.metrics.failed.WithLabelValues(r.Name).Add(float64(len(b.Events)))
+		} else {
+			r.Log.metrics.handled.WithLabelValues(r.Name).Add(float64(len(b.Events)))
+		}
+		return err
 	}
 	return r.save(ctx, b.UpTo, func(tx *docstore.Tx) error { return r.Store(ctx, tx, b) })
 }

@@ -133,7 +133,9 @@ func (c Config) functionTasks(d service.Deps, functions *function.Functions) []s
 	events := functions.Reader(d.Stream, group)
 	return []service.Task{
 		{Name: "share the work", Every: soon, Do: func(ctx context.Context) (int, error) { return 0, group.Run(ctx) }},
-		{Name: "trigger functions", Every: soon, Do: func(ctx context.Context) (int, error) { return 0, events.Run(ctx) }},
+		{Name: "trigger functions", Every: soon, Do: func(ctx context.Context) (int, error) {
+			return 0, events.Run(ctx)
+		}},
 		{Name: "run triggered functions", Every: 100 * time.Millisecond, Do: runner.Run},
 		d.DueTask(service.DueWork{
 			Name: "forget function logs", Every: time.Minute, Due: function.DueLogs, Do: functions.ForgetLog,

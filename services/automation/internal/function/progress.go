@@ -12,9 +12,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/stream"
 )
 
-// progress is how far a function has come in the stream of events; its id is the function's. It moves in the transaction
-// that stores the runs of the events before it. So an event makes one run, however often it is read, and of a function
-// with too many waiting runs only a place in the stream is kept.
+// progress is how far a function has come in the stream of events; its id is the function's. It moves in the
+// transaction that stores the runs of the events before it. So an event makes one run, however often it is read, and of
+// a function with too many waiting runs only a place in the stream is kept.
 type progress struct {
 	docstore.Meta
 	Stream string     `json:"stream"` // the epoch that the places are of

@@ -63,8 +63,8 @@ const (
 	storeAtOnce   = 8
 )
 
-// trigger stores a run for each function that an event triggers, so that a function that fails delays no other event. If
-// too many runs of a function wait, its events wait in the stream.
+// trigger stores a run for each function that an event triggers, so that a function that fails delays no other event.
+// If too many runs of a function wait, its events wait in the stream.
 func (s *Functions) trigger(ctx context.Context, b *stream.Batch) error {
 	byTenant := map[string][]*stream.Event{}
 	for _, e := range b.Events {

@@ -48,7 +48,8 @@ func NewExporter(store *docstore.Store, events *stream.Log, group *replicas.Grou
 		},
 		Behind: telemetry.Register(metrics, prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "idp_audit_export_behind_events",
-			Help: "Events of the stream that this replica has yet to hand on to IDP_AUDIT_EXPORT; 0 if another one does.",
+			Help: "Events of the stream that this replica has yet to hand on to IDP_AUDIT_EXPORT; 0 if another " +
+				"one does.",
 		})),
 	})
 }

@@ -29,7 +29,8 @@ func NewWriter(store *docstore.Store, events *stream.Log, group *replicas.Group,
 		Name: work, Places: places, Log: events, DB: store, Group: group, Background: true, Store: add,
 		Behind: telemetry.Register(metrics, prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "idp_audit_log_behind_events",
-			Help: "Events of the stream that this replica has yet to write into the audit log; 0 if another one writes it.",
+			Help: "Events of the stream that this replica has yet to write into the audit log; 0 if another one " +
+				"writes it.",
 		})),
 	})
 }

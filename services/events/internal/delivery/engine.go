@@ -163,7 +163,7 @@ func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- change)
 		}
 	}
 	for ctx.Err() == nil {
-		// Follow ends with InvalidState where events may be missing.
+		// Watch ends with InvalidState where events may be missing.
 		err := e.stream.Watch(request.System(ctx, ""), from, stream.Types{"event_subscription.*"},
 			func(_ string, events []*stream.Event) error {
 				for _, event := range events {

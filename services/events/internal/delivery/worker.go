@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	readAtOnce = 128     // events that are read from the feed at a time
+	readAtOnce = 128     // events that are read from the stream at a time
 	maxOpen    = 512     // the most events that are neither delivered nor stored as rows
 	maxHeld    = 1 << 20 // the bytes of such events in memory from which on no more are read
 	maxRows    = 1000    // the most deliveries that wait; then reading stops until some have ended
@@ -74,7 +74,7 @@ type worker struct {
 
 	generation int64
 	epoch      string
-	resets     int    // of the feed
+	resets     int    // of the Log
 	read       uint64 // the place up to which all events were read
 	saved      uint64 // the place in the store
 
@@ -96,7 +96,7 @@ type worker struct {
 	failed    int64
 	lastError string
 	stopAs    string // the state in which the subscription stops; "" while it goes on
-	outdated  bool   // the next event is about a change of the subscription itself, or the feed was reset
+	outdated  bool   // the next event is about a change of the subscription itself, or the Log was reset
 	lastSave  time.Time
 	moveAfter time.Duration // since lastSave
 	passed    int           // events that were read since then
@@ -200,7 +200,7 @@ func (w *worker) mustSave() bool {
 	return (since >= w.moveAfter || w.passed >= maxPassed) && w.place() > w.saved
 }
 
-// takeIn reads events from the feed as long as there is room. It reports whether the stream could not be read.
+// takeIn reads events from the stream as long as there is room. It reports whether the stream could not be read.
 func (w *worker) takeIn(ctx context.Context) (problem bool) {
 	for {
 		w.outdated = w.stream.Resets() != w.resets
