@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -55,7 +54,7 @@ func EndedTokens(v *auth.Verifier, each func(context.Context, func(EndedToken) e
 		Snapshot: func(ctx context.Context) error { return each(ctx, end) },
 		Handle: func(_ context.Context, e stream.Event) error {
 			var data struct{ Record EndedToken }
-			if err := json.Unmarshal(e.Data, &data); err != nil {
+			if err := e.Read(&data); err != nil {
 				return fmt.Errorf("the event %s: %w", e.ID, err)
 			}
 			return end(data.Record)

@@ -61,6 +61,22 @@ func (e Event) Record() string { return e.Tenant + e.Source + "/" + e.Subject }
 var lenient = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
 	jsonv2.MatchCaseInsensitiveNames(true))
 
+// Read decodes the event's data, such as {"record": …, "previous": …}, into a struct.
+func (e *Event) Read(into any) error { return ReadJSON(e.Data, into) }
+
+// ReadJSON decodes a part of an event, such as its record, as encoding/json does, but faster. The error names the member
+// and not its content.
+func ReadJSON(part []byte, into any) error {
+	err := jsonv2.Unmarshal(part, into, lenient)
+	if wrong, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
+		return fmt.Errorf("the event's member %q cannot be read as %v", wrong.JSONPointer, wrong.GoType)
+	}
+	if err != nil {
+		return errors.New("the event's content is not JSON")
+	}
+	return nil
+}
+
 // Decode parses the message of an event. subject is the NATS subject that it came on. Permissions on subjects are given
 // by tenant, so Decode refuses an event that claims another tenant.
 func Decode(subject string, payload []byte) (Event, error) {

@@ -61,3 +61,39 @@ func FuzzDecode(f *testing.F) {
 		require.True(t, strings.HasPrefix(subject, "idp.events."+e.Tenant+"."))
 	})
 }
+
+// Read and ReadJSON read what encoding/json reads, and tell no content when they cannot.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	type data struct {
+		Record struct {
+			Name  string          `json:"name"`
+			Count int             `json:"count"`
+			Rest  json.RawMessage `json:"rest"`
+		} `json:"record"`
+	}
+	for text, fault := range map[string]string{
+		`{"record":{"name":"王","count":2,"rest":{"b":1,"a":[]},"other":1},"previous":null}`: "",
+		`{"record":{"name":"a","Name":"b","count":2,"count":3}}`:                            "",
+		`{"record":null}`:                        "",
+		`{}`:                                     "",
+		"{\"record\":{\"name\":\"\xff\"}}":       "",
+		`{"record":{"name":"a","count":"hush"}}`: `the event's member "/record/count" cannot be read as int`,
+		`{"record":["hush"]}`:                    `the event's member "/record" cannot be read as`,
+		`{"record":{"hush"`:                      "the event's content is not JSON",
+		``:                                       "the event's content is not JSON",
+	} {
+		var want, got data
+		wrong := json.Unmarshal([]byte(text), &want)
+		err := (&Event{Data: []byte(text)}).Read(&got)
+		if fault == "" {
+			require.NoError(t, wrong, text)
+			require.NoError(t, err, text)
+			require.Equal(t, want, got, text)
+			continue
+		}
+		require.Error(t, wrong, text)
+		require.ErrorContains(t, err, fault, text)
+		require.NotContains(t, err.Error(), "hush")
+	}
+}

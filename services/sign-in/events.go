@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/questions"
@@ -20,10 +21,13 @@ func (a *app) onUser(ctx context.Context, e stream.Event) error {
 	if strings.HasSuffix(e.Type, ".deleted") {
 		return a.forgetUser(ctx, e.Subject)
 	}
+	if _, err := person.Find(ctx, a.Store, e.Subject); err != nil {
+		return apperr.Ignore(err, apperr.NotFound) // most users never sign in
+	}
 	var data struct {
 		Record json.RawMessage `json:"record"`
 	}
-	if err := json.Unmarshal(e.Data, &data); err != nil {
+	if err := e.Read(&data); err != nil {
 		return err
 	}
 	kept, err := person.Update(ctx, a.Store, e.Subject, questions.SignedIn{User: data.Record, Sequence: e.Sequence})

@@ -109,7 +109,7 @@ func Follower(v *auth.Verifier, store *docstore.Store, keyEnded func(context.Con
 	end := follower.Handle
 	follower.Handle = func(ctx context.Context, e stream.Event) error {
 		var data struct{ Record service.EndedToken }
-		if err := errors.Join(end(ctx, e), json.Unmarshal(e.Data, &data)); err != nil || data.Record.KeyID == "" {
+		if err := errors.Join(end(ctx, e), e.Read(&data)); err != nil || data.Record.KeyID == "" {
 			return err
 		}
 		return keyEnded(ctx)

@@ -87,7 +87,7 @@ const resigned = "resigned"
 
 func readRecord(raw json.RawMessage) (record, error) {
 	r := record{raw: raw}
-	return r, json.Unmarshal(raw, &r)
+	return r, stream.ReadJSON(raw, &r)
 }
 
 // read parses the whole record for conditions. It is separate because most tenants have no conditions.
@@ -102,7 +102,7 @@ func (s *Members) OnUser(ctx context.Context, e stream.Event) error {
 	var data struct {
 		Record json.RawMessage `json:"record"`
 	}
-	if err := json.Unmarshal(e.Data, &data); err != nil {
+	if err := e.Read(&data); err != nil {
 		return fmt.Errorf("the event's data: %w", err)
 	}
 	user, err := readRecord(data.Record)

@@ -23,7 +23,7 @@ func changeOf(e stream.Event) (grant.Change, error) {
 	if c.Deleted {
 		return c, nil
 	}
-	err := json.Unmarshal(e.Data, &data)
+	err := e.Read(&data)
 	c.Record = data.Record
 	return c, err
 }
@@ -206,7 +206,7 @@ func readPeople(e stream.Event) ([]update, error) {
 	var data struct {
 		Record json.RawMessage `json:"record"`
 	}
-	if err := json.Unmarshal(e.Data, &data); err != nil && action != "deleted" {
+	if err := e.Read(&data); err != nil && action != "deleted" {
 		return nil, err
 	}
 	u := update{entity: entity, id: e.Subject, deleted: action == "deleted"}
@@ -244,7 +244,7 @@ func dropped(entity, id string) (func(*engine.Change), error) {
 
 func readCaller(raw json.RawMessage, e stream.Event) (func(*engine.Change), error) {
 	var a questions.Application
-	err := json.Unmarshal(raw, &a)
+	err := stream.ReadJSON(raw, &a)
 	a.ID, a.Sequence = e.Subject, e.Sequence
 	return putCaller(a), err
 }
@@ -256,7 +256,7 @@ func putCaller(a questions.Application) func(*engine.Change) {
 
 func readNode(raw json.RawMessage, e stream.Event) (func(*engine.Change), error) {
 	var n questions.Node
-	err := json.Unmarshal(raw, &n)
+	err := stream.ReadJSON(raw, &n)
 	if err == nil {
 		err = whole(n.ObjectCode)
 	}
@@ -277,7 +277,7 @@ func putNode(n questions.Node) func(*engine.Change) {
 
 func readTree(raw json.RawMessage, e stream.Event) (func(*engine.Change), error) {
 	var o questions.CoreObject
-	err := json.Unmarshal(raw, &o)
+	err := stream.ReadJSON(raw, &o)
 	if err == nil {
 		err = whole(o.Code)
 	}
@@ -292,7 +292,7 @@ func putTree(o questions.CoreObject) func(*engine.Change) {
 
 func readMembership(raw json.RawMessage, e stream.Event) (func(*engine.Change), error) {
 	var m questions.Membership
-	err := json.Unmarshal(raw, &m)
+	err := stream.ReadJSON(raw, &m)
 	if err == nil {
 		err = whole(m.NodeID, m.UserID)
 	}
@@ -317,7 +317,7 @@ func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 		Status       string          `json:"status"`
 		FreeExtProps json.RawMessage `json:"free_ext_props"`
 	}
-	err := json.Unmarshal(raw, &user)
+	err := stream.ReadJSON(raw, &user)
 	if err == nil {
 		err = whole(user.ID, user.Username)
 	}
@@ -337,7 +337,7 @@ func readEnded(e stream.Event) ([]update, error) {
 			NodeID string `json:"node_id"`
 		} `json:"memberships"`
 	}
-	if err := json.Unmarshal(e.Data, &data); err != nil {
+	if err := e.Read(&data); err != nil {
 		return nil, err
 	}
 	var updates []update

@@ -72,7 +72,7 @@ type eventData struct {
 }
 
 func dataOf(e stream.Event) (data eventData, err error) {
-	if err := json.Unmarshal(e.Data, &data); err != nil {
+	if err := e.Read(&data); err != nil {
 		return data, fmt.Errorf("the event's data: %w", err)
 	}
 	return data, nil
@@ -80,18 +80,20 @@ func dataOf(e stream.Event) (data eventData, err error) {
 
 // OnUser handles an event of the users service.
 func (c *Copy) OnUser(ctx context.Context, e stream.Event) error {
+	var user struct {
+		Record struct {
+			ManagedBy *questions.ManagedBy `json:"managed_by"`
+		} `json:"record"`
+	}
+	if err := e.Read(&user); err != nil {
+		return err
+	}
+	if _, err := LinkOf(ctx, c.Store, e.Subject); apperr.IsNotFound(err) && user.Record.ManagedBy == nil {
+		return nil // most users
+	}
 	data, err := dataOf(e)
 	if err != nil {
 		return err
-	}
-	var record struct {
-		ManagedBy *questions.ManagedBy `json:"managed_by"`
-	}
-	if err := json.Unmarshal(data.Record, &record); err != nil {
-		return fmt.Errorf("the event's record: %w", err)
-	}
-	if _, err := LinkOf(ctx, c.Store, e.Subject); apperr.IsNotFound(err) && record.ManagedBy == nil {
-		return nil // most users
 	}
 	return docstore.Do(ctx, c.Store, func(tx *docstore.Tx) error {
 		found, err := users.LoadMany(ctx, tx, []string{e.Subject})
@@ -99,7 +101,7 @@ func (c *Copy) OnUser(ctx context.Context, e stream.Event) error {
 			return err
 		}
 		if len(found) == 0 {
-			return keepEarly(ctx, tx, e, data.Record, record.ManagedBy)
+			return keepEarly(ctx, tx, e, data.Record, user.Record.ManagedBy)
 		}
 		u := found[0]
 		if e.Sequence < u.Sequence {
@@ -156,7 +158,7 @@ func (c *Copy) OnNode(ctx context.Context, e stream.Event) error {
 	var record struct {
 		ObjectCode string `json:"object_code"`
 	}
-	if err := json.Unmarshal(data.Record, &record); err != nil {
+	if err := stream.ReadJSON(data.Record, &record); err != nil {
 		return fmt.Errorf("the event's record: %w", err)
 	}
 	of, err := connection.OfTree(ctx, c.Store, record.ObjectCode)
@@ -218,7 +220,7 @@ func (c *Copy) OnMembership(ctx context.Context, e stream.Event) error {
 			ObjectCode string `json:"object_code"`
 			questions.Membership
 		}
-		if err := json.Unmarshal(data.Record, &m); err != nil {
+		if err := stream.ReadJSON(data.Record, &m); err != nil {
 			return fmt.Errorf("the event's record: %w", err)
 		}
 		m.ID, m.Sequence = e.Subject, e.Sequence

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/dnsname"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -109,9 +108,6 @@ func (p *Person) renew(ctx context.Context, tx *docstore.Tx, in questions.Signed
 // Update stores the state that an event carries, if there is a copy and none that is newer. It returns the copy as it
 // is then; nil if there is none.
 func Update(ctx context.Context, s *docstore.Store, id string, in questions.SignedIn) (*Person, error) {
-	if _, err := people.Find(ctx, s, id); err != nil { // most users never sign in: no transaction for them
-		return nil, apperr.Ignore(err, apperr.NotFound)
-	}
 	return docstore.Write(ctx, s, func(tx *docstore.Tx) (*Person, error) {
 		found, err := people.LoadMany(ctx, tx, []string{id})
 		if err != nil || len(found) == 0 {
