@@ -64,8 +64,8 @@ var lenient = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Al
 // Read decodes the event's data, such as {"record": …, "previous": …}, into a struct.
 func (e *Event) Read(into any) error { return ReadJSON(e.Data, into) }
 
-// ReadJSON decodes a part of an event, such as its record, as encoding/json does, but faster. The error names the member
-// and not its content.
+// ReadJSON decodes a part of an event, such as its record, as encoding/json does, but faster. The error names the
+// member and not its content.
 func ReadJSON(part []byte, into any) error {
 	err := jsonv2.Unmarshal(part, into, lenient)
 	if wrong, ok := errors.AsType[*jsonv2.SemanticError](err); ok {

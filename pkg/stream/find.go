@@ -70,15 +70,19 @@ const unsure = time.Minute
 
 // Back returns the place to continue from. It is the mark's own if its event is still there, or the stream no longer
 // keeps it. It is the place before the oldest event if the stream is another one, and that before the unsure events if
-// it has given the mark's place to another event. The error is apperr.Unavailable.
+// it has lost the mark's event, or given its place to another. The error is apperr.Unavailable.
 func (l *Log) Back(ctx context.Context, m Mark) (uint64, error) {
 	there, err := l.has(ctx, m.Epoch, m.Place)
 	if err != nil {
 		return 0, err
 	}
-	if !there {
+	if !there && !l.IsEpoch(m.Epoch) {
 		oldest, err := l.Oldest(ctx, "")
 		return oldest - 1, err
+	}
+	if !there {
+		before, err := l.At(ctx, "", m.At.Add(-unsure))
+		return min(m.Place, before), err
 	}
 	if m.Event == "" || m.Place == 0 {
 		return m.Place, nil

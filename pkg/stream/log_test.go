@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -237,4 +238,30 @@ func TestALostEventThatWasThereAtTheStart(t *testing.T) {
 	publish(t, other, message("2", 1), message("2", 2))
 	g.shut.Store(false)
 	m.until(t, 2, "")
+}
+
+// What has lost its newest events is read again from where they may begin, and not from the oldest event.
+func TestBackAfterALostEnd(t *testing.T) {
+	t.Parallel()
+	p, _ := open(t)
+	require.NoError(t, p.Await(t.Context()))
+	publish(t, p, message("1", 1), message("1", 2))
+	wait.Until(t, func() bool { return p.hasRead("1-2") })
+	end, epoch, err := p.End()
+	require.NoError(t, err)
+	now := time.Now()
+	for at, want := range map[time.Time]uint64{now: end - 2, now.Add(2 * unsure): end} {
+		place, err := p.Back(t.Context(), Mark{Epoch: epoch, Place: end + 5, Event: "lost", At: at})
+		require.NoError(t, err)
+		require.Equal(t, want, place)
+	}
+	place, err := p.Back(t.Context(), Mark{Epoch: "another", Place: end + 5, Event: "lost", At: now})
+	require.NoError(t, err)
+	require.Equal(t, end-2, place, "the oldest")
+	_, next, err := p.Stored(t.Context(), Reading{After: end - 1, UpTo: end + 5, Limit: 10})
+	require.NoError(t, err)
+	require.Equal(t, end, next, "the stream has yet to give the places after its end")
+	_, next, err = p.Stored(t.Context(), Reading{After: end + 2, UpTo: end + 5, Limit: 10})
+	require.NoError(t, err)
+	require.Equal(t, end+2, next)
 }

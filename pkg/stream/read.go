@@ -19,7 +19,7 @@ type Reading struct {
 	Stream      string // as in Event.Epoch; "" for the present one
 	Tenant      string // "" for all
 	Whole       bool   // with all tenants: nothing of any of them may be missing
-	After, UpTo uint64 // places; there is or was an event at UpTo
+	After, UpTo uint64 // places
 	Limit       int
 }
 
@@ -30,9 +30,9 @@ func (e *GoneError) Error() string {
 	return fmt.Sprintf("the stream no longer has the events before place %d", e.First)
 }
 
-// Stored reads events that the stream has, in order: at most r.Limit, and about 256 KiB. Up to the place next there are
-// no others. It needs no consumer, so it is for work that is behind; what has read everything reads from memory (Read).
-// The error is *GoneError or apperr.Unavailable.
+// Stored reads events that the stream has, in order: at most r.Limit, and about 256 KiB. Up to the place next, which is
+// not beyond the end of the stream, there are no others. It needs no consumer, so it is for work that is behind; what
+// has read everything reads from memory (Read). The error is *GoneError or apperr.Unavailable.
 func (l *Log) Stored(ctx context.Context, r Reading) (events []*Event, next uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func (l *Log) Stored(ctx context.Context, r Reading) (events []*Event, next uint
 	if r.After+1 < oldest {
 		return nil, 0, &GoneError{oldest}
 	}
-	return events, next, nil
+	return events, min(next, max(r.After, info.State.LastSeq)), nil
 }
 
 // batch reads from any server that has the stream.

@@ -85,13 +85,14 @@ type Batch struct {
 	Events []*Event
 	Epoch  string // of the stream
 	UpTo   uint64
-	Base   int64 // grows when the Reader has moved back: since then, other events may be at the places before
+
+	base int64
 }
 
 // ID returns a decimal number for the event at a place. It is greater than those of all events that were read before,
 // also in another stream, and always has as many digits.
 func (b *Batch) ID(place uint64) string {
-	return idOf(b.Base, place)
+	return idOf(b.base, place)
 }
 
 func idOf(base int64, place uint64) string {
@@ -126,6 +127,8 @@ type ReaderConfig struct {
 type Reader struct {
 	ReaderConfig
 	resets  int         // of the Log, when this replica took the work
+	holds   bool        // this replica may be the owner in the store
+	place   uint64      // how far it has read
 	saved   readerPlace // as it is in the store, while this replica reads
 	savedAt time.Time
 }
@@ -143,24 +146,29 @@ func NewReader(c ReaderConfig) *Reader {
 
 var errTaken = errors.New("another replica reads now")
 
-// Run reads whenever it is this replica's work, until ctx ends. It returns an error after which it is to be called
-// again: that of Store, Handle or the store, or *GoneError.
+// Run reads whenever it is this replica's work, until ctx ends. After an error of Store, Handle or the store, and when
+// the stream no longer has events (*GoneError), it begins again with the place that is saved, after longer and longer
+// pauses.
 func (r *Reader) Run(ctx context.Context) error {
 	ctx = request.System(ctx, request.Platform)
 	if r.Log.Await(ctx) != nil {
 		return nil
 	}
+	t := newTroubles(r.Log.log, r.Name)
 	for ctx.Err() == nil {
 		_, shared := r.Group.Changed()
 		if r.Group.Owns(r.Name) {
+			began := r.place
 			err := r.take(ctx)
 			if err == nil {
 				err = r.read(ctx)
 			}
 			if ctx.Err() == nil && err != nil && !errors.Is(err, errTaken) {
-				return err // it is tried again: the metric stays as it is
+				t.meet(ctx, err, r.place > began) // the metric stays as it is
+				continue
 			}
 		}
+		r.release(ctx) // again, if it has failed
 		r.Behind.Set(0)
 		r.wait(ctx, shared)
 	}
@@ -191,7 +199,7 @@ func (r *Reader) take(ctx context.Context) error {
 		}
 		first = max(first, known)
 	}
-	r.savedAt = time.Now()
+	r.savedAt, r.holds = time.Now(), true // also if the result of the transaction stays unknown
 	r.saved, err = docstore.Write(ctx, r.DB, func(tx *docstore.Tx) (readerPlace, error) {
 		at, err := r.Places.docs.Load(ctx, tx, r.Name)
 		if apperr.IsNotFound(err) {
@@ -218,6 +226,7 @@ func (r *Reader) take(ctx context.Context) error {
 		_, err = r.Places.docs.Replace(ctx, tx, at)
 		return *at, err
 	})
+	r.place = r.saved.Place
 	return err
 }
 
@@ -246,21 +255,20 @@ func (r *Reader) lost(ctx context.Context) (*readerPlace, error) {
 
 // read reads until ctx ends or the work is another replica's.
 func (r *Reader) read(ctx context.Context) error {
-	place := r.saved.Place
-	defer func() { r.release(ctx, place) }()
+	defer r.release(ctx)
 	for r.Group.Owns(r.Name) {
 		if r.Log.Resets() != r.resets {
 			return errTaken // take finds the place again
 		}
 		changed := r.Log.Changed("")
-		events, next, err := r.Log.Read(ctx, "", place, eventsAtOnce)
+		events, next, err := r.Log.Read(ctx, "", r.place, eventsAtOnce)
 		if err != nil {
 			return err // also if the stream has dropped events: take continues after them
 		}
 		if len(events) > 0 {
-			r.tellBehind(place)
+			r.tellBehind(r.place)
 			began := time.Now()
-			b := &Batch{Events: events, Epoch: r.saved.Epoch, UpTo: next, Base: r.saved.Base}
+			b := &Batch{Events: events, Epoch: r.saved.Epoch, UpTo: next, base: r.saved.Base}
 			if err := r.put(ctx, b); err != nil {
 				return err
 			}
@@ -268,9 +276,9 @@ func (r *Reader) read(ctx context.Context) error {
 				clock.Pause(ctx, time.Since(began))
 			}
 		}
-		place = next
-		if r.Handle != nil && place > r.saved.Place && time.Since(r.savedAt) >= saveEvery {
-			if err := r.save(ctx, place, nil); err != nil {
+		r.place = next
+		if r.Handle != nil && r.place > r.saved.Place && time.Since(r.savedAt) >= saveEvery {
+			if err := r.save(ctx, r.place, nil); err != nil {
 				return err
 			}
 		}
@@ -342,7 +350,7 @@ func (r *Reader) save(ctx context.Context, place uint64, with func(tx *docstore.
 				return readerPlace{}, err
 			}
 		}
-		return r.move(ctx, tx, place, r.Group.ID)
+		return r.move(ctx, tx, place)
 	})
 	if err != nil {
 		return err
@@ -354,8 +362,8 @@ func (r *Reader) save(ctx context.Context, place uint64, with func(tx *docstore.
 	return nil
 }
 
-// move moves the place in the store, and says which replica reads from then on.
-func (r *Reader) move(ctx context.Context, tx *docstore.Tx, place uint64, owner string) (readerPlace, error) {
+// move moves the place in the store.
+func (r *Reader) move(ctx context.Context, tx *docstore.Tx, place uint64) (readerPlace, error) {
 	at, err := r.Places.docs.Load(ctx, tx, r.Name)
 	if err != nil {
 		return readerPlace{}, err
@@ -363,30 +371,35 @@ func (r *Reader) move(ctx context.Context, tx *docstore.Tx, place uint64, owner 
 	if at.Owner != r.Group.ID || at.Place != r.saved.Place {
 		return readerPlace{}, errTaken
 	}
-	if at.Owner = owner; place != at.Place {
-		at.Place, at.Event = place, r.Log.IDAt(place)
-		if r.Log.Resets() != r.resets { // the stored event shows which ones the stream has lost
-			return readerPlace{}, errTaken
-		}
+	at.Place, at.Event = place, r.Log.IDAt(place)
+	if r.Log.Resets() != r.resets { // the stored event shows which ones the stream has lost
+		return readerPlace{}, errTaken
 	}
 	_, err = r.Places.docs.Replace(ctx, tx, at)
 	return *at, err
 }
 
-// release lets another replica take over at once, from a place. If it fails, the others wait until this replica counts
-// as dead.
-func (r *Reader) release(ctx context.Context, place uint64) {
+// release lets another replica take over at once, from where this one has read. If it fails, Run calls it again; others
+// take over when this replica counts as dead.
+func (r *Reader) release(ctx context.Context) {
+	if !r.holds {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitToTake)
 	defer cancel()
-	for _, upTo := range []uint64{place, r.saved.Place} { // the second if the stream was reset meanwhile
-		err := docstore.Do(ctx, r.DB, func(tx *docstore.Tx) error {
-			_, err := r.move(ctx, tx, upTo, "")
+	err := docstore.Do(ctx, r.DB, func(tx *docstore.Tx) error {
+		at, err := r.Places.docs.Load(ctx, tx, r.Name)
+		if err != nil || at.Owner != r.Group.ID {
 			return err
-		})
-		if err == nil {
-			return
 		}
-	}
+		at.Owner = ""
+		if event := r.Log.IDAt(r.place); at.Place == r.saved.Place && r.Log.Resets() == r.resets && r.place > at.Place {
+			at.Place, at.Event = r.place, event
+		}
+		_, err = r.Places.docs.Replace(ctx, tx, at)
+		return err
+	})
+	r.holds = err != nil
 }
 
 // announced returns the place up to which a consumer of the stream has handled all events; 0 if it is new.
@@ -410,7 +423,7 @@ func (l *Log) announce(ctx context.Context, consumer string, place uint64) {
 	defer cancel()
 	_, err := l.js.ResetConsumerToSequence(ctx, bus.EventStream, consumer, place+1)
 	if err != nil { // JetStream does not answer if it has no such consumer
-		_, err = l.announced(context.WithoutCancel(ctx), consumer)
+		_, err = l.announced(ctx, consumer)
 	}
 	if err != nil {
 		l.log.Debug("the place of a reader was not told to NATS", "reader", consumer, "error", err)

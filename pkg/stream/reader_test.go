@@ -208,3 +208,46 @@ func TestAReaderReadsTheEventsAtThePlacesOfLostOnes(t *testing.T) {
 		return slices.Contains(found, "2-1") && found[len(found)-1] == "2-2"
 	})
 }
+
+// A replica that could not give up the place tries again, also if it does not know how its last transaction ended.
+func TestAReaderReleasesWhatItHolds(t *testing.T) {
+	t.Parallel()
+	p, _ := open(t)
+	store := newStore(t)
+	require.NoError(t, p.Await(t.Context()))
+	ctx, cancel := context.WithCancel(request.System(t.Context(), request.Platform))
+	var beating sync.WaitGroup
+	t.Cleanup(beating.Wait)
+	defer cancel()
+	newReader := func() *Reader {
+		group := replicas.New(store, basic.Log(t), false)
+		beating.Go(func() { _ = group.Run(ctx) })
+		wait.Until(t, group.Alive)
+		return NewReader(ReaderConfig{Name: "reader", Places: places, Log: p.Log, DB: store, Group: group,
+			Handle: func(context.Context, *Batch) error { return nil }})
+	}
+	first, second := newReader(), newReader()
+	wait.Until(t, func() bool { return second.Group.Lives(first.Group.ID) })
+	require.NoError(t, first.take(ctx))
+	require.ErrorIs(t, second.take(ctx), errTaken)
+	second.release(ctx) // it does not own it
+	require.ErrorIs(t, second.take(ctx), errTaken)
+
+	publish(t, p, message("1", 1))
+	wait.Until(t, func() bool { return p.hasRead("1-1") })
+	require.NoError(t, docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+		_, err := first.move(ctx, tx, first.saved.Place+1) // a commit whose result it does not hear of
+		return err
+	}))
+	first.place++
+	ended, end := context.WithCancel(ctx)
+	end()
+	first.DB = newStore(t)
+	first.release(ended) // fails: this store has no place
+	require.True(t, first.holds)
+	first.DB = store
+	first.release(ended)
+	require.False(t, first.holds)
+	require.NoError(t, second.take(ctx))
+	require.Equal(t, first.saved.Place+1, second.saved.Place)
+}

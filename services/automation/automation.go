@@ -40,7 +40,8 @@ func Spec(c Config) service.Spec {
 		Name: "automation",
 		Collections: slices.Concat(kv.Collections(), job.Collections(), function.Collections(),
 			component.Collections(), replicas.Collections()),
-		New: c.new,
+		EventMemory: 4 << 20, // an import triggers functions in bursts
+		New:         c.new,
 	}
 }
 

@@ -210,3 +210,27 @@ func TestEventsWaitInTheStream(t *testing.T) {
 		require.Equal(t, 1, times, id)
 	}
 }
+
+// An event that is in the stream twice, as after a long outage of NATS, stops neither its function nor other tenants'.
+func TestAnEventThatIsTwiceInTheStream(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme, globex := functionsOf(s, "acme"), functionsOf(s, "globex")
+	ours := acme.Post(functionsPath, javascript(`function main() { throw "no" }`, on("kv_object.created"))).Object()
+	other := globex.Post(functionsPath, javascript(`function main() {}`, on("kv_object.created"))).Object()
+	put(kvOf(s, "acme"), objectsPath+"/1", object{"value": 1}).OK(nil)
+	entries(t, acme, ours, 1) // its run waits for the next attempt
+	var found stream.Event
+	s.EventsUntil(func(e stream.Event) bool { found = e; return e.Type == "idp.kv_object.created" })
+	nc := s.Deps.Bus.JetStream().Conn()
+	for range 2 {
+		require.NoError(t, nc.Publish("idp.events.acme.kv_object.created", found.JSON))
+	}
+	require.NoError(t, nc.Flush())
+	for i := range 2 {
+		put(kvOf(s, "globex"), objectsPath+fmt.Sprint("/", i), object{"value": 1}).OK(nil)
+	}
+	entries(t, globex, other, 2)
+	put(kvOf(s, "acme"), objectsPath+"/2", object{"value": 1}).OK(nil)
+	entries(t, acme, ours, 2)
+}

@@ -17,11 +17,11 @@ import (
 // a function with too many waiting runs only a place in the stream is kept.
 type progress struct {
 	docstore.Meta
-	Stream string     `json:"stream"` // the epoch that the places are of
-	Base   int64      `json:"base"`   // of the last stream.Batch
-	Place  int64      `json:"from"`   // the events up to here make no more runs
-	UpTo   int64      `json:"up_to"`  // the function is behind if this is greater: the events between wait in the stream
-	Next   clock.Time `json:"next"`   // when more events are read for it; zero if it is not behind
+	Stream string     `json:"stream"`          // the epoch that the places are of
+	Place  int64      `json:"from"`            // the events up to here make no more runs
+	Event  string     `json:"event,omitempty"` // the id of the event at Place, if it has made a run
+	UpTo   int64      `json:"up_to"`           // if this is greater, the function is behind with the events between
+	Next   clock.Time `json:"next"`            // when more events are read for it; zero if it is not behind
 }
 
 var progresses = docstore.Define(docstore.Schema[progress]{
@@ -42,16 +42,14 @@ const (
 	maxScanned = 1000
 )
 
-// begin prepares for the events of a batch. In another stream all places are others. In one that has lost its newest
-// events, those that are read again may be others: they make runs, if need be a second time.
-func (d *progress) begin(epoch string, base int64, first *stream.Event) {
-	if d.Stream != epoch {
-		*d = progress{Meta: d.Meta, Stream: epoch}
+// moveBack sets the place back, because the stream has lost the events there, in a power cut, and has given their
+// places to others. Events after it make runs, if need be a second time.
+func (d *progress) moveBack(to int64, now clock.Time) {
+	behind := d.isBehind()
+	d.Place, d.Event = min(d.Place, to), ""
+	if d.Next = now; !behind {
+		d.UpTo, d.Next = d.Place, clock.Time{}
 	}
-	if d.Base != 0 && d.Base != base && !d.isBehind() {
-		d.Place = min(d.Place, int64(first.Place)-1)
-	}
-	d.Base = base
 }
 
 func (d *progress) isBehind() bool { return d.Place < d.UpTo }
@@ -59,16 +57,21 @@ func (d *progress) isBehind() bool { return d.Place < d.UpTo }
 // take selects those of the events that make runs now: the first room of them after the place. The function is behind
 // with the others.
 func (d *progress) take(events []*stream.Event, room int, now clock.Time) (selected []*stream.Event) {
+	seen := map[string]bool{}
 	for _, e := range events {
 		place := int64(e.Place) //nolint:gosec // a place is far below 2^53
 		switch {
-		case place <= d.Place:
+		case place <= d.Place || seen[e.ID]: // the stream may have an event twice
 		case d.isBehind():
 			d.UpTo = max(d.UpTo, place)
 		case len(selected) == room:
-			d.Place, d.UpTo, d.Next = place-1, place, now
+			if d.Event == "" {
+				d.Place = place - 1
+			}
+			d.UpTo, d.Next = place, now
 		default:
-			selected, d.Place = append(selected, e), place
+			selected, seen[e.ID] = append(selected, e), true
+			d.Place, d.Event = place, e.ID
 		}
 	}
 	return selected
@@ -76,18 +79,30 @@ func (d *progress) take(events []*stream.Event, room int, now clock.Time) (selec
 
 // read goes on to a place after events were read from the stream.
 func (d *progress) read(upTo int64, now clock.Time) {
-	d.Place = upTo
+	d.Place, d.Event = upTo, ""
 	if d.Next = now; !d.isBehind() {
 		d.UpTo, d.Next = d.Place, clock.Time{}
 	}
 }
 
-// addRuns stores the runs of those events of a batch that the function listens to. Each for which it is not run has an
-// entry in the function's log that says why.
-func (s *Functions) addRuns(ctx context.Context, f *Function, b *stream.Batch, events []*stream.Event) error {
-	refused, err := s.tryAddRuns(ctx, f, b, events, false)
-	if apperr.KindOf(err) == apperr.AlreadyExists { // the stream has an event twice, and its first run still waits
-		refused, err = s.tryAddRuns(ctx, f, b, events, true)
+// addRuns stores the runs of the events that the function listens to, which are some of a tenant's events of a batch.
+// Each for which it is not run has an entry in the function's log that says why.
+func (s *Functions) addRuns(ctx context.Context, f *Function, b *stream.Batch, all, heard []*stream.Event) error {
+	add := adding{b: b, all: all, heard: heard}
+	refused, err := s.tryAddRuns(ctx, f, add)
+	if beyond, is := errors.AsType[*beyondError](err); is {
+		add.asked = true
+		add.beyond, _, err = s.Stream.Stored(ctx, stream.Reading{
+			Stream: b.Epoch, Tenant: f.TenantID, After: beyond.place - 1, UpTo: beyond.place, Limit: 1,
+		})
+		if err != nil {
+			return err
+		}
+		refused, err = s.tryAddRuns(ctx, f, add)
+	}
+	if isDuplicate(err) { // the stream has an event twice, and its first run still waits
+		add.look = true
+		refused, err = s.tryAddRuns(ctx, f, add)
 	}
 	if err != nil {
 		return err
@@ -98,37 +113,96 @@ func (s *Functions) addRuns(ctx context.Context, f *Function, b *stream.Batch, e
 	return nil
 }
 
-// tryAddRuns stores the runs of events, and returns the events for which the function is not run. With look, runs that
-// are there already stay.
-func (s *Functions) tryAddRuns(ctx context.Context, f *Function, b *stream.Batch, events []*stream.Event,
-	look bool) (refused []*stream.Event, err error) {
+func isDuplicate(err error) bool {
+	_, is := errors.AsType[*docstore.DuplicateError](err)
+	return is
+}
+
+// adding is what runs are made of.
+type adding struct {
+	b          *stream.Batch
+	all, heard []*stream.Event // of the tenant, and those that the function listens to
+	beyond     []*stream.Event // what the stream has at the place of a beyondError
+	asked      bool            // beyond is known
+	look       bool            // runs that are there already stay
+}
+
+// beyondError reports that events are read again, and the function's place is after the batch.
+type beyondError struct{ place uint64 }
+
+func (e *beyondError) Error() string { return "the function's place is after the batch" }
+
+// isMoved reports whether the stream has another event than before at a function's place. That can only be so if events
+// are read again. The error is *beyondError.
+func (a *adding) isMoved(d *progress) (bool, error) {
+	place := uint64(d.Place) //nolint:gosec // it is not negative
+	if d.Event == "" || place < a.all[0].Place {
+		return false, nil
+	}
+	at := a.all
+	if place > a.b.UpTo {
+		if at = a.beyond; !a.asked {
+			return false, &beyondError{place}
+		}
+	}
+	return !slices.ContainsFunc(at, func(e *stream.Event) bool { return e.Place == place && e.ID == d.Event }), nil
+}
+
+// tryAddRuns stores the runs of events, and returns the events for which the function is not run.
+func (s *Functions) tryAddRuns(ctx context.Context, f *Function, a adding) (refused []*stream.Event, err error) {
 	err = docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		refused = nil
-		d, err := loadProgress(ctx, tx, f.ID)
+		d, before, err := beginProgress(ctx, tx, f.ID, a.b)
 		if err != nil {
 			return err
 		}
-		d.begin(b.Epoch, b.Base, events[0])
-		before := *d
+		moved, err := a.isMoved(d)
+		if err != nil {
+			return err
+		}
+		if moved {
+			d.moveBack(int64(a.heard[0].Place)-1, tx.Now) //nolint:gosec // a place is far below 2^53
+		}
 		waiting, err := runs.Count(ctx, tx.Peek(), docstore.Eq(byFunction, docstore.Text(f.ID)))
 		if err != nil {
 			return err
 		}
-		for _, e := range d.take(events, max(0, maxWaiting-int(waiting)), tx.Now) {
+		for _, e := range d.take(a.heard, max(0, maxWaiting-int(waiting)), tx.Now) {
 			if s.refusal(e) != "" {
 				refused = append(refused, e)
 				continue
 			}
-			if err := insertRun(ctx, tx, f.ID, e, look); err != nil {
+			if err := insertRun(ctx, tx, f.ID, e, a.look); err != nil {
 				return err
 			}
 		}
-		if d.Place == before.Place && d.UpTo == before.UpTo {
-			return nil // all were there
-		}
-		return storeProgress(ctx, tx, d)
+		return storeProgress(ctx, tx, d, before)
 	})
 	return refused, err
+}
+
+// leaveBehind leaves a function behind with events whose runs cannot be stored.
+func (s *Functions) leaveBehind(ctx context.Context, f *Function, b *stream.Batch, events []*stream.Event) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		d, before, err := beginProgress(ctx, tx, f.ID, b)
+		if err != nil {
+			return err
+		}
+		d.take(events, 0, tx.Now)
+		return storeProgress(ctx, tx, d, before)
+	})
+}
+
+// beginProgress loads a function's progress in the stream of a batch, and what it was before.
+func beginProgress(ctx context.Context, tx *docstore.Tx, id string, b *stream.Batch) (d *progress, before progress,
+	err error) {
+	if d, err = loadProgress(ctx, tx, id); err != nil {
+		return nil, progress{}, err
+	}
+	if before = *d; d.Stream != b.Epoch { // all places are others
+		*d = progress{Meta: d.Meta, Stream: b.Epoch}
+	}
+	return d, before, nil
 }
 
 func loadProgress(ctx context.Context, tx *docstore.Tx, id string) (*progress, error) {
@@ -139,7 +213,10 @@ func loadProgress(ctx context.Context, tx *docstore.Tx, id string) (*progress, e
 	return d, err
 }
 
-func storeProgress(ctx context.Context, tx *docstore.Tx, d *progress) (err error) {
+func storeProgress(ctx context.Context, tx *docstore.Tx, d *progress, before progress) (err error) {
+	if *d == before {
+		return nil // all events were there
+	}
 	if d.Version == 0 {
 		_, err = progresses.Insert(ctx, tx, d)
 	} else {
@@ -222,7 +299,7 @@ func (s *Functions) fill(ctx context.Context, id string) (advanced bool, err err
 	if err == nil {
 		err = s.advance(ctx, d, events, &next)
 	}
-	return err == nil, err
+	return err == nil && next > uint64(d.Place), err
 }
 
 // following reads the next events that a function is behind with, at most fillAtOnce, and returns those that it runs
@@ -231,7 +308,7 @@ func (s *Functions) fill(ctx context.Context, id string) (advanced bool, err err
 func (s *Functions) following(ctx context.Context, f *Function, d *progress) (events []*stream.Event, next uint64,
 	err error) {
 	r := stream.Reading{Stream: d.Stream, Tenant: d.TenantID, After: uint64(d.Place), UpTo: uint64(d.UpTo)}
-	heard := 0 // refused or not
+	heard, seen := 0, map[string]bool{} // heard: refused or not
 	for r.Limit = fillAtOnce; heard < fillAtOnce && r.After < r.UpTo && r.After-uint64(d.Place) < maxScanned; {
 		read, next, err := s.Stream.Stored(ctx, r)
 		if err != nil && r.After > uint64(d.Place) {
@@ -247,8 +324,8 @@ func (s *Functions) following(ctx context.Context, f *Function, d *progress) (ev
 			}
 			if why := s.refusal(e); why != "" {
 				s.noteFailure(ctx, f, LogEntry{Cause: byTrigger, EventID: e.ID}, why)
-			} else {
-				events = append(events, e)
+			} else if !seen[e.ID] { // the stream may have it twice
+				events, seen[e.ID] = append(events, e), true
 			}
 			if heard++; heard == fillAtOnce {
 				r.After = e.Place
@@ -283,7 +360,7 @@ func (f *Function) hears(e *stream.Event) bool {
 // Without a place it drops what the function is behind with.
 func (s *Functions) advance(ctx context.Context, before *progress, events []*stream.Event, upTo *uint64) error {
 	err := s.tryAdvance(ctx, before, events, upTo, false)
-	if apperr.KindOf(err) == apperr.AlreadyExists { // see addRuns
+	if isDuplicate(err) { // see addRuns
 		err = s.tryAdvance(ctx, before, events, upTo, true)
 	}
 	return apperr.Ignore(err, apperr.NotFound)
@@ -306,6 +383,9 @@ func (s *Functions) tryAdvance(ctx context.Context, before *progress, events []*
 			}
 		}
 		d.read(place, tx.Now)
+		if n := len(events); n > 0 && int64(events[n-1].Place) == place {
+			d.Event = events[n-1].ID
+		}
 		_, err = progresses.Replace(ctx, tx, d)
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -31,7 +32,7 @@ func event(place uint64) *stream.Event {
 
 // batch is what a Reader reads of the stream s.
 func batch(places ...uint64) *stream.Batch {
-	b := &stream.Batch{Epoch: "s", Base: 1, UpTo: places[len(places)-1]}
+	b := &stream.Batch{Epoch: "s", UpTo: places[len(places)-1]}
 	for _, place := range places {
 		b.Events = append(b.Events, event(place))
 	}
@@ -67,7 +68,6 @@ func TestEachEventMakesOneRun(t *testing.T) {
 			}
 			if len(places) > 0 {
 				b := batch(places...)
-				d.begin(b.Epoch, b.Base, b.Events[0])
 				for _, e := range d.take(b.Events, rapid.IntRange(0, 4).Draw(t, "room"), clock.Time{}) {
 					made[e.Place]++
 				}
@@ -88,32 +88,107 @@ func TestEachEventMakesOneRun(t *testing.T) {
 	})
 }
 
+// inStream returns functions of acme whose progress is d.
+func inStream(t *testing.T, from interface {
+	Stored(context.Context, stream.Reading) ([]*stream.Event, uint64, error)
+}, d progress) (s *Functions, ctx context.Context, f *Function, now func() progress) {
+	s = New(Deps{
+		Store: basic.Store(t, basic.NewClock(), Collections()...), Log: basic.Log(t), Stream: from, Keys: keys,
+	})
+	ctx = request.System(t.Context(), "acme")
+	d.Meta = docstore.Meta{ID: "f"}
+	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		_, err := progresses.Insert(ctx, tx, &d)
+		return err
+	}))
+	return s, ctx, &Function{Meta: docstore.Meta{ID: "f", TenantID: "acme"}}, func() progress {
+		doc, err := progresses.Find(ctx, s.Store, "f")
+		require.NoError(t, err)
+		d, err := doc.Value()
+		require.NoError(t, err)
+		return *d
+	}
+}
+
+// waiting returns the ids of the events whose runs wait.
+func waiting(t *testing.T, ctx context.Context, s *Functions) (ids []string) {
+	t.Helper()
+	require.NoError(t, runs.Each(ctx, s.Store, docstore.Filter{}, func(doc docstore.Doc[triggeredRun]) error {
+		run, err := doc.Value()
+		ids = append(ids, run.EventID)
+		return err
+	}))
+	slices.Sort(ids)
+	return ids
+}
+
 // A stream that is made anew has other events at its places.
 func TestAnotherStream(t *testing.T) {
 	t.Parallel()
-	d := &progress{Stream: "before", Base: 1, Place: 910, UpTo: 950}
+	s, ctx, f, now := inStream(t, nil, progress{Stream: "before", Place: 910, Event: "910", UpTo: 950})
 	b := batch(1)
-	d.begin(b.Epoch, b.Base, b.Events[0])
-	require.Len(t, d.take(b.Events, 1, clock.Time{}), 1)
+	require.NoError(t, s.addRuns(ctx, f, b, b.Events, b.Events))
+	require.Equal(t, []string{"1"}, waiting(t, ctx, s))
+	require.EqualValues(t, 1, now().Place)
 }
 
-// A stream that has lost its newest events gives their places to others: those make runs, too.
+// A stream that has lost its newest events gives their places to others: those make runs, too. What has not lost any
+// makes none again.
 func TestEventsAtThePlacesOfLostOnes(t *testing.T) {
 	t.Parallel()
-	d := &progress{Stream: "s", Base: 1, Place: 20}
-	b := batch(18, 19)
-	d.begin(b.Epoch, b.Base, b.Events[0])
-	require.Empty(t, d.take(b.Events, 5, clock.Time{}), "they have made runs")
-	b.Base = 4
-	d.begin(b.Epoch, b.Base, b.Events[0])
-	require.Len(t, d.take(b.Events, 5, clock.Time{}), 2)
-	d.begin(b.Epoch, b.Base, b.Events[0])
-	require.Empty(t, d.take(b.Events, 5, clock.Time{}), "once")
+	three, all := batch(18, 19, 20), []string{"18", "19", "20"}
+	two, both := batch(18, 19), []string{"18", "19"}
+	for name, c := range map[string]struct {
+		at    progress
+		batch *stream.Batch
+		runs  []string
+		place int64
+	}{
+		"the same event":          {progress{Place: 19, Event: "19"}, three, []string{"20"}, 20},
+		"another":                 {progress{Place: 19, Event: "lost"}, three, all, 20},
+		"another, behind":         {progress{Place: 19, Event: "lost", UpTo: 40}, three, nil, 17},
+		"after a time behind":     {progress{Place: 19, Event: "lost", UpTo: 19}, three, all, 20},
+		"later, the same":         {progress{Place: 30, Event: "30"}, two, nil, 30},
+		"later, another":          {progress{Place: 30, Event: "lost"}, two, both, 19},
+		"later, not yet there":    {progress{Place: 90, Event: "lost"}, two, both, 19},
+		"events that are not its": {progress{Place: 10, Event: "10"}, two, both, 19},
+	} {
+		c.at.Stream = "s"
+		s, ctx, f, now := inStream(t, kept{50, 1, ""}, c.at)
+		for range 2 {
+			require.NoError(t, s.addRuns(ctx, f, c.batch, c.batch.Events, c.batch.Events), name)
+			require.Equal(t, c.runs, waiting(t, ctx, s), name)
+			require.Equal(t, c.place, now().Place, name)
+		}
+	}
+}
 
-	behind := &progress{Stream: "s", Base: 1, Place: 10, UpTo: 20}
-	behind.begin(b.Epoch, b.Base, b.Events[0])
-	require.Empty(t, behind.take(b.Events, 5, clock.Time{}))
-	require.EqualValues(t, 10, behind.Place, "it reads them from the stream")
+// The stream has an event twice if it was published again after a long time.
+func TestAnEventThatIsTwiceInTheStream(t *testing.T) {
+	t.Parallel()
+	s, ctx, f, now := inStream(t, nil, progress{Stream: "s", Place: 10})
+	b := batch(11, 12, 13)
+	b.Events[1].ID = "11" // in one batch
+	require.NoError(t, s.addRuns(ctx, f, b, b.Events, b.Events))
+	require.Equal(t, []string{"11", "13"}, waiting(t, ctx, s))
+	b = batch(14, 15)
+	b.Events[0].ID = "13" // while its run waits
+	require.NoError(t, s.addRuns(ctx, f, b, b.Events, b.Events))
+	require.Equal(t, []string{"11", "13", "15"}, waiting(t, ctx, s))
+	require.EqualValues(t, 15, now().Place)
+}
+
+// A function whose runs cannot be stored is left behind: it delays no other one.
+func TestAFunctionThatFailsIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	s, ctx, f, now := inStream(t, nil, progress{Stream: "s", Place: 10, Event: "10"})
+	b := batch(11, 12)
+	require.NoError(t, s.leaveBehind(ctx, f, b, b.Events))
+	require.Empty(t, waiting(t, ctx, s))
+	require.Equal(t, []int64{10, 12}, []int64{now().Place, now().UpTo})
+	due, err := progresses.Due(ctx, s.Store, 10)
+	require.NoError(t, err)
+	require.Len(t, due, 1)
 }
 
 // A function whose runs do not end does not keep another one of the tenant waiting.
@@ -169,8 +244,8 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 	off := put(Function{Meta: docstore.Meta{ID: "off"}, Profile: profile})
 	for place := uint64(1); place <= all; place++ {
 		b := batch(place)
-		require.NoError(t, s.addRuns(ctx, f, b, b.Events))
-		require.NoError(t, s.addRuns(ctx, off, b, b.Events))
+		require.NoError(t, s.addRuns(ctx, f, b, b.Events, b.Events))
+		require.NoError(t, s.addRuns(ctx, off, b, b.Events, b.Events))
 	}
 	ended := map[string]bool{}
 	end := func() {
@@ -198,7 +273,7 @@ func TestAFullFunctionIsBehind(t *testing.T) {
 	}
 	require.Len(t, ended, all+maxWaiting)
 	again := batch(all / 2)
-	require.NoError(t, s.addRuns(ctx, f, again, again.Events))
+	require.NoError(t, s.addRuns(ctx, f, again, again.Events, again.Events))
 	end()
 	require.Len(t, ended, all+maxWaiting, "it is read again after its run is over")
 }

@@ -3,7 +3,6 @@ package function
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,14 +94,22 @@ func (s *Functions) triggerTenant(ctx context.Context, b *stream.Batch, events [
 	for i := range listening.Docs {
 		f, err := listening.Docs[i].Value()
 		if err != nil {
-			return errors.Join(err, storing.Wait())
+			s.Log.ErrorContext(ctx, "a function cannot be read, and so makes no runs", "function", listening.Docs[i].ID,
+				"error", err)
+			continue
 		}
 		storing.Go(func() error {
 			heard := slices.DeleteFunc(slices.Clone(events), func(e *stream.Event) bool { return !f.hears(e) })
 			if len(heard) == 0 {
 				return nil
 			}
-			return s.addRuns(ctx, f, b, heard)
+			err := s.addRuns(ctx, f, b, events, heard)
+			if err == nil || ctx.Err() != nil {
+				return err
+			}
+			s.Log.WarnContext(ctx, "the runs of a function are not stored; its events wait in the stream",
+				"function", f.ID, "error", err)
+			return s.leaveBehind(ctx, f, b, heard)
 		})
 	}
 	err = storing.Wait()

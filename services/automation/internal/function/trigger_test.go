@@ -33,7 +33,7 @@ func TestLeases(t *testing.T) {
 	b := batch(1)
 	b.Events[0].ID = "e"
 	for range 2 {
-		require.NoError(t, s.addRuns(ctx, &Function{Meta: docstore.Meta{ID: "f"}}, b, b.Events))
+		require.NoError(t, s.addRuns(ctx, &Function{Meta: docstore.Meta{ID: "f"}}, b, b.Events, b.Events))
 	}
 	due := func(want int) {
 		t.Helper()
@@ -99,10 +99,10 @@ func TestDepth(t *testing.T) {
 // Later versions must be able to read the stored forms.
 func TestStoredForms(t *testing.T) {
 	t.Parallel()
-	at, err := json.Marshal(progress{Stream: "s", Base: 3, Place: 5, UpTo: 6})
+	at, err := json.Marshal(progress{Stream: "s", Place: 5, Event: "e", UpTo: 6})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"stream":"s",
-		"base":3,"from":5,"up_to":6,"next":null}`, string(at))
+		"from":5,"event":"e","up_to":6,"next":null}`, string(at))
 	meta := `{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"function_id":"f",`
 	for form, value := range map[string]any{
 		`"event_id":"e","payload_origin":"o","request_id":"r","event":{},"attempt":1,"next":null}`: triggeredRun{
@@ -137,7 +137,7 @@ func TestAttemptsThatCallNothing(t *testing.T) {
 	f := &Function{Meta: docstore.Meta{ID: "f"}}
 	run := docstore.Ref{ID: "1.f"}
 	first, second := batch(1), batch(2)
-	require.NoError(t, s.addRuns(ctx, f, first, first.Events))
+	require.NoError(t, s.addRuns(ctx, f, first, first.Events, first.Events))
 	for range 2 * maxAttempts {
 		require.NoError(t, s.work(ctx, run.ID))
 		require.True(t, apperr.IsNotFound(s.work(ctx, run.ID)), "it is due later")
@@ -154,7 +154,7 @@ func TestAttemptsThatCallNothing(t *testing.T) {
 	}
 
 	s.Pool = nil
-	require.NoError(t, s.addRuns(ctx, f, second, second.Events))
+	require.NoError(t, s.addRuns(ctx, f, second, second.Events, second.Events))
 	run.ID = "2.f"
 	(&Runner{Functions: s}).run(ctx, run.ID)
 }
