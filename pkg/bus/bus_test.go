@@ -118,7 +118,7 @@ func TestCloseWithoutNATS(t *testing.T) {
 	require.NoError(t, userExists.Answer(b, func(context.Context, string) (bool, error) { return true, nil }))
 }
 
-// Close stops those who asked for it, and nobody else.
+// Close calls what BeforeClose was given, unless it was forgotten.
 func TestBeforeClose(t *testing.T) {
 	t.Parallel()
 	b, err := Connect(t.Context(), Config{InProcess: newBox(t), Name: "test", Log: slog.New(slog.DiscardHandler)})

@@ -16,7 +16,7 @@ const (
 	pullFor = 5 * time.Second
 	// Heartbeat is how often JetStream tells a reader that it is there. Two that are missing end what is read.
 	Heartbeat = 2 * time.Second
-	// ForgetAfter is how long JetStream keeps a consumer that nobody uses.
+	// ForgetAfter is how long JetStream keeps a consumer after its last use.
 	ForgetAfter = 30 * time.Second
 )
 

@@ -121,7 +121,7 @@ func (b *Bus) ensureReader(ctx context.Context) error {
 	return err
 }
 
-// EventSubjects are those of a tenant's events, or of all for "".
+// EventSubjects are the subjects of a tenant's events; "" stands for all tenants.
 func EventSubjects(tenant string) string {
 	if tenant == "" {
 		return EventsPrefix + ">"

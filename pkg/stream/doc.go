@@ -11,10 +11,10 @@
 //	   │                    ▲                           │
 //	   │                    └── the stream has lost ────┘
 //	   │                        events it has not seen
-//	   └───────────▶ Consumer: events that one replica of a service handles, such as cascades
-//	                       waits ──▶ handled ──▶ acknowledged
-//	                         ▲          │ fails 10 times
-//	                         └─ retry ──┴──▶ parked in the dead letters
+//	   └─▶ Consumer: events that one replica of a service handles, such as cascades
+//	         waits ──▶ handled ──▶ acknowledged
+//	           ▲          │ fails 10 times
+//	           └─ retry ──┴──▶ parked in the dead letters
 //
 // # What it promises
 //
@@ -30,8 +30,8 @@
 //     Read compares Resets.
 //   - Events that the stream no longer has: Read returns GoneError, and Followers take a snapshot. Read for all tenants
 //     leaves out those that were dropped because one tenant had used up its share.
-//   - A slow reader holds up nobody: behind the events in memory it reads from the stream. A slow Follower delays its
-//     own state only. In a Consumer the tenants take turns.
+//   - A slow reader delays only itself: it reads from the stream what is no longer in memory. In a Consumer the tenants
+//     take turns.
 //   - Order: the events of one record come in their order, to everybody.
 //
 // # Words

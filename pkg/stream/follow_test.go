@@ -298,7 +298,7 @@ func TestAFollowerStopsAmidItsWork(t *testing.T) {
 	require.Positive(t, f.Age(), "its state gets old")
 }
 
-// While NATS is away no snapshot is taken, since nobody could say whether events came after it.
+// A follower takes its snapshot when NATS is there: only then can it know which events came meanwhile.
 func TestNoSnapshotWithoutNATS(t *testing.T) {
 	t.Parallel()
 	b, x := open(t)
@@ -313,7 +313,7 @@ func TestNoSnapshotWithoutNATS(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-// A follower that waits for the end of the stream gets there, also if the events before it are none of its.
+// A follower reaches the end of the stream, also if the last events are of types that it does not want.
 func TestAFollowerCatchesUpWithOthersEvents(t *testing.T) {
 	t.Parallel()
 	l := &Log{last: 6}

@@ -416,8 +416,8 @@ func (l *Log) announced(ctx context.Context, consumer string) (uint64, error) {
 	return found.CachedInfo().AckFloor.Stream, nil
 }
 
-// announce tells JetStream up to which place all events are handled, as a consumer would that nobody pulls from. It
-// tells it again with the next place if that fails.
+// announce tells JetStream up to which place all events are handled: it sets the acknowledged place of a durable
+// consumer. After a failure, the next place is told.
 func (l *Log) announce(ctx context.Context, consumer string, place uint64) {
 	ctx, cancel := context.WithTimeout(ctx, saveEvery)
 	defer cancel()
