@@ -6,17 +6,19 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 )
 
 // An event that could not be handled is kept on idp.deadletters.parked.<consumer>.<tenant>. A replay copies it to
-// idp.deadletters.replay.<consumer>.<tenant>, which only that consumer reads besides its events. So a replay reaches no
-// other consumer.
+// idp.deadletters.replay.<consumer>.<tenant>, where only that consumer looks for it, and removes it once it has handled
+// it.
 const (
 	deadLettersPrefix = "idp.deadletters."
 
@@ -24,20 +26,13 @@ const (
 	headerReason  = "Idp-Reason"
 	headerTries   = "Idp-Tries"
 
-	// HeaderPin names the client to which JetStream pins a consumer.
-	HeaderPin = "Nats-Pin-Id"
-
 	maxReason = 1024
+
+	lookEvery = time.Second // for events that are to be delivered again
 )
 
 func parkedSubject(consumer string) string { return deadLettersPrefix + "parked." + consumer }
 func replaySubject(consumer string) string { return deadLettersPrefix + "replay." + consumer }
-
-// ReplaySubjects are those on which a consumer gets its parked events again, of all tenants.
-func ReplaySubjects(consumer string) string { return replaySubject(consumer) + ".*" }
-
-// OriginalSubject is the subject on which an event came first that is replayed.
-func OriginalSubject(m jetstream.Msg) string { return m.Headers().Get(headerSubject) }
 
 // ofTenant is such a subject for an event's tenant.
 func ofTenant(subject, event string) string {
@@ -51,19 +46,14 @@ func consumerOf(parked string) string {
 	return consumer
 }
 
-// Park keeps a message that a consumer could not handle, with its headers, the subject on which it came first, and the
-// reason. The reason is for operators: it is the text of an internal error.
-func (b *Bus) Park(ctx context.Context, consumer, subject string, m jetstream.Msg, reason error, tries int) error {
+// Park keeps an event that a consumer could not handle, with the subject on which it came first, and the reason. The
+// reason is for operators: it is the text of an internal error.
+func (b *Bus) Park(ctx context.Context, consumer, subject string, payload []byte, reason error, tries int) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	parked := &nats.Msg{Subject: ofTenant(parkedSubject(consumer), subject), Data: m.Data(), Header: nats.Header{}}
-	for name, values := range m.Headers() {
-		parked.Header[name] = values
-	}
-	// With the event's id, JetStream would drop it when another consumer parks the same event, or this one parks it a
-	// second time.
-	parked.Header.Del(nats.MsgIdHdr)
-	parked.Header.Del(HeaderPin)
+	// It gets no id of a message: JetStream would drop it when another consumer parks the same event, or this one parks
+	// it a second time.
+	parked := &nats.Msg{Subject: ofTenant(parkedSubject(consumer), subject), Data: payload, Header: nats.Header{}}
 	parked.Header.Set(headerSubject, subject)
 	parked.Header.Set(headerReason, headerText(reason.Error()))
 	parked.Header.Set(headerTries, strconv.Itoa(tries))
@@ -124,14 +114,80 @@ func (b *Bus) replay(ctx context.Context, stream jetstream.Stream, parked *jetst
 	if _, err := b.js.PublishMsg(ctx, m, jetstream.WithMsgID(id)); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	return discard(ctx, stream, parked)
+	return discard(ctx, stream, parked.Sequence)
 }
 
-// discard removes a parked event, unless that was done meanwhile.
-func discard(ctx context.Context, stream jetstream.Stream, parked *jetstream.RawStreamMsg) error {
-	err := stream.DeleteMsg(ctx, parked.Sequence)
+// Replayed calls fn with each event that is to be delivered to a consumer again, the oldest first, except for those
+// that it holds already, until ctx ends, fn fails or NATS is away. It looks for them every second. Each stays there
+// until RemoveReplayed.
+func (b *Bus) Replayed(ctx context.Context, consumer string, holds func(place uint64) bool,
+	fn func(DeadLetter) error) error {
+	stream, err := b.js.Stream(ctx, DeadLetterStream)
+	if err == nil {
+		err = removeAcknowledged(ctx, stream, consumer)
+	}
+	if err != nil {
+		return deadLettersAway(err)
+	}
+	for after := uint64(0); ctx.Err() == nil; {
+		m, err := stream.GetMsg(ctx, after+1, jetstream.WithGetMsgSubject(replaySubject(consumer)+".*"))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			clock.Pause(ctx, lookEvery)
+			after = 0 // a server that lost its newest messages gives their places to others
+			continue
+		}
+		if err != nil {
+			return deadLettersAway(err)
+		}
+		if after = m.Sequence; holds(after) {
+			continue
+		}
+		if err := fn(deadLetter(m)); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// removeAcknowledged removes the events that an earlier version has delivered to a consumer again, and the durable
+// consumer with which it did so.
+func removeAcknowledged(ctx context.Context, stream jetstream.Stream, consumer string) error {
+	durable, err := stream.Consumer(ctx, consumer)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = stream.Purge(ctx, jetstream.WithPurgeSubject(replaySubject(consumer)+".*"),
+		jetstream.WithPurgeSequence(durable.CachedInfo().AckFloor.Stream+1))
+	if err != nil {
+		return err
+	}
+	return stream.DeleteConsumer(ctx, consumer)
+}
+
+// RemoveReplayed removes an event that was delivered again.
+func (b *Bus) RemoveReplayed(ctx context.Context, letter DeadLetter) error {
+	stream, err := b.js.Stream(ctx, DeadLetterStream)
+	if err != nil {
+		return deadLettersAway(err)
+	}
+	there, err := stream.GetMsg(ctx, letter.Place)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && !there.Time.Equal(letter.Parked) {
+		return nil
+	}
+	if err != nil {
+		return deadLettersAway(err)
+	}
+	return discard(ctx, stream, letter.Place)
+}
+
+// discard removes a dead letter, unless that was done meanwhile.
+func discard(ctx context.Context, stream jetstream.Stream, place uint64) error {
+	err := stream.DeleteMsg(ctx, place)
 	if err != nil && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) && !errors.Is(err, jetstream.ErrMsgNotFound) {
-		return fmt.Errorf("remove a parked event: %w", err)
+		return fmt.Errorf("remove a dead letter: %w", err)
 	}
 	return nil
 }

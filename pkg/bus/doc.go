@@ -3,8 +3,8 @@
 // (Ask, Answer).
 //
 // NATS may be away at any time, including the start. A Bus tries to connect until it succeeds, questions fail with
-// apperr.Unavailable, and events wait in the outbox. JetStream of NATS 2.14 or later is required (consumers are reset
-// to where they stopped).
+// apperr.Unavailable, and events wait in the outbox. JetStream of NATS 2.14 or later is required: package
+// stream sets the places of consumers.
 //
 // A question is trusted because of its origin: every client that may publish in the account that the Bus connects to is
 // a service. Other clients need an account of their own, as readers of events have in the embedded server and in

@@ -15,7 +15,7 @@ import (
 
 // DeadLetter is an event that a consumer could not handle and that is kept.
 type DeadLetter struct {
-	Place    uint64 // in the stream of dead letters; it never comes twice
+	Place    uint64 // in the stream of dead letters
 	Consumer string
 	Subject  string // of the event
 	Error    string // why the last try failed
@@ -161,7 +161,7 @@ func (b *Bus) DeleteDeadLetter(ctx context.Context, place uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := discard(ctx, stream, m); err != nil {
+	if err := discard(ctx, stream, m.Sequence); err != nil {
 		return deadLettersAway(err)
 	}
 	return nil

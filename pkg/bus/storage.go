@@ -105,7 +105,7 @@ func (b *Bus) Handled(ctx context.Context) (place uint64, consumer string, ok bo
 	}
 	list := stream.ListConsumers(ctx)
 	for info := range list.Info() {
-		// Readers' consumers are not pinned. A reader that is away holds up nothing.
+		// Subscribers' consumers are not pinned. One that is away holds up nothing.
 		isPlatforms := info.Config.Durable != "" && info.Config.PriorityPolicy == jetstream.PriorityPolicyPinned
 		if isPlatforms && info.NumPending+uint64(max(0, info.NumAckPending)) > 0 && //nolint:gosec // not negative
 			(!ok || info.AckFloor.Stream < place) {

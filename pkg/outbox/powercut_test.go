@@ -22,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/replicas"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
@@ -35,6 +36,7 @@ type platform struct {
 	events *stream.Log
 
 	store *docstore.Store
+	group *replicas.Group
 	relay *Relay
 
 	mu     sync.Mutex
@@ -60,9 +62,15 @@ func startOn(t *testing.T, dir string) *platform {
 	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(dir, "users.db"),
 		Log: quiet()})
 	require.NoError(t, err)
-	p.store, err = docstore.Open(t.Context(), engine, clock.System)
+	p.store, err = docstore.Open(t.Context(), engine, clock.System, append(replicas.Collections(),
+		stream.Collections()...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.store.Close()) })
+	p.group = replicas.New(p.store, quiet(), true)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = p.group.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
 	p.consume(t, "users")
 	p.relay, err = StartRelay(p.store, p.bus, quiet(), nil)
 	require.NoError(t, err)
@@ -77,7 +85,7 @@ func (p *platform) consume(t *testing.T, name string) {
 		return nil
 	}
 	_, err := p.events.Consume(t.Context(), stream.ConsumerConfig{Name: name, Types: stream.Types{"*"},
-		Handle: handle})
+		Handle: handle}, p.store, p.group)
 	require.NoError(t, err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/forwarded"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/picture"
+	"github.com/idplatform/idplatform/pkg/replicas"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/stream"
@@ -73,6 +75,10 @@ type Deps struct {
 	// limit.
 	StuckAfter time.Duration
 
+	// Group is the replicas of the service, which share its work. Start sets it, and runs it if there are Consumers or
+	// Readers.
+	Group *replicas.Group
+
 	denied func(rest.Denial) // set by Start
 }
 
@@ -101,6 +107,8 @@ type App struct {
 	Answer func(*bus.Bus) error
 	// Consumers handle other services' events while the service runs.
 	Consumers []stream.ConsumerConfig
+	// Readers read the events of all tenants, in one replica at a time. They are made with Deps.Group.
+	Readers []*stream.Reader
 	// Followers keep state that every replica holds in memory. The service is ready once all have caught up.
 	Followers []stream.FollowerConfig
 	// Ready returns what the service has still to load before it can serve; nil once there is nothing left. Optional.
@@ -138,7 +146,8 @@ type Spec struct {
 
 // Defs are the service's collections and those that every service has.
 func (s Spec) Defs() []*docstore.Def {
-	return append(append([]*docstore.Def{dataKeys.Def()}, rest.Collections()...), s.Collections...)
+	return slices.Concat([]*docstore.Def{dataKeys.Def()}, rest.Collections(), replicas.Collections(),
+		stream.Collections(), s.Collections)
 }
 
 // Open makes the service's store on an engine. keys seal its secrets. If it fails, it closes the engine.
@@ -174,6 +183,7 @@ type Unit struct {
 func Start(ctx context.Context, spec Spec, deps Deps) (_ *Unit, err error) {
 	denied := newDenials(deps)
 	deps.denied = denied.note
+	deps.Group = replicas.New(deps.Store, deps.Log, deps.Alone)
 	app, err := spec.New(ctx, deps)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", spec.Name, err)
@@ -194,7 +204,7 @@ func Start(ctx context.Context, spec Spec, deps Deps) (_ *Unit, err error) {
 		return nil, err
 	}
 	for _, c := range app.Consumers {
-		consumer, err := deps.Stream.Consume(ctx, c)
+		consumer, err := deps.Stream.Consume(ctx, c, deps.Store, deps.Group)
 		if err != nil {
 			return nil, err
 		}
@@ -215,9 +225,30 @@ func Start(ctx context.Context, spec Spec, deps Deps) (_ *Unit, err error) {
 		Do: func(ctx context.Context, id string) error { return rest.ForgetAnswer(ctx, deps.Store, id) },
 	})
 	tell := Task{Name: "tell denied writes", Every: tellDenialsEvery, Do: denied.tell}
-	unit.tasks = startTasks(ctx, deps.Log, append(app.Tasks, forget, tell, deps.resealTask()))
+	tasks := slices.Concat(app.Tasks, deps.shared(app), []Task{forget, tell, deps.resealTask()})
+	unit.tasks = startTasks(ctx, deps.Log, tasks)
 	deps.Metrics.MustRegister(unit.readiness())
 	return unit, nil
+}
+
+// soon is the pause before a task that ended is started again.
+const soon = 10 * time.Millisecond
+
+// Lasting is a task that runs until the service stops.
+func Lasting(name string, run func(context.Context) error) Task {
+	return Task{Name: name, Every: soon, Do: func(ctx context.Context) (int, error) { return 0, run(ctx) }}
+}
+
+// shared are the tasks of a service whose replicas share work.
+func (d Deps) shared(app App) []Task {
+	if len(app.Consumers)+len(app.Readers) == 0 {
+		return nil
+	}
+	tasks := []Task{Lasting("share the work", d.Group.Run)}
+	for _, r := range app.Readers {
+		tasks = append(tasks, Lasting("read events: "+r.Name, r.Run))
+	}
+	return tasks
 }
 
 var (

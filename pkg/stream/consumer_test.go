@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,9 +29,14 @@ var errBusy = errors.New("busy")
 // consume starts a consumer that retries without delay.
 func consume(t *testing.T, b program, name string, handle func(ctx context.Context, e Event) error) *Consumer {
 	t.Helper()
-	c, err := b.Consume(t.Context(), ConsumerConfig{Name: name, Types: Types{"user.*"},
+	return b.consume(t, ConsumerConfig{Name: name, Types: Types{"user.*"},
 		Handle: handle,
 		retry:  func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
+}
+
+func (p program) consume(t *testing.T, config ConsumerConfig) *Consumer {
+	t.Helper()
+	c, err := p.Consume(t.Context(), config, p.store, p.group)
 	require.NoError(t, err)
 	return c
 }
@@ -218,11 +221,20 @@ func TestParkingAndReplay(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.Empty(t, other, "a replay is for one consumer")
+	wait.Until(t, func() bool { return stored(t, stream) == 0 }, "what was replayed is removed")
 	_, err = b.Replay(t.Context(), "*")
 	require.Error(t, err)
 }
 
-func TestNoEventsAreParkedAtOnce(t *testing.T) {
+// stored is how many messages a stream has.
+func stored(t *testing.T, stream jetstream.Stream) uint64 {
+	t.Helper()
+	info, err := stream.Info(t.Context())
+	require.NoError(t, err)
+	return info.State.Msgs
+}
+
+func TestWhatIsNotAnEventIsLeftOut(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
 	handled := make(chan Event, 1)
@@ -233,9 +245,13 @@ func TestNoEventsAreParkedAtOnce(t *testing.T) {
 	bad[2].Subject = "idp.events.globex.user.updated" // a subject of another tenant
 	publish(t, b, append(bad, message("4", 1))...)
 	require.Equal(t, "4-1", wait.Receive(t, handled).ID)
-	wait.Until(t, func() bool {
-		return testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")) == 3
-	})
+	require.EqualValues(t, 3, testutil.ToFloat64(b.metrics.skipped.WithLabelValues("log")))
+
+	// One that is replayed is parked again, without a try.
+	require.NoError(t, b.Park(t.Context(), "reader", message("1", 1).Subject, bad[0].Payload, errBusy, 0))
+	_, err := b.Replay(t.Context(), "reader")
+	require.NoError(t, err)
+	wait.Until(t, func() bool { return testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")) == 1 })
 	require.Zero(t, testutil.ToFloat64(b.metrics.failed.WithLabelValues("reader")))
 }
 
@@ -292,8 +308,12 @@ func TestReplicasTakeTurns(t *testing.T) {
 	j := newJournal(len(all))
 	var active [2]atomic.Int64
 	var consumers []*Consumer
-	for i := range active {
-		consumers = append(consumers, consume(t, connect(t, bus.Config{InProcess: x}), "reader",
+	programs := []program{b, b.replica(t, x)}
+	wait.Until(t, func() bool {
+		return b.group.Lives(programs[1].group.ID) && programs[1].group.Lives(b.group.ID)
+	})
+	for i, p := range programs {
+		consumers = append(consumers, consume(t, p, "reader",
 			func(_ context.Context, e Event) error {
 				active[i].Add(1)
 				j.note(e)
@@ -307,7 +327,10 @@ func TestReplicasTakeTurns(t *testing.T) {
 		first = 1
 	}
 	require.Zero(t, active[1-first].Load())
-	go func() { assertNoError(t, consumers[first].Stop(context.Background())) }()
+	go func() {
+		assertNoError(t, consumers[first].Stop(context.Background()))
+		programs[first].leave()
+	}()
 	publish(t, b, all[300:]...)
 	j.wait(t)
 }
@@ -319,20 +342,20 @@ func assertNoError(t *testing.T, err error) {
 	}
 }
 
-// A replica dies with unfinished events. The next one continues with them, in order, without waiting for the time limit
-// of acknowledgements.
+// A replica dies with unfinished events. The next one continues with them, in order.
 func TestAfterADeathAllComesInOrder(t *testing.T) {
 	t.Parallel()
 	b, x := open(t)
 	all := history(10, 30)
 	j := newJournal(len(all))
 	dying := connect(t, bus.Config{InProcess: x})
+	dying.store = b.store
+	dying.group, _ = runGroup(t, b.store, true) // it writes no heartbeat
 	var alive atomic.Int64
 	dead := make(chan struct{})
 	consume(t, dying, "reader", func(ctx context.Context, e Event) error {
 		if alive.Add(1) > 50 {
 			if alive.Load() == 51 {
-				dying.js.Conn().Close() // no acknowledgement is sent any more
 				close(dead)
 			}
 			<-ctx.Done()
@@ -343,9 +366,6 @@ func TestAfterADeathAllComesInOrder(t *testing.T) {
 	})
 	publish(t, b, all...)
 	wait.Receive(t, dead)
-	stream, err := b.js.Stream(t.Context(), bus.EventStream)
-	require.NoError(t, err)
-	require.NoError(t, stream.UnpinConsumer(t.Context(), "reader", pinGroup)) // as JetStream does after pinnedFor
 	consume(t, b, "reader", func(_ context.Context, e Event) error { j.note(e); return nil })
 	j.wait(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -370,6 +390,7 @@ func TestConsumersSurviveNATS(t *testing.T) {
 	j.wait(t)
 }
 
+// JetStream only knows the place; the store decides.
 func TestAConsumerThatIsDeletedIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
@@ -378,7 +399,12 @@ func TestAConsumerThatIsDeletedIsMadeAgain(t *testing.T) {
 	publish(t, b, message("1", 1))
 	wait.Receive(t, handled)
 	require.NoError(t, b.js.DeleteConsumer(t.Context(), bus.EventStream, "reader"))
-	require.Equal(t, "1-1", wait.Receive(t, handled).ID, "a new consumer begins at the beginning")
+	publish(t, b, message("1", 2))
+	require.Equal(t, "1-2", wait.Receive(t, handled).ID)
+	wait.Until(t, func() bool {
+		_, err := b.js.Consumer(t.Context(), bus.EventStream, "reader")
+		return err == nil
+	})
 }
 
 func TestConsumeRefusesABadConfig(t *testing.T) {
@@ -391,61 +417,37 @@ func TestConsumeRefusesABadConfig(t *testing.T) {
 		"foreign subject": {Name: "reader", Types: Types{"*", "idp.check.>"}, Handle: handle},
 		"no handler":      {Name: "reader", Types: Types{"*"}},
 	} {
-		_, err := b.Consume(t.Context(), c)
+		_, err := b.Consume(t.Context(), c, b.store, b.group)
 		require.Error(t, err, name)
 	}
 }
 
-func TestHeldMessagesStayOurs(t *testing.T) {
-	t.Parallel()
-	b, _ := open(t)
-	told, err := b.js.Conn().SubscribeSync("$JS.ACK.IDP_EVENTS.reader.>")
-	require.NoError(t, err)
-	publish(t, b, message("1", 1), message("1", 2))
-	finish := make(chan struct{})
-	_, err = b.Consume(t.Context(), ConsumerConfig{Name: "reader", Types: Types{"*"},
-		ackWait: 300 * time.Millisecond,
-		Handle:  func(context.Context, Event) error { <-finish; return nil }})
-	require.NoError(t, err)
-	extended := map[string]int{} // the one being handled, and the one that waits for it
-	for len(extended) < 2 || slices.Min(slices.Collect(maps.Values(extended))) < 3 {
-		m, err := told.NextMsg(patient)
-		require.NoError(t, err)
-		require.Equal(t, "+WPI", string(m.Data))
-		tokens := strings.Split(m.Subject, ".")
-		require.Equal(t, "1", tokens[4], "delivered once")
-		extended[tokens[5]]++
-	}
-	close(finish)
-}
-
-func TestHeldMessagesAreBounded(t *testing.T) {
+func TestHeldEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
 	all := history(50, 1)
 	publish(t, b, all...)
-	gate := make(chan struct{})
-	var running atomic.Int64
-	started := make(chan struct{}, len(all))
-	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Types: Types{"*"}, MaxInFlight: 7,
+	turns := make(chan *fair.Semaphore, 1)
+	var most atomic.Int64
+	started, goOn := make(chan struct{}, len(all)), make(chan struct{})
+	b.consume(t, ConsumerConfig{Name: "reader", Types: Types{"*"}, enough: 7,
+		opened: func(of *fair.Semaphore) { turns <- of },
 		Handle: func(context.Context, Event) error {
-			running.Add(1)
 			started <- struct{}{}
-			<-gate
+			<-goOn
+			of := <-turns
+			most.Store(max(most.Load(), int64(of.Callers("acme"))))
+			turns <- of
 			return nil
 		}})
-	require.NoError(t, err)
 	for range 7 {
 		wait.Receive(t, started)
 	}
-	consumer, err := b.js.Consumer(t.Context(), bus.EventStream, "reader")
-	require.NoError(t, err)
-	require.Equal(t, 7, consumer.CachedInfo().NumAckPending)
-	require.EqualValues(t, 7, running.Load())
-	close(gate)
+	close(goOn)
 	for range len(all) - 7 {
 		wait.Receive(t, started)
 	}
+	require.Less(t, most.Load(), int64(2*7), "one less than enough, and then as many again")
 }
 
 func TestRetriesSpanMinutes(t *testing.T) {
@@ -473,8 +475,8 @@ func TestTenantsHaveTurns(t *testing.T) {
 	publish(t, b, other)
 	handled, over, gates := make(chan string), make(chan struct{}), make(chan *fair.Semaphore, 10)
 	defer close(over)
-	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Types: Types{"user.*"},
-		MaxAtOnce: 1, opened: func(turns *fair.Semaphore) { gates <- turns },
+	b.consume(t, ConsumerConfig{Name: "reader", Types: Types{"user.*"},
+		atOnce: 1, opened: func(turns *fair.Semaphore) { gates <- turns },
 		Handle: func(_ context.Context, e Event) error {
 			select {
 			case handled <- e.Tenant:
@@ -482,8 +484,7 @@ func TestTenantsHaveTurns(t *testing.T) {
 			}
 			return nil
 		}})
-	require.NoError(t, err)
-	var open []*fair.Semaphore // of events, and of dead letters
+	var open []*fair.Semaphore
 	wait.Until(t, func() bool {
 		for len(gates) > 0 {
 			open = append(open, <-gates)
@@ -502,9 +503,9 @@ func TestRetriesTakeNoTurn(t *testing.T) {
 	b, _ := open(t)
 	publish(t, b, message("1", 1), message("2", 1))
 	handled := make(chan struct{})
-	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Types: Types{"user.*"},
-		MaxAtOnce: 1,
-		retry:     func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) },
+	b.consume(t, ConsumerConfig{Name: "reader", Types: Types{"user.*"},
+		atOnce: 1,
+		retry:  func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) },
 		Handle: func(_ context.Context, e Event) error {
 			if e.Subject == "1" {
 				return errBusy
@@ -512,7 +513,6 @@ func TestRetriesTakeNoTurn(t *testing.T) {
 			close(handled)
 			return nil
 		}})
-	require.NoError(t, err)
 	wait.Receive(t, handled)
 }
 
@@ -524,9 +524,8 @@ func TestConsumersThatAreBehindAreFound(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 	blocked, goOn := make(chan struct{}, 1), make(chan struct{})
-	_, err = b.Consume(t.Context(), ConsumerConfig{Name: "slow", Types: Types{"*"},
+	b.consume(t, ConsumerConfig{Name: "slow", Types: Types{"*"},
 		Handle: func(context.Context, Event) error { blocked <- struct{}{}; <-goOn; return nil }})
-	require.NoError(t, err)
 	publish(t, b, message("1", 1))
 	wait.Receive(t, blocked)
 	place, name, ok, err := b.Handled(t.Context())
@@ -537,4 +536,190 @@ func TestConsumersThatAreBehindAreFound(t *testing.T) {
 	require.Less(t, place, stream.CachedInfo().State.LastSeq)
 	close(goOn)
 	wait.Until(t, func() bool { _, _, ok, err = b.Handled(t.Context()); return err == nil && !ok })
+}
+
+// A server that has lost its newest events gives their places to others. Those are handled, too, also if the place that
+// was saved is no longer among the events in memory.
+func TestAConsumerReadsTheEventsAtThePlacesOfLostOnes(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	note := func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[e.ID] = true
+	}
+	has := func(id string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return seen[id]
+	}
+	release := make(chan struct{})
+	c := consume(t, b, "reader", func(_ context.Context, e Event) error {
+		if e.Subject == "12" {
+			<-release
+			return errBusy
+		}
+		note(e)
+		return nil
+	})
+	publish(t, b, message("1", 1))
+	wait.Until(t, func() bool { return has("1-1") })
+	first := b.end()
+	before := x.Copy()
+	const many = 400 // more than the Log has in memory
+	for i := 2; i <= many; i++ {
+		publish(t, b, message(strconv.Itoa(i), 1))
+	}
+	wait.Until(t, func() bool { return has(strconv.Itoa(many) + "-1") })
+	wait.Until(t, func() bool {
+		at, err := consumerPlaces.Of(t.Context(), b.store, b.Log, "reader")
+		return err == nil && at == first+10
+	})
+	close(release)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = c.Stop(ended)
+	b.leave()
+	b.Log.Close()
+	x.Restore(before)
+	next := b.replica(t, x)
+	for i := 1; i <= 15; i++ {
+		publish(t, next, message("new"+strconv.Itoa(i), 1))
+	}
+	consume(t, next, "reader", func(_ context.Context, e Event) error { note(e); return nil })
+	for i := 1; i <= 15; i++ {
+		wait.Until(t, func() bool { return has(fmt.Sprintf("new%d-1", i)) }, "new%d", i)
+	}
+}
+
+// A replica that could not write its heartbeat handles nothing more, because another one may do so.
+func TestNothingIsHandledWithoutOwning(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	owns, handled := true, 0
+	c := &Consumer{
+		log: b.Log, handling: t.Context(), owns: func() bool { return owns },
+		config: ConsumerConfig{
+			Name: "reader", atOnce: 1, retry: retryDelays,
+			Handle: func(context.Context, Event) error {
+				handled++
+				owns = false
+				return nil
+			},
+		},
+	}
+	d := c.newDispatcher(t.Context())
+	for version := 1; version <= 3; version++ {
+		m := message("1", version)
+		e, err := Decode(m.Subject, m.Payload)
+		require.NoError(t, err)
+		e.Place = uint64(version)
+		d.add(&delivery{event: e, before: mark{uint64(version - 1), "before"}})
+	}
+	d.group.Wait()
+	require.Equal(t, 1, handled)
+	before, holds := d.done()
+	require.Equal(t, []any{mark{1, "before"}, true}, []any{before, holds})
+}
+
+// An event that is replayed and handled while its replica stops is not handled again.
+func TestAReplayAtTheEndIsRemoved(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	started, finish := make(chan struct{}), make(chan struct{})
+	c := consume(t, b, "reader", func(context.Context, Event) error {
+		close(started)
+		<-finish
+		return nil
+	})
+	m := message("1", 1)
+	require.NoError(t, b.Park(t.Context(), "reader", m.Subject, m.Payload, errBusy, 1))
+	_, err := b.Replay(t.Context(), "reader")
+	require.NoError(t, err)
+	wait.Receive(t, started)
+	c.stop()
+	close(finish)
+	require.NoError(t, c.Stop(t.Context()))
+	stream, err := b.js.Stream(t.Context(), bus.DeadLetterStream)
+	require.NoError(t, err)
+	require.Zero(t, stored(t, stream))
+}
+
+// The stream of dead letters may lose its newest messages, and give their places to others.
+func TestReplaysAfterALossOfDeadLetters(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	handled := make(chan string, 8)
+	consume(t, b, "reader", func(_ context.Context, e Event) error { handled <- e.ID; return nil })
+	publish(t, b, message("9", 1))
+	require.Equal(t, "9-1", wait.Receive(t, handled))
+	before := x.Copy()
+	replay := func(m docstore.Message) {
+		wait.Until(t, func() bool { return b.Park(t.Context(), "reader", m.Subject, m.Payload, errBusy, 1) == nil })
+		wait.Until(t, func() bool { _, err := b.Replay(t.Context(), "reader"); return err == nil })
+	}
+	replay(message("1", 1))
+	require.Equal(t, "1-1", wait.Receive(t, handled))
+	stream, err := b.js.Stream(t.Context(), bus.DeadLetterStream)
+	require.NoError(t, err)
+	wait.Until(t, func() bool { return stored(t, stream) == 0 })
+	x.Restore(before)
+	replay(message("2", 1))
+	for wait.Receive(t, handled) != "2-1" {
+	}
+}
+
+// What a version before has replayed stays handled.
+func TestReplaysOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	replay := func(m docstore.Message) {
+		require.NoError(t, b.Park(t.Context(), "reader", m.Subject, m.Payload, errBusy, 1))
+		_, err := b.Replay(t.Context(), "reader")
+		require.NoError(t, err)
+	}
+	replay(message("1", 1))
+	durable, err := b.js.CreateConsumer(t.Context(), bus.DeadLetterStream, jetstream.ConsumerConfig{
+		Durable: "reader", AckPolicy: jetstream.AckExplicitPolicy,
+		FilterSubjects: []string{"idp.deadletters.replay.reader.*"}})
+	require.NoError(t, err)
+	m, err := durable.Next()
+	require.NoError(t, err)
+	require.NoError(t, m.DoubleAck(t.Context()))
+	replay(message("2", 1))
+	handled := make(chan string, 8)
+	consume(t, b, "reader", func(_ context.Context, e Event) error { handled <- e.ID; return nil })
+	require.Equal(t, "2-1", wait.Receive(t, handled))
+	_, err = b.js.Consumer(t.Context(), bus.DeadLetterStream, "reader")
+	require.ErrorIs(t, err, jetstream.ErrConsumerNotFound)
+}
+
+// Events of other types hold up nothing, and a consumer that had nothing to do since it began is not behind.
+func TestAConsumerWithoutEventsIsNotBehind(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	handled := make(chan string, 8)
+	handle := func(_ context.Context, e Event) error { handled <- e.ID; return nil }
+	c := consume(t, b, "reader", handle)
+	publish(t, b, message("1", 1))
+	require.Equal(t, "1-1", wait.Receive(t, handled))
+	require.NoError(t, c.Stop(t.Context()))
+	require.NoError(t, b.js.DeleteConsumer(t.Context(), bus.EventStream, "reader"))
+	consume(t, b, "reader", handle)
+	isBehind := func() bool {
+		_, _, behind, err := b.Handled(t.Context())
+		require.NoError(t, err)
+		return behind
+	}
+	wait.Until(t, func() bool {
+		_, err := b.js.Consumer(t.Context(), bus.EventStream, "reader")
+		return err == nil && !isBehind()
+	})
+	other := message("2", 1)
+	other.Subject = "idp.events.acme.thing.updated"
+	publish(t, b, other)
+	require.False(t, isBehind())
+	require.Empty(t, handled)
 }

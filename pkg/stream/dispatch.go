@@ -2,13 +2,10 @@ package stream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -19,107 +16,96 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// delivery is a message that was delivered and is not yet acknowledged.
+// delivery is an event that a consumer has read and not yet handled.
 type delivery struct {
-	message jetstream.Msg
-	subject string // the event's subject; a replayed message came on another
-	stream  uint64 // sequence in the stream
 	event   Event
-	problem error // the reason why the message is not an event; nil if it is one
+	subject string
+	payload []byte
+	before  mark            // the event that was read before it; zero if it is the first
+	problem error           // the reason why a message that is replayed is not an event
+	replay  *bus.DeadLetter // nil if it is not replayed
 }
 
-// dispatcher passes a session's messages to handlers: those about one record one after the other, others at the same
-// time, with turns for tenants. The consumer's MaxAckPending bounds how many messages it holds.
+// dispatcher passes events to a consumer's handler: those about one record one after the other, others at the same
+// time, with turns for tenants.
 type dispatcher struct {
-	consumer *intake
-	taking   context.Context // ends with the session: no message is handled or tried again afterwards
+	consumer *Consumer
+	taking   context.Context // no event is handled or tried again after its end
 	cancel   context.CancelFunc
-	handling context.Context
 	turns    *fair.Semaphore // of tenants; not held between attempts
+	freed    chan struct{}   // gets a value when the dispatcher may no longer be full
 
 	mu     sync.Mutex
-	queues map[string][]*delivery // by record; the first message is being handled
-	held   map[uint64]*delivery   // by stream sequence
-	last   jetstream.SequencePair // position of the newest message
+	queues map[string][]*delivery // by record; the first one is being handled
+	held   map[*delivery]bool
+	bytes  int // of what is held
 	group  sync.WaitGroup
 }
 
-func (f *intake) newDispatcher(taking, handling context.Context) *dispatcher {
+func (c *Consumer) newDispatcher(taking context.Context) *dispatcher {
 	d := &dispatcher{
-		consumer: f, handling: handling, queues: map[string][]*delivery{}, held: map[uint64]*delivery{},
-		turns: fair.NewSemaphore("events are being handled", int64(f.config.MaxAtOnce), fair.Any),
-	}
-	if f.config.opened != nil {
-		f.config.opened(d.turns)
+		consumer: c, queues: map[string][]*delivery{}, held: map[*delivery]bool{}, freed: make(chan struct{}, 1),
+		turns: fair.NewSemaphore("events are being handled", int64(c.config.atOnce), fair.Any),
 	}
 	d.taking, d.cancel = context.WithCancel(taking)
-	d.group.Go(d.extend)
 	return d
 }
 
-var (
-	errLostPlace = errors.New("another replica gets the messages now")
-)
-
-// take reads messages until ctx ends or their order is no longer certain.
-func (d *dispatcher) take(ctx context.Context, iterator jetstream.MessagesContext) error {
-	for {
-		message, err := iterator.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return fmt.Errorf("pull: %w", err)
-		}
-		if message.Headers().Get(bus.HeaderPin) != d.consumer.pin {
-			return errLostPlace
-		}
-		meta, err := message.Metadata()
-		if err != nil {
-			return fmt.Errorf("message without metadata: %w", err)
-		}
-		// After the reset the consumer counts from 1. A gap means that a message was lost with a connection.
-		if meta.Sequence.Consumer != d.last.Consumer+1 {
-			return bus.ErrLostMessage
-		}
-		d.last.Consumer = meta.Sequence.Consumer
-		if meta.Stream == bus.EventStream {
-			d.consumer.log.metrics.lag.WithLabelValues(d.consumer.config.Name).Set(float64(meta.NumPending))
-		}
-		if meta.Sequence.Stream > d.last.Stream {
-			d.last.Stream = meta.Sequence.Stream
-			d.add(message, meta.Sequence.Stream)
-		} else if !d.holds(meta.Sequence.Stream) {
-			_ = message.Ack() // its first acknowledgement was lost
-		}
-	}
-}
-
-func (d *dispatcher) holds(stream uint64) bool {
+// full reports whether the dispatcher holds enough events.
+func (d *dispatcher) full() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.held[stream] != nil
+	return len(d.held) >= d.consumer.config.enough || d.bytes >= enoughBytes
 }
 
-func (d *dispatcher) add(message jetstream.Msg, stream uint64) {
-	x := &delivery{message: message, stream: stream, subject: message.Subject()}
-	if original := bus.OriginalSubject(message); original != "" && d.consumer.stream == bus.DeadLetterStream {
-		x.subject = original
+// done returns the event before the oldest one that is held; holds is false if none is.
+func (d *dispatcher) done() (before mark, holds bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var oldest *delivery
+	for x := range d.held {
+		if oldest == nil || x.event.Place < oldest.event.Place {
+			oldest = x
+		}
 	}
-	x.event, x.problem = Decode(x.subject, message.Data())
+	if oldest == nil {
+		return mark{}, false
+	}
+	return oldest.before, true
+}
+
+// holds reports whether a dead letter is held.
+func (d *dispatcher) holds(place uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for x := range d.held {
+		if x.replay.Place == place {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *dispatcher) add(x *delivery) {
 	record := x.event.Record()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.held[stream] = x
+	d.held[x] = true
+	d.bytes += len(x.payload)
 	d.queues[record] = append(d.queues[record], x)
 	if len(d.queues[record]) == 1 {
 		d.group.Go(func() { d.work(record) })
 	}
 }
 
-// work handles a record's messages until there are none.
+// work handles a record's events until there are none, or the dispatcher's time has ended.
 func (d *dispatcher) work(record string) {
 	for x := d.first(record); x != nil; x = d.next(record) {
-		if d.handleOrPark(x) {
-			// The server's reply is not waited for: if the acknowledgement is lost, the message comes again, see take.
-			_ = x.message.Ack()
+		if !d.handleOrPark(x) {
+			return
+		}
+		if x.replay != nil {
+			d.removeReplay(*x.replay)
 		}
 	}
 }
@@ -130,14 +116,16 @@ func (d *dispatcher) first(record string) *delivery {
 	return d.queues[record][0]
 }
 
-// next removes the first of a record's messages and returns the second, nil at the end of the queue or of the session.
-// It removes an empty queue under the same lock, so that add never finds a queue that nobody works on.
+// next removes the first of a record's events and returns the second; nil if there is none. It removes an empty queue
+// under the same lock, so that add never finds a queue that nobody works on.
 func (d *dispatcher) next(record string) *delivery {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	queue := d.queues[record]
-	delete(d.held, queue[0].stream)
-	if queue = queue[1:]; len(queue) == 0 || d.taking.Err() != nil {
+	delete(d.held, queue[0])
+	d.bytes -= len(queue[0].payload)
+	tell(d.freed)
+	if queue = queue[1:]; len(queue) == 0 {
 		delete(d.queues, record)
 		return nil
 	}
@@ -145,14 +133,11 @@ func (d *dispatcher) next(record string) *delivery {
 	return queue[0]
 }
 
-// handleOrPark handles or parks a message. It returns false if the session has ended before.
+// handleOrPark handles or parks an event. It returns false if the dispatcher's time has ended before.
 func (d *dispatcher) handleOrPark(x *delivery) bool {
 	c := d.consumer
 	if x.problem != nil {
 		return d.park(x, x.problem, 0)
-	}
-	if d.taking.Err() != nil {
-		return false
 	}
 	wait := c.config.retry()
 	for try := 1; ; try++ {
@@ -160,14 +145,17 @@ func (d *dispatcher) handleOrPark(x *delivery) bool {
 		if err != nil {
 			return false
 		}
-		d.locate(x)
+		if d.taking.Err() != nil || !c.owns() {
+			leave()
+			return false
+		}
 		err = d.handle(x.event)
 		leave()
 		if err == nil {
 			c.log.metrics.handled.WithLabelValues(c.config.Name).Inc()
 			return true
 		}
-		if d.handling.Err() != nil {
+		if c.handling.Err() != nil {
 			return false // the handler failed because it was cancelled
 		}
 		c.log.metrics.failed.WithLabelValues(c.config.Name).Inc()
@@ -184,7 +172,7 @@ func (d *dispatcher) handleOrPark(x *delivery) bool {
 
 // handle calls the handler. A panic is a failure like any other.
 func (d *dispatcher) handle(e Event) (err error) {
-	ctx := request.With(d.handling, request.Info{ID: e.RequestID, PayloadOrigin: e.PayloadOrigin})
+	ctx := request.With(d.consumer.handling, request.Info{ID: e.RequestID, PayloadOrigin: e.PayloadOrigin})
 	ctx = request.System(ctx, e.Tenant)
 	ctx = d.consumer.log.trace.Extract(ctx, propagation.MapCarrier{"traceparent": e.TraceParent})
 	ctx, span := tracer.Start(ctx, d.consumer.config.Name+" process "+e.Type,
@@ -203,25 +191,12 @@ func (d *dispatcher) handle(e Event) (err error) {
 	return d.consumer.config.Handle(ctx, e)
 }
 
-// locate notes where a message is in the stream of events, unless it is replayed.
-func (d *dispatcher) locate(x *delivery) {
-	if d.consumer.stream != bus.EventStream {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	x.event.Epoch, x.event.Place, x.event.Handled = d.consumer.epoch, x.stream, x.stream
-	for place := range d.held {
-		x.event.Handled = min(x.event.Handled, place)
-	}
-}
-
-// park parks a message and repeats that until it succeeds. It returns false if the session has ended before.
+// park parks an event and repeats that until it succeeds. It returns false if the dispatcher's time has ended before.
 func (d *dispatcher) park(x *delivery, reason error, tries int) bool {
 	c := d.consumer
 	wait := bus.Backoff()
 	for {
-		err := c.log.bus.Park(d.handling, c.config.Name, x.subject, x.message, reason, tries)
+		err := c.log.bus.Park(c.handling, c.config.Name, x.subject, x.payload, reason, tries)
 		if err == nil {
 			c.log.metrics.parked.WithLabelValues(c.config.Name).Inc()
 			c.log.log.Error("an event is parked", "consumer", c.config.Name, "subject", x.subject, "event", x.event.ID,
@@ -236,30 +211,18 @@ func (d *dispatcher) park(x *delivery, reason error, tries int) bool {
 	}
 }
 
-// extend tells JetStream that the held messages are not lost: handlers may take long, and messages wait for others
-// about the same record.
-func (d *dispatcher) extend() {
-	every := time.NewTicker(d.consumer.config.ackWait / 3)
-	defer every.Stop()
-	for {
-		select {
-		case <-d.taking.Done():
+// removeReplay removes an event that was delivered again, so that this does not happen another time. It tries at least
+// once.
+func (d *dispatcher) removeReplay(letter bus.DeadLetter) {
+	for wait := bus.Backoff(); ; clock.Pause(d.taking, wait.NextBackOff()) {
+		err := d.consumer.log.bus.RemoveReplayed(d.consumer.handling, letter)
+		if err == nil || d.taking.Err() != nil {
 			return
-		case <-every.C:
-		}
-		d.mu.Lock()
-		held := make([]jetstream.Msg, 0, len(d.held))
-		for _, x := range d.held {
-			held = append(held, x.message)
-		}
-		d.mu.Unlock()
-		for _, message := range held {
-			_ = message.InProgress() // fails only if NATS is away or the message has just been acknowledged
 		}
 	}
 }
 
-// finish ends the session: it waits for the running handlers and drops the waiting messages.
+// finish waits for the running handlers. It does not handle the events that wait.
 func (d *dispatcher) finish() {
 	d.cancel()
 	d.group.Wait()

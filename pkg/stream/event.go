@@ -31,9 +31,7 @@ type Event struct {
 	Data          json.RawMessage // {"record": …, "previous": …}
 	JSON          json.RawMessage // the whole event, as it was published
 
-	Place   uint64 // in the stream; 0 for one that is replayed
-	Epoch   string // of an event that a Consumer gets: identifies the stream that the place is in
-	Handled uint64 // of an event that a Consumer gets: it has handled all events before this place
+	Place uint64 // in the stream; 0 for one that is replayed
 
 	input *input // nil for an event that no Log has read
 }
@@ -106,7 +104,7 @@ func Decode(subject string, payload []byte) (Event, error) {
 		return Event{}, errors.New("id, source, type, subject or tenantid is missing")
 	case err != nil || sequence < 1:
 		return Event{}, errors.New("sequence is not a positive number")
-	case subject != bus.EventsPrefix+wire.Tenant+"."+strings.TrimPrefix(wire.Type, "idp."):
+	case subject != subjectOf(wire.Tenant, wire.Type):
 		return Event{}, fmt.Errorf("the event does not belong on %s", subject)
 	}
 	return Event{
@@ -114,4 +112,9 @@ func Decode(subject string, payload []byte) (Event, error) {
 		Actor: wire.Actor, RequestID: wire.RequestID, TraceParent: wire.TraceParent, PayloadOrigin: wire.PayloadOrigin,
 		Sequence: sequence, Data: json.RawMessage(wire.Data), JSON: payload,
 	}, nil
+}
+
+// subjectOf is where the relay publishes an event.
+func subjectOf(tenant, eventType string) string {
+	return bus.EventsPrefix + tenant + "." + strings.TrimPrefix(eventType, "idp.")
 }

@@ -47,7 +47,7 @@ func withMemory(t *testing.T, memory int) (program, *natstest.Server) {
 	l, err := New(Config{Bus: p.Bus, Memory: memory, Log: p.Log.log})
 	require.NoError(t, err)
 	require.NoError(t, l.Await(t.Context()))
-	return program{l, p.Bus}, x
+	return program{Log: l, Bus: p.Bus}, x
 }
 
 // Wherever readers begin and however much they read at a time, from memory or from the stream, they see each event of

@@ -23,7 +23,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		skipped: counter("idp_consumer_skipped_total",
 			"Events that are missing in a replica's own state, because they could not be handled, or read (log)."),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "idp_consumer_lag",
-			Help: "Events that are still to be read: of a durable consumer's types, for others all of the stream."},
+			Help: "Events of the stream that are still to be read; 0 if another replica reads them."},
 			[]string{"consumer"}),
 	}
 	if reg == nil {

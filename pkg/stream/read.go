@@ -198,14 +198,3 @@ func oldestOf(info *jetstream.StreamInfo, tenant string) uint64 {
 	}
 	return max(1, info.State.FirstSeq, bus.Dropped(info.Config, tenant)+1)
 }
-
-// epochOf identifies a stream.
-func (l *Log) epochOf(ctx context.Context, stream string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	s, err := l.js.Stream(ctx, stream)
-	if err != nil {
-		return "", fmt.Errorf("look at the stream: %w", err)
-	}
-	return bus.Epoch(s.CachedInfo()), nil
-}

@@ -24,6 +24,13 @@ const (
 	gatherInBackground = 250 * time.Millisecond
 	waitToTake         = time.Second
 	saveEvery          = time.Second
+	saveAtRest         = time.Minute // if only other events than the Reader's have come
+
+	// inTime is how long the place may take to be saved: less than it takes until another replica may read.
+	inTime = 4 * time.Second
+
+	// pinnedFor is part of the durable consumers that earlier versions made, which cannot be changed.
+	pinnedFor = 15 * time.Second
 )
 
 // FirstID is smaller than all ids that Batch.ID returns, and so large that they all have the same number of digits: the
@@ -126,11 +133,23 @@ type ReaderConfig struct {
 // Reader reads the events of all tenants and keeps its place in the store. One replica reads at a time.
 type Reader struct {
 	ReaderConfig
-	resets  int         // of the Log, when this replica took the work
-	holds   bool        // this replica may be the owner in the store
-	place   uint64      // how far it has read
-	saved   readerPlace // as it is in the store, while this replica reads
-	savedAt time.Time
+	types    Types     // of the events that it reads; none: all
+	consumer *Consumer // that handles the events; nil: Store or Handle does
+
+	holds    bool        // this replica may be the owner in the store
+	resets   int         // of the Log, when this replica took the work
+	place    uint64      // how far it has read
+	last     mark        // the last event that it has read
+	dispatch *dispatcher // of the consumer, since this replica last began to read
+	saved    readerPlace // as it is in the store, while this replica reads
+	savedAt  time.Time
+	unsaved  bool // events were read after the place that is saved
+}
+
+// mark is a place and the id of the event there, which shows later whether it is still the same one.
+type mark struct {
+	place uint64
+	event string
 }
 
 // NewReader makes a Reader; Run reads.
@@ -178,7 +197,7 @@ func (r *Reader) Run(ctx context.Context) error {
 
 // take makes this replica the one that reads, and finds where to begin.
 func (r *Reader) take(ctx context.Context) error {
-	r.resets = r.Log.Resets()
+	resets := r.Log.Resets()
 	_, epoch, err := r.Log.End()
 	if err != nil {
 		return err
@@ -187,20 +206,25 @@ func (r *Reader) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	back, err := r.lost(ctx)
+	known, back, err := r.lost(ctx)
 	if err != nil {
 		return err
 	}
 	first := oldest - 1
 	if r.Consumer != "" {
-		known, err := r.Log.announced(ctx, r.Consumer)
+		announced, pinned, err := r.Log.announced(ctx, r.Consumer, r.types)
 		if err != nil {
 			return err
 		}
-		first = max(first, known)
+		if pinned && !known {
+			return errTaken // by a replica of an earlier version
+		}
+		first = max(first, announced)
 	}
-	r.savedAt, r.holds = time.Now(), true // also if the result of the transaction stays unknown
-	r.saved, err = docstore.Write(ctx, r.DB, func(tx *docstore.Tx) (readerPlace, error) {
+	inTime, cancel := context.WithTimeout(ctx, inTime)
+	defer cancel()
+	r.holds = true // also if the result of the transaction stays unknown
+	saved, err := docstore.Write(inTime, r.DB, func(tx *docstore.Tx) (readerPlace, error) {
 		at, err := r.Places.docs.Load(ctx, tx, r.Name)
 		if apperr.IsNotFound(err) {
 			at = &readerPlace{
@@ -226,8 +250,12 @@ func (r *Reader) take(ctx context.Context) error {
 		_, err = r.Places.docs.Replace(ctx, tx, at)
 		return *at, err
 	})
-	r.place = r.saved.Place
-	return err
+	if err != nil {
+		return err
+	}
+	r.resets, r.saved, r.savedAt, r.place = resets, saved, time.Now(), saved.Place
+	r.last, r.dispatch, r.unsaved = mark{}, nil, false
+	return nil
 }
 
 // moveBack sets the place back. The ids from there on are greater than those before.
@@ -238,59 +266,112 @@ func (p *readerPlace) moveBack(epoch string, to uint64) {
 }
 
 // lost returns the place from which the stream has to be read again, because it lost its newest events, in a power cut,
-// and has given their places to others; nil if it has lost none.
-func (r *Reader) lost(ctx context.Context) (*readerPlace, error) {
+// and has given their places to others; nil if it has lost none. known tells whether there is a place.
+func (r *Reader) lost(ctx context.Context) (known bool, back *readerPlace, err error) {
 	at, err := r.Places.find(ctx, r.DB, r.Name)
 	if err != nil || at == nil {
-		return nil, err
+		return false, nil, err
 	}
-	mark := Mark{Epoch: at.Epoch, Place: at.Place, Event: at.Event, At: at.TimeModified.Std()}
-	back, err := r.Log.Back(ctx, mark)
-	if err != nil || back == at.Place {
-		return nil, err
+	before, err := r.Log.Back(ctx, Mark{
+		Epoch: at.Epoch, Place: at.Place, Event: at.Event, At: at.TimeModified.Std(),
+	})
+	if err != nil || before == at.Place {
+		return true, nil, err
 	}
-	at.Place = back
-	return at, nil
+	at.Place = before
+	return true, at, nil
 }
 
 // read reads until ctx ends or the work is another replica's.
 func (r *Reader) read(ctx context.Context) error {
 	defer r.release(ctx)
+	if r.Consumer != "" {
+		r.Log.announce(ctx, r.Consumer, r.types, r.place) // who read before may have saved it and not told it
+	}
+	if r.consumer != nil {
+		var end func()
+		r.dispatch, end = r.consumer.begin(ctx)
+		defer end()
+	}
 	for r.Group.Owns(r.Name) {
 		if r.Log.Resets() != r.resets {
 			return errTaken // take finds the place again
 		}
-		changed := r.Log.Changed("")
-		events, next, err := r.Log.Read(ctx, "", r.place, eventsAtOnce)
-		if err != nil {
-			return err // also if the stream has dropped events: take continues after them
+		wake, isFull := r.Log.Changed(""), r.dispatch != nil && r.dispatch.full()
+		if isFull {
+			wake = r.dispatch.freed
+		} else if err := r.readOnce(ctx); err != nil {
+			return err
 		}
-		if len(events) > 0 {
-			r.tellBehind(r.place)
-			began := time.Now()
-			b := &Batch{Events: events, Epoch: r.saved.Epoch, UpTo: next, base: r.saved.Base}
-			if err := r.put(ctx, b); err != nil {
-				return err
-			}
-			if r.Background { // one that is far behind works half of the time
-				clock.Pause(ctx, time.Since(began))
-			}
-		}
-		r.place = next
-		if r.Handle != nil && r.place > r.saved.Place && time.Since(r.savedAt) >= saveEvery {
-			if err := r.save(ctx, r.place, nil); err != nil {
-				return err
-			}
+		if err := r.saveIfDue(ctx); err != nil {
+			return err
 		}
 		// A read is bounded in bytes, too: fewer events than eventsAtOnce may not be all.
-		if end, known := r.tellBehind(next); !known || next >= end {
-			r.await(ctx, changed)
+		if end, known := r.tellBehind(r.place); isFull || !known || r.place >= end {
+			r.await(ctx, wake)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 	return errTaken
+}
+
+// readOnce reads some events and works on them.
+func (r *Reader) readOnce(ctx context.Context) error {
+	limit := eventsAtOnce
+	if r.consumer != nil {
+		limit = r.consumer.config.enough
+	}
+	events, next, err := r.Log.read(ctx, selection{types: r.types}, r.place, limit)
+	if err != nil {
+		return err // also if the stream has dropped events: take continues after them
+	}
+	if len(events) > 0 {
+		r.tellBehind(r.place)
+		began := time.Now()
+		b := &Batch{Events: events, Epoch: r.saved.Epoch, UpTo: next, base: r.saved.Base}
+		last := events[len(events)-1]
+		if err := r.put(ctx, b, mark{last.Place, last.ID}); err != nil {
+			return err
+		}
+		r.last, r.unsaved = mark{last.Place, last.ID}, true
+		if r.Background { // one that is far behind works half of the time
+			clock.Pause(ctx, time.Since(began))
+		}
+	}
+	r.place = next
+	return nil
+}
+
+// done returns a place up to which all work is done, with the event there: the newest one that is known.
+func (r *Reader) done() mark {
+	if r.dispatch != nil {
+		if before, holds := r.dispatch.done(); holds {
+			return before
+		}
+	}
+	if id := r.Log.IDAt(r.place); id != "" {
+		return mark{r.place, id}
+	}
+	return r.last // there are no others of its types up to r.place
+}
+
+// saveIfDue saves the place from time to time; with Store, put does.
+func (r *Reader) saveIfDue(ctx context.Context) error {
+	due := saveEvery
+	if !r.unsaved {
+		due = saveAtRest
+	}
+	done := r.done()
+	if r.Store != nil || done.place <= r.saved.Place || time.Since(r.savedAt) < due {
+		return nil
+	}
+	if err := r.save(ctx, done, nil); err != nil {
+		return err
+	}
+	r.unsaved = done.place < r.last.place
+	return nil
 }
 
 // tellBehind sets the metric of a place, and returns the end of the stream.
@@ -304,12 +385,11 @@ func (r *Reader) tellBehind(place uint64) (end uint64, known bool) {
 
 // await waits for an event, and then for others to be read with it.
 func (r *Reader) await(ctx context.Context, changed <-chan struct{}) {
-	if !r.wait(ctx, changed) {
-		return
-	}
-	if r.Background {
+	switch changed := r.wait(ctx, changed); {
+	case !changed || r.consumer != nil:
+	case r.Background:
 		clock.Pause(ctx, gatherInBackground)
-	} else {
+	default:
 		clock.Pause(ctx, gather)
 	}
 }
@@ -327,8 +407,16 @@ func (r *Reader) wait(ctx context.Context, closed <-chan struct{}) bool {
 	return false
 }
 
-// put works on a batch. With Store, it also moves the place.
-func (r *Reader) put(ctx context.Context, b *Batch) error {
+// put works on a batch. With Store, it also moves the place, to the last event.
+func (r *Reader) put(ctx context.Context, b *Batch, last mark) error {
+	if r.dispatch != nil {
+		before := r.last
+		for _, e := range b.Events {
+			r.dispatch.add(&delivery{event: *e, subject: subjectOf(e.Tenant, e.Type), payload: e.JSON, before: before})
+			before = mark{e.Place, e.ID}
+		}
+		return nil
+	}
 	if r.Handle != nil {
 		err := r.Handle(ctx, b)
 		if err != nil {
@@ -338,32 +426,37 @@ func (r *Reader) put(ctx context.Context, b *Batch) error {
 		}
 		return err
 	}
-	return r.save(ctx, b.UpTo, func(tx *docstore.Tx) error { return r.Store(ctx, tx, b) })
+	return r.save(ctx, last, func(tx *docstore.Tx) error { return r.Store(ctx, tx, b) })
 }
 
 // save saves the place, with what is made of the events before it, if this replica still reads, from the same place;
 // otherwise the error is errTaken.
-func (r *Reader) save(ctx context.Context, place uint64, with func(tx *docstore.Tx) error) error {
+func (r *Reader) save(ctx context.Context, at mark, with func(tx *docstore.Tx) error) error {
+	if r.consumer != nil { // whose handlers go on meanwhile
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, inTime)
+		defer cancel()
+	}
 	saved, err := docstore.Write(ctx, r.DB, func(tx *docstore.Tx) (readerPlace, error) {
 		if with != nil {
 			if err := with(tx); err != nil {
 				return readerPlace{}, err
 			}
 		}
-		return r.move(ctx, tx, place)
+		return r.move(ctx, tx, at)
 	})
 	if err != nil {
 		return err
 	}
 	r.saved, r.savedAt = saved, time.Now()
 	if r.Consumer != "" {
-		r.Log.announce(ctx, r.Consumer, place)
+		r.Log.announce(ctx, r.Consumer, r.types, at.place)
 	}
 	return nil
 }
 
 // move moves the place in the store.
-func (r *Reader) move(ctx context.Context, tx *docstore.Tx, place uint64) (readerPlace, error) {
+func (r *Reader) move(ctx context.Context, tx *docstore.Tx, to mark) (readerPlace, error) {
 	at, err := r.Places.docs.Load(ctx, tx, r.Name)
 	if err != nil {
 		return readerPlace{}, err
@@ -371,7 +464,7 @@ func (r *Reader) move(ctx context.Context, tx *docstore.Tx, place uint64) (reade
 	if at.Owner != r.Group.ID || at.Place != r.saved.Place {
 		return readerPlace{}, errTaken
 	}
-	at.Place, at.Event = place, r.Log.IDAt(place)
+	at.Place, at.Event = to.place, to.event
 	if r.Log.Resets() != r.resets { // the stored event shows which ones the stream has lost
 		return readerPlace{}, errTaken
 	}
@@ -393,8 +486,9 @@ func (r *Reader) release(ctx context.Context) {
 			return err
 		}
 		at.Owner = ""
-		if event := r.Log.IDAt(r.place); at.Place == r.saved.Place && r.Log.Resets() == r.resets && r.place > at.Place {
-			at.Place, at.Event = r.place, event
+		done := r.done()
+		if at.Place == r.saved.Place && r.Log.Resets() == r.resets && done.place > at.Place {
+			at.Place, at.Event = done.place, done.event
 		}
 		_, err = r.Places.docs.Replace(ctx, tx, at)
 		return err
@@ -402,28 +496,34 @@ func (r *Reader) release(ctx context.Context) {
 	r.holds = err != nil
 }
 
-// announced returns the place up to which a consumer of the stream has handled all events; 0 if it is new.
-func (l *Log) announced(ctx context.Context, consumer string) (uint64, error) {
+// announced returns the place up to which JetStream knows that a consumer of events of some types has handled them all;
+// 0 if it is new. pinned tells whether a replica of an earlier version gets its events.
+func (l *Log) announced(ctx context.Context, consumer string, of Types) (place uint64, pinned bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	found, err := l.js.Consumer(ctx, bus.EventStream, consumer)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		found, err = l.js.CreateOrUpdateConsumer(ctx, bus.EventStream, durableConsumer(consumer))
-	}
+	found, err := l.js.CreateOrUpdateConsumer(ctx, bus.EventStream, jetstream.ConsumerConfig{
+		Durable: consumer, AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1, FilterSubjects: of.subjects(),
+		// bus.Handled knows the platform's consumers by this policy.
+		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{"active"}, PinnedTTL: pinnedFor,
+	})
 	if err != nil {
-		return 0, apperr.Away("the event stream", err)
+		return 0, false, apperr.Away("the event stream", err)
 	}
-	return found.CachedInfo().AckFloor.Stream, nil
+	info := found.CachedInfo()
+	for _, group := range info.PriorityGroups {
+		pinned = pinned || group.PinnedClientID != ""
+	}
+	return info.AckFloor.Stream, pinned, nil
 }
 
 // announce tells JetStream up to which place all events are handled: it sets the acknowledged place of a durable
 // consumer. After a failure, the next place is told.
-func (l *Log) announce(ctx context.Context, consumer string, place uint64) {
-	ctx, cancel := context.WithTimeout(ctx, saveEvery)
-	defer cancel()
-	_, err := l.js.ResetConsumerToSequence(ctx, bus.EventStream, consumer, place+1)
+func (l *Log) announce(ctx context.Context, consumer string, of Types, place uint64) {
+	reset, cancel := context.WithTimeout(ctx, saveEvery)
+	_, err := l.js.ResetConsumerToSequence(reset, bus.EventStream, consumer, place+1)
+	cancel()
 	if err != nil { // JetStream does not answer if it has no such consumer
-		_, err = l.announced(ctx, consumer)
+		_, _, err = l.announced(ctx, consumer, of)
 	}
 	if err != nil {
 		l.log.Debug("the place of a reader was not told to NATS", "reader", consumer, "error", err)

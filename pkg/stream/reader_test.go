@@ -2,12 +2,14 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -52,8 +54,9 @@ func events(t *testing.T, store *docstore.Store) (ids []string) {
 	return ids
 }
 
-func newStore(t *testing.T) *docstore.Store {
-	return basic.Store(t, basic.NewClock(), append(replicas.Collections(), allMade.Def(), places.Def())...)
+func newStore(t testing.TB) *docstore.Store {
+	return basic.Store(t, basic.NewClock(), slices.Concat(replicas.Collections(), Collections(),
+		[]*docstore.Def{allMade.Def(), places.Def()})...)
 }
 
 // reading is a replica that reads.
@@ -171,7 +174,7 @@ func TestJetStreamKnowsTheReadersPlace(t *testing.T) {
 	publish(t, p, message("1", 1))
 	require.Equal(t, "1-1", wait.Receive(t, handled))
 	isAnnounced := func(place uint64) bool {
-		known, err := p.announced(t.Context(), "reader")
+		known, _, err := p.announced(t.Context(), "reader", nil)
 		require.NoError(t, err)
 		return known == place
 	}
@@ -236,7 +239,7 @@ func TestAReaderReleasesWhatItHolds(t *testing.T) {
 	publish(t, p, message("1", 1))
 	wait.Until(t, func() bool { return p.hasRead("1-1") })
 	require.NoError(t, docstore.Do(ctx, store, func(tx *docstore.Tx) error {
-		_, err := first.move(ctx, tx, first.saved.Place+1) // a commit whose result it does not hear of
+		_, err := first.move(ctx, tx, mark{first.saved.Place + 1, "1-1"}) // a commit whose result it does not hear of
 		return err
 	}))
 	first.place++
@@ -250,4 +253,100 @@ func TestAReaderReleasesWhatItHolds(t *testing.T) {
 	require.False(t, first.holds)
 	require.NoError(t, second.take(ctx))
 	require.Equal(t, first.saved.Place+1, second.saved.Place)
+}
+
+// owner makes a Reader that reads for a program without Run.
+func (p program) owner(t *testing.T, ctx context.Context) *Reader {
+	t.Helper()
+	require.NoError(t, p.Await(ctx))
+	wait.Until(t, p.group.Alive)
+	r := NewReader(ReaderConfig{Name: "reader", Places: places, Log: p.Log, DB: p.store, Group: p.group,
+		Handle: func(context.Context, *Batch) error { return nil }})
+	require.NoError(t, r.take(ctx))
+	return r
+}
+
+// A replica that could neither save nor take its place when the server lost its newest events does not take the new
+// ones there for those that it has read.
+func TestNoPlaceOfLostEventsIsSaved(t *testing.T) {
+	t.Parallel()
+	p, x := open(t)
+	ctx := request.System(t.Context(), request.Platform)
+	r := p.owner(t, ctx)
+	first := r.place
+	before := x.Copy()
+	for i := 1; i <= 10; i++ {
+		publish(t, p, message(strconv.Itoa(i), 1))
+	}
+	wait.Until(t, func() bool { return p.hasRead("10-1") })
+	require.NoError(t, r.readOnce(ctx))
+	require.Equal(t, first+10, r.place)
+	resets := p.Resets()
+	x.Restore(before)
+	for i := 1; i <= 12; i++ {
+		publish(t, p, message("new"+strconv.Itoa(i), 1))
+	}
+	wait.Until(t, func() bool { return p.Resets() > resets && p.hasRead("new12-1") })
+	require.ErrorIs(t, r.save(ctx, r.done(), nil), errTaken)
+	right := r.DB
+	r.DB = newStore(t) // has no place, so the release fails
+	r.release(ctx)
+	require.True(t, r.holds)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	require.Error(t, r.take(ended))
+	r.DB = right
+	r.release(ctx)
+	at, err := places.find(ctx, p.store, "reader")
+	require.NoError(t, err)
+	require.Equal(t, first, at.Place)
+}
+
+// The stream may have dropped events that nobody has read.
+func TestAReaderGoesOnAfterDroppedEvents(t *testing.T) {
+	t.Parallel()
+	p, _ := open(t)
+	ctx := request.System(t.Context(), request.Platform)
+	r := p.owner(t, ctx)
+	publish(t, p, message("1", 1), message("1", 2))
+	wait.Until(t, func() bool { return p.hasRead("1-2") })
+	require.NoError(t, p.DropEvents(ctx, "acme", p.end()))
+	require.NoError(t, r.take(ctx))
+	require.Equal(t, p.end(), r.place)
+}
+
+// A replica of the version before, which still gets events, is waited for.
+func TestAReaderWaitsForAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	p, _ := open(t)
+	ctx := request.System(t.Context(), request.Platform)
+	require.NoError(t, p.Await(ctx))
+	publish(t, p, message("1", 1))
+	_, _, err := p.announced(ctx, "reader", nil)
+	require.NoError(t, err)
+	durable, err := p.js.Consumer(ctx, bus.EventStream, "reader")
+	require.NoError(t, err)
+	batch, err := durable.Fetch(1, jetstream.FetchPriorityGroup("active"))
+	require.NoError(t, err)
+	for m := range batch.Messages() {
+		require.NoError(t, m.DoubleAck(ctx))
+	}
+	wait.Until(t, p.group.Alive)
+	r := NewReader(ReaderConfig{Name: "reader", Places: places, Log: p.Log, DB: p.store, Group: p.group,
+		Handle: func(context.Context, *Batch) error { return nil }, Consumer: "reader"})
+	require.ErrorIs(t, r.take(ctx), errTaken)
+	stream, err := p.js.Stream(ctx, bus.EventStream)
+	require.NoError(t, err)
+	require.NoError(t, stream.UnpinConsumer(ctx, "reader", "active"))
+	require.NoError(t, r.take(ctx))
+	require.Equal(t, p.end(), r.place, "where that one was")
+}
+
+// Later versions must be able to read the stored form.
+func TestStoredPlace(t *testing.T) {
+	t.Parallel()
+	at, err := json.Marshal(readerPlace{Owner: "o", Epoch: "e", Place: 7, Event: "i", Base: FirstID})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"owner":"o",
+		"epoch":"e","place":7,"event":"i","base":1099511627776}`, string(at))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/replicas"
+	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/leaks"
 	"github.com/idplatform/idplatform/pkg/testkit/natstest"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
@@ -25,6 +28,9 @@ const patient = wait.Long // how long a test waits for what must happen
 type program struct {
 	*Log
 	*bus.Bus
+	store *docstore.Store
+	group *replicas.Group
+	leave func() // ends the program's part in the group
 }
 
 func connect(t testing.TB, server bus.Config) program {
@@ -39,14 +45,40 @@ func connect(t testing.TB, server bus.Config) program {
 	})
 	l, err := New(Config{Bus: b, Log: server.Log})
 	require.NoError(t, err)
-	return program{l, b}
+	return program{Log: l, Bus: b}
 }
 
-// open makes a program with streams, on a server of its own.
+// runGroup makes a group and runs it until leave.
+func runGroup(t testing.TB, store *docstore.Store, alone bool) (group *replicas.Group, leave func()) {
+	t.Helper()
+	group = replicas.New(store, basic.Log(t), alone)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil {
+			_ = group.Run(ctx) // it is tried again
+		}
+	})
+	leave = func() { cancel(); running.Wait() }
+	t.Cleanup(leave)
+	return group, leave
+}
+
+// replica makes another program with the same store and server.
+func (p program) replica(t testing.TB, x *natstest.Server) program {
+	t.Helper()
+	other := program{store: p.store}
+	other.group, other.leave = runGroup(t, p.store, false)
+	made := connect(t, bus.Config{InProcess: x})
+	other.Log, other.Bus = made.Log, made.Bus
+	return other
+}
+
+// open makes a program with a store and streams, on a server of its own.
 func open(t testing.TB) (program, *natstest.Server) {
 	t.Helper()
 	x := natstest.New(t, "", slog.New(slog.DiscardHandler))
-	p := connect(t, bus.Config{InProcess: x})
+	p := program{store: newStore(t)}.replica(t, x)
 	p.EnsureStreams(t.Context())
 	require.NoError(t, p.Ready())
 	return p, x

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/idplatform/idplatform/pkg/replicas"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/automation/internal/component"
 	"github.com/idplatform/idplatform/services/automation/internal/function"
 	"github.com/idplatform/idplatform/services/automation/internal/httpapi"
@@ -39,7 +39,7 @@ func Spec(c Config) service.Spec {
 	return service.Spec{
 		Name: "automation",
 		Collections: slices.Concat(kv.Collections(), job.Collections(), function.Collections(),
-			component.Collections(), replicas.Collections()),
+			component.Collections()),
 		EventMemory: 4 << 20, // an import triggers functions in bursts
 		New:         c.new,
 	}
@@ -48,9 +48,6 @@ func Spec(c Config) service.Spec {
 const (
 	// lease is how long a replica keeps a run of a job without renewing its claim, such as after it has died.
 	lease = 30 * time.Second
-
-	// soon is the pause before a task that ended is started again.
-	soon = 10 * time.Millisecond
 
 	// maxWorkers is far more than the processors of a machine.
 	maxWorkers = 256
@@ -88,6 +85,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	})
 	return service.App{
 		Handler: server,
+		Readers: []*stream.Reader{functions.Reader(d.Stream, d.Group)},
 		Tasks:   slices.Concat(storageTasks(d, storage), jobTasks(d, jobs), c.functionTasks(d, functions)),
 		Close:   pool.Close,
 	}, nil
@@ -130,13 +128,7 @@ func jobTasks(d service.Deps, jobs *job.Jobs) []service.Task {
 
 func (c Config) functionTasks(d service.Deps, functions *function.Functions) []service.Task {
 	runner := &function.Runner{Functions: functions, Slots: c.FunctionWorkers}
-	group := replicas.New(d.Store, d.Log, d.Alone)
-	events := functions.Reader(d.Stream, group)
 	return []service.Task{
-		{Name: "share the work", Every: soon, Do: func(ctx context.Context) (int, error) { return 0, group.Run(ctx) }},
-		{Name: "trigger functions", Every: soon, Do: func(ctx context.Context) (int, error) {
-			return 0, events.Run(ctx)
-		}},
 		{Name: "run triggered functions", Every: 100 * time.Millisecond, Do: runner.Run},
 		d.DueTask(service.DueWork{
 			Name: "forget function logs", Every: time.Minute, Due: function.DueLogs, Do: functions.ForgetLog,

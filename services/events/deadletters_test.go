@@ -3,11 +3,9 @@ package events_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,9 +15,11 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
+	"github.com/idplatform/idplatform/services/events"
 )
 
 const deadLettersPath = "/v1/dead-letters"
@@ -101,21 +101,20 @@ func TestDeadLetters(t *testing.T) {
 // An event that a consumer could not handle can be replayed to it.
 func TestReplayOfADeadLetter(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	admin := s.As("root", auth.PlatformAdmin)
-	var broken atomic.Bool
 	handled := make(chan stream.Event, 10)
-	_, err := s.Deps.Stream.Consume(t.Context(), stream.ConsumerConfig{
-		Name: "test-things", Types: stream.Types{"component.*"},
-		Handle: func(_ context.Context, e stream.Event) error {
-			if broken.Load() {
-				return errors.New("broken")
-			}
-			handled <- e
-			return nil
-		},
-	})
-	require.NoError(t, err)
+	spec := events.Spec(events.DefaultConfig())
+	newApp := spec.New
+	spec.New = func(ctx context.Context, d service.Deps) (service.App, error) {
+		app, err := newApp(ctx, d)
+		app.Consumers = append(app.Consumers, stream.ConsumerConfig{
+			Name: "test-things", Types: stream.Types{"component.*"},
+			Handle: func(_ context.Context, e stream.Event) error { handled <- e; return nil },
+		})
+		return app, err
+	}
+	s := testkit.Start(t, spec)
+	s.Ready()
+	admin := s.As("root", auth.PlatformAdmin)
 	park(t, s, "test-things", "7")
 	letter := admin.Get(deadLettersPath).Object()["items"].([]any)[0].(object)
 	path := deadLettersPath + "/" + id(letter)

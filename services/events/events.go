@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/bus"
-	"github.com/idplatform/idplatform/pkg/replicas"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/stream"
@@ -77,18 +76,15 @@ func (c WebhookConfig) schedule() ([]time.Duration, error) {
 // Spec describes the service with a configuration.
 func Spec(c Config) service.Spec {
 	return service.Spec{
-		Name: "events",
-		Collections: slices.Concat(subscription.Collections(), delivery.Collections(), audit.Collections(),
-			replicas.Collections()),
-		New: c.new, EventMemory: Memory,
+		Name:        "events",
+		Collections: slices.Concat(subscription.Collections(), delivery.Collections(), audit.Collections()),
+		New:         c.new, EventMemory: Memory,
 	}
 }
 
 // Memory is how many bytes of the newest events the service keeps in memory. Readers near the end of the stream read
 // those.
 const Memory = 16 << 20
-
-const soon = 10 * time.Millisecond // the pause before a task that ended is started again
 
 func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	if c.Audit.Keep < 0 {
@@ -106,15 +102,18 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 		return service.App{}, err
 	}
 	events := d.Stream
-	group := replicas.New(d.Store, d.Log, d.Alone)
 	sender := delivery.NewSender(d.Outbound, d.Bus, d.Clock)
 	subs := subscription.New(d.Store, events, delivery.Rows{})
 	engine := delivery.New(delivery.Config{
-		Store: d.Store, Stream: events, Group: group, Sender: sender, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics,
+		Store: d.Store, Stream: events, Group: d.Group, Sender: sender, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics,
 		Schedule: schedule,
 	})
 	log := &audit.Log{Store: d.Store, Stream: events, Keep: c.Audit.Keep}
-	writer := audit.NewWriter(d.Store, events, group, d.Metrics)
+	readers := []*stream.Reader{audit.NewWriter(d.Store, events, d.Group, d.Metrics)}
+	exporter := audit.NewExporter(d.Store, events, d.Group, d.Metrics, target) // its metric is there in any case
+	if target != nil {
+		readers = append(readers, exporter)
+	}
 
 	server := d.Server("events")
 	httpapi.Register(server, httpapi.Parts{
@@ -129,10 +128,9 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 			_, _, err := events.End()
 			return err
 		},
-		Tasks: append(append(c.keepShares(d, events, group), handOn(d, events, group, target)...),
-			lasting("share the work", group.Run),
-			lasting("deliver", engine.Run),
-			lasting("write the audit log", writer.Run),
+		Readers: readers,
+		Tasks: append(c.keepShares(d),
+			service.Lasting("deliver", engine.Run),
 			service.Task{Name: "forget audit log entries", Every: time.Minute, Do: log.Forget},
 		),
 	}, nil
@@ -150,28 +148,19 @@ func (c AuditConfig) target() (audit.Target, error) {
 	return target, nil
 }
 
-// handOn is the task that hands audit log entries on.
-func handOn(d service.Deps, events *stream.Log, group *replicas.Group, target audit.Target) []service.Task {
-	exporter := audit.NewExporter(d.Store, events, group, d.Metrics, target)
-	if target == nil { // its metric is there nevertheless
-		return nil
-	}
-	return []service.Task{lasting("hand on the audit log", exporter.Run)}
-}
-
 // keepShares are the tasks that keep the tenants within their shares of the storage of NATS.
-func (c Config) keepShares(d service.Deps, events *stream.Log, group *replicas.Group) []service.Task {
+func (c Config) keepShares(d service.Deps) []service.Task {
 	if c.TenantMIB == 0 {
 		return nil
 	}
 	keeper := storage.New(storage.Config{
-		Share: int64(c.TenantMIB) << 20, Bus: d.Bus, Store: d.Store, Stream: events, Group: group, Log: d.Log,
+		Share: int64(c.TenantMIB) << 20, Bus: d.Bus, Store: d.Store, Stream: d.Stream, Group: d.Group, Log: d.Log,
 		Metrics: d.Metrics,
 	})
 	return []service.Task{
-		lasting("keep tenants' shares of the events", keeper.Events),
-		lasting("keep tenants' shares of the queues", keeper.Queues),
-		lasting("keep tenants' shares of the dead letters", keeper.DeadLetters),
+		service.Lasting("keep tenants' shares of the events", keeper.Events),
+		service.Lasting("keep tenants' shares of the queues", keeper.Queues),
+		service.Lasting("keep tenants' shares of the dead letters", keeper.DeadLetters),
 	}
 }
 
@@ -193,11 +182,6 @@ func answer(b *bus.Bus, subs *subscription.Subscriptions, c CalloutConfig) error
 		return err
 	}
 	return callout.Answer(b.JetStream().Conn(), c.Seed, c.Account, callout.Session, subs.IsPassword)
-}
-
-// lasting is a task that runs until the service stops.
-func lasting(name string, run func(context.Context) error) service.Task {
-	return service.Task{Name: name, Every: soon, Do: func(ctx context.Context) (int, error) { return 0, run(ctx) }}
 }
 
 // DeadLetters is the command that shows, replays or removes dead letters on the machine.
