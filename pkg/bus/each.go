@@ -14,8 +14,10 @@ const (
 	messagesAhead = 512
 
 	pullFor = 5 * time.Second
-	// Heartbeat is how often JetStream tells a reader that it is there. Two that are missing end what is read.
-	Heartbeat = 2 * time.Second
+	// heartbeat is how often JetStream tells a reader that it is there. If two are missing, it is asked.
+	heartbeat = 2 * time.Second
+	// Silence is how long nothing was heard of JetStream when Each ends with jetstream.ErrNoHeartbeat.
+	Silence = 3 * heartbeat
 	// ForgetAfter is how long JetStream keeps a consumer after its last use.
 	ForgetAfter = 30 * time.Second
 )
@@ -28,13 +30,16 @@ var ErrLostMessage = errors.New("a message was lost on the way")
 func Each(ctx context.Context, consumer jetstream.Consumer,
 	fn func(m jetstream.Msg, meta *jetstream.MsgMetadata) error) error {
 	messages, err := consumer.Messages(jetstream.PullMaxMessages(messagesAhead), jetstream.PullExpiry(pullFor),
-		jetstream.PullHeartbeat(Heartbeat))
+		jetstream.PullHeartbeat(heartbeat))
 	if err != nil {
 		return fmt.Errorf("pull: %w", err)
 	}
 	defer messages.Stop()
-	for n := uint64(1); ; n++ {
+	for n := uint64(1); ; {
 		m, err := messages.Next(jetstream.NextContext(ctx))
+		if errors.Is(err, jetstream.ErrNoHeartbeat) && answers(ctx, consumer) {
+			continue // the machine is busy
+		}
 		if err != nil {
 			return fmt.Errorf("pull: %w", err)
 		}
@@ -45,8 +50,17 @@ func Each(ctx context.Context, consumer jetstream.Consumer,
 		if meta.Sequence.Consumer != n {
 			return ErrLostMessage
 		}
+		n++
 		if err := fn(m, meta); err != nil {
 			return err
 		}
 	}
+}
+
+// answers reports whether JetStream has a consumer, and answers soon.
+func answers(ctx context.Context, consumer jetstream.Consumer) bool {
+	ctx, cancel := context.WithTimeout(ctx, heartbeat)
+	defer cancel()
+	_, err := consumer.Info(ctx)
+	return err == nil
 }

@@ -140,7 +140,7 @@ func (f *Follower) Ready() error {
 
 // Age is how old the state may be: how long ago the Log lost NATS, or the stream the events after the follower's place,
 // until the follower has handled what came since then; otherwise 0. A connection that is silently broken is noticed
-// after two heartbeats, which then count.
+// after bus.Silence, which then counts.
 func (f *Follower) Age() time.Duration {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()

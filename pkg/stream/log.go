@@ -302,7 +302,7 @@ func (l *Log) disconnected(err error) {
 	defer l.mu.Unlock()
 	if l.lost.IsZero() {
 		if l.lost = time.Now(); errors.Is(err, jetstream.ErrNoHeartbeat) {
-			l.lost = l.lost.Add(-2 * bus.Heartbeat)
+			l.lost = l.lost.Add(-bus.Silence)
 		}
 	}
 	for f := range l.followers {
