@@ -18,8 +18,11 @@ import (
 // onUser keeps the copies of users up to date, and ends the sessions of those who may not sign in any more or have a
 // new password.
 func (a *app) onUser(ctx context.Context, e stream.Event) error {
-	if strings.HasSuffix(e.Type, ".deleted") {
+	switch {
+	case strings.HasSuffix(e.Type, ".deleted"):
 		return a.forgetUser(ctx, e.Subject)
+	case strings.HasSuffix(e.Type, ".created"):
+		return nil // who has signed in since is known in a newer state
 	}
 	if _, err := person.Find(ctx, a.Store, e.Subject); err != nil {
 		return apperr.Ignore(err, apperr.NotFound) // most users never sign in

@@ -88,8 +88,13 @@ func (c *Copy) OnUser(ctx context.Context, e stream.Event) error {
 	if err := e.Read(&user); err != nil {
 		return err
 	}
-	if _, err := LinkOf(ctx, c.Store, e.Subject); apperr.IsNotFound(err) && user.Record.ManagedBy == nil {
-		return nil // most users
+	if user.Record.ManagedBy == nil { // as of most users
+		if strings.HasSuffix(e.Type, ".created") {
+			return nil // a link that was made since has a newer state
+		}
+		if _, err := LinkOf(ctx, c.Store, e.Subject); apperr.IsNotFound(err) {
+			return nil
+		}
 	}
 	data, err := dataOf(e)
 	if err != nil {
