@@ -363,8 +363,11 @@ func (r *Reader) saveIfDue(ctx context.Context) error {
 	if !r.unsaved {
 		due = saveAtRest
 	}
+	if r.Store != nil || time.Since(r.savedAt) < due {
+		return nil
+	}
 	done := r.done()
-	if r.Store != nil || done.place <= r.saved.Place || time.Since(r.savedAt) < due {
+	if done.place <= r.saved.Place {
 		return nil
 	}
 	if err := r.save(ctx, done, nil); err != nil {
