@@ -339,7 +339,6 @@ func TestApplicationsAreToldFromServerToServer(t *testing.T) {
 	first := b.signsOut().isAsked("shop", false)
 	b.answers("shop", first, "Success")
 	require.True(t, strings.HasPrefix(b.at, form+"?SAMLRequest="), "it does not go to the one with SOAP: %s", b.at)
-	w.RunTask("send logout requests")
 	text := w.hears(heard)
 	require.Contains(t, text, "text/xml; charset=utf-8 http://www.oasis-open.org/committees/security <soap:Envelope")
 	require.Regexp(t, `<soap:Body><samlp:LogoutRequest .*<ds:Signature .*>ann</saml:NameID>`, text)
@@ -347,7 +346,6 @@ func TestApplicationsAreToldFromServerToServer(t *testing.T) {
 	w.signOut()
 	w.Clock.Advance(3 * time.Minute) // the browser stays there
 	w.RunTask("give up sign-outs in browsers")
-	w.RunTask("send logout requests")
 	require.Contains(t, w.hears(late), "application/x-www-form-urlencoded  SAMLRequest=")
 	require.Empty(t, testkit.Stored(t, w.Service, "acme", "sign_outs"))
 	b.get("/saml/sign-out/x").shows(200, "You are signed out")
@@ -355,7 +353,6 @@ func TestApplicationsAreToldFromServerToServer(t *testing.T) {
 	b, session := w.shop()
 	b.opens("71")
 	w.admin().Post("/v1/sessions/end", object{"user_ids": []string{"20"}}).OK(nil)
-	w.RunTask("send logout requests")
 	require.Contains(t, w.hears(heard), session)
 }
 

@@ -109,6 +109,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, MayUse: a.engine.MayUse,
 		Groups: a.engine.Groups, Holds: a.engine.Holds, Consent: a.consents.Covering, Seed: seed,
 		PublicURL: d.PublicURL, AccessTTL: c.AccessTTL, HTTP: d.Outbound, Log: d.Log,
+		Metrics:         d.Metrics,
 		HasApplications: a.hasApplications,
 	})
 	if err := a.addOthers(clients); err != nil {
@@ -121,7 +122,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		SAML: a.saml, CAS: a.cas, SignOuts: a.signOuts, Log: d.Log, PublicURL: d.PublicURL,
 	})
 	return service.App{
-		Handler: server, Close: a.close, Tasks: a.tasks(), Followers: []stream.FollowerConfig{clients.Follower()},
+		Handler: server, Tasks: a.tasks(), Followers: []stream.FollowerConfig{clients.Follower()},
 		Consumers: []stream.ConsumerConfig{
 			{Name: "sign-in-users", Types: stream.Types{"user.*"}, Handle: a.onUser},
 			{Name: "sign-in-applications", Handle: a.onApplication, Types: stream.Types{
@@ -147,7 +148,9 @@ func (a *app) addOthers(clients *client.Clients) error {
 		HasApplications: a.hasApplications,
 	})
 	a.cas = cas.New(a.Store, clients, a.engine.Groups)
-	a.notices = notice.New(notice.Deps{Store: a.Store, SAML: a.saml, CAS: a.cas, HTTP: a.Outbound, Log: a.Log})
+	a.notices = notice.New(notice.Deps{
+		Store: a.Store, SAML: a.saml, CAS: a.cas, HTTP: a.Outbound, Log: a.Log, Metrics: a.Metrics,
+	})
 	a.signOuts = &signout.SignOuts{Store: a.Store, SAML: a.saml, Tell: a.notices.TellSAML}
 	return nil
 }
@@ -176,11 +179,6 @@ func (a *app) ended(ctx context.Context, tx *docstore.Tx, s *session.Session) er
 	return a.notices.Tell(ctx, tx, issuer, s.ID)
 }
 
-func (a *app) close() {
-	a.provider.Close()
-	a.notices.Close()
-}
-
 // tasks are what falls due.
 func (a *app) tasks() []service.Task {
 	work := append(a.provider.Work(),
@@ -191,14 +189,13 @@ func (a *app) tasks() []service.Task {
 		service.DueWork{Name: "forget CAS tickets", Every: 10 * time.Second, Due: cas.Due, Do: a.cas.Expire},
 		service.DueWork{Name: "give up sign-outs in browsers", Every: 10 * time.Second, Due: signout.Due,
 			Do: a.signOuts.GiveUp},
-		a.notices.Work(),
 	)
 	for _, e := range a.saml.Expiring() {
 		work = append(work, service.DueWork{Name: e.Name, Every: time.Minute, Due: e.Due, Do: e.Do})
 	}
-	tasks := make([]service.Task, len(work))
-	for i, w := range work {
-		tasks[i] = a.DueTask(w)
+	tasks := []service.Task{a.provider.Logouts(), service.Lasting(a.notices.Name, a.notices.Run)}
+	for _, w := range work {
+		tasks = append(tasks, a.DueTask(w))
 	}
 	return tasks
 }

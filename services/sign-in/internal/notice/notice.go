@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/work"
 	"github.com/idplatform/idplatform/services/sign-in/internal/cas"
 	"github.com/idplatform/idplatform/services/sign-in/internal/post"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
@@ -16,7 +19,7 @@ import (
 
 // notice is the end of a session that one application has to hear of: by SAML or by CAS.
 type notice struct {
-	post.Stored
+	work.Item
 	Issuer string       `json:"issuer"`
 	SAML   *saml.Notice `json:"saml,omitempty"`
 	CAS    *cas.Notice  `json:"cas,omitempty"`
@@ -29,33 +32,34 @@ func (n *notice) appID() string {
 	return n.CAS.AppID
 }
 
-var notices = post.Define[notice]("notices")
+var notices = work.Define(docstore.Schema[notice]{Name: "notices", Noun: post.Noun})
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{notices.Def()} }
 
 // Deps are what a sender needs. All are required.
 type Deps struct {
-	Store *docstore.Store
-	SAML  *saml.Provider
-	CAS   *cas.Server
-	HTTP  *http.Client // for requests that leave the platform
-	Log   *slog.Logger
+	Store   *docstore.Store
+	SAML    *saml.Provider
+	CAS     *cas.Server
+	HTTP    *http.Client // for requests that leave the platform
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // Sender sends notices, for one replica.
 type Sender struct {
-	*post.Sender[notice, *notice]
+	*work.Queue[notice, *notice]
 	Deps
 }
 
 // New makes a sender.
 func New(d Deps) *Sender {
 	s := &Sender{Deps: d}
-	s.Sender = post.NewSender[notice](post.Config[notice]{
-		Store: d.Store, HTTP: d.HTTP, Log: d.Log, Name: "send logout requests", Notices: notices,
+	s.Queue = work.NewQueue[notice](post.Config[notice]{
+		Store: d.Store, HTTP: d.HTTP, Log: d.Log, Metrics: d.Metrics, Name: "send logout requests", Notices: notices,
 		AppID: (*notice).appID, Message: s.message,
-	})
+	}.Work())
 	return s
 }
 
@@ -88,7 +92,7 @@ func (s *Sender) TellSAML(ctx context.Context, tx *docstore.Tx, issuer string, a
 }
 
 func insert(ctx context.Context, tx *docstore.Tx, issuer string, n notice) error {
-	n.Stored, n.Issuer = post.New(tx.Now), issuer
+	n.Item, n.Issuer = work.New(tx.Now), issuer
 	_, err := notices.Insert(ctx, tx, &n)
 	return err
 }

@@ -167,7 +167,6 @@ func TestKeysAtAnAddress(t *testing.T) {
 	w.HTTP = loopback(t)
 	w.change("shop", func(c *questions.Client) { c.JWKSURI = server.URL })
 	at := oidc.New(w.Deps)
-	t.Cleanup(at.Close)
 	assertion := w.assertion(t, jwt.SigningMethodES256, p.es, "es", nil)
 	_, err := at.Token(w.ctx(), issuer, asserted(w.code(ofShop()), assertion))
 	require.NoError(t, err)

@@ -8,17 +8,17 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
@@ -109,27 +109,18 @@ func (l *listener) hears(t *testing.T) string {
 	}
 }
 
-// sender makes a backchannel.Sender, with its due work.
-func (w *world) sender(client *http.Client) (*backchannel.Sender, service.DueWork) {
-	s := backchannel.New(backchannel.Deps{Store: w.store, Keys: keys.New(w.store), Clients: w, HTTP: client,
+// sender makes a backchannel.Sender.
+func (w *world) sender(client *http.Client) *backchannel.Sender {
+	return backchannel.New(backchannel.Deps{Store: w.store, Metrics: prometheus.NewRegistry(),
+		Keys: keys.New(w.store), Clients: w, HTTP: client,
 		Log: slog.New(slog.DiscardHandler), Algorithm: oidc.Algorithm})
-	w.t.Cleanup(s.Close)
-	return s, s.Work()
 }
 
-// run does the work that is due now.
-func (w *world) run(work service.DueWork) (n int) {
+// run sends the notices that are due now, and returns their number.
+func (w *world) run(s *backchannel.Sender) int {
 	w.t.Helper()
-	due, err := work.Due(w.t.Context(), w.store, 100)
+	n, err := s.Once(w.t.Context())
 	require.NoError(w.t, err)
-	for _, ref := range due {
-		err := work.Do(request.System(w.t.Context(), ref.Tenant), ref.ID)
-		if apperr.IsNotFound(err) { // it was answered meanwhile
-			continue
-		}
-		require.NoError(w.t, err)
-		n++
-	}
 	return n
 }
 
@@ -153,9 +144,9 @@ func TestBackchannel(t *testing.T) {
 	w := newWorld(t)
 	l := newListener(t)
 	w.change("shop", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = l.URL + "/out" })
-	sender, work := w.sender(loopback(t))
+	sender := w.sender(loopback(t))
 	w.tell("2001", "2002", "9") // one has a back channel, one has none, one is gone
-	require.Equal(t, 3, w.run(work))
+	require.Equal(t, 3, w.run(sender))
 	text := l.hears(t)
 	require.Regexp(t, `^POST application/x-www-form-urlencoded logout_token=`, text)
 	header, claims := claimsOf(t, text[len("POST application/x-www-form-urlencoded logout_token="):])
@@ -170,9 +161,8 @@ func TestBackchannel(t *testing.T) {
 		"iss": issuer, "sub": "1001", "aud": "shop", "sid": "s-1",
 		"events": map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}},
 	}, claims)
-	sender.Close()
 	w.clock.Advance(2 * time.Hour)
-	require.Zero(t, w.run(work), "it has answered")
+	require.Zero(t, w.run(sender), "it has answered")
 }
 
 // An application that does not answer is told five times within an hour.
@@ -182,23 +172,21 @@ func TestBackchannelTriesAgain(t *testing.T) {
 	l := newListener(t)
 	l.status.Store(http.StatusBadGateway)
 	w.change("shop", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = l.URL })
-	_, work := w.sender(loopback(t))
+	sender := w.sender(loopback(t))
 	w.tell("2001")
 	began := w.clock.Now()
 	var tries []time.Duration
 	for range 61 {
-		if w.run(work) == 1 {
+		if w.run(sender) == 1 {
 			l.hears(t)
 			tries = append(tries, w.clock.Now().Sub(began))
 		}
 		w.clock.Advance(time.Minute)
 	}
 	require.Equal(t, []time.Duration{0, time.Minute, 6 * time.Minute, 21 * time.Minute, time.Hour}, tries)
-	wait.Until(t, func() bool {
-		w.clock.Advance(time.Hour)
-		return w.run(work) == 0
-	})
-	require.Empty(t, l.heard, "it is given up")
+	w.clock.Advance(time.Hour)
+	require.Zero(t, w.run(sender), "it is given up")
+	require.Empty(t, l.heard)
 }
 
 // An application that leads on to a page of its own after a logout has heard of it: nothing is sent again, and no log
@@ -210,15 +198,14 @@ func TestBackchannelTakesRedirects(t *testing.T) {
 	l.status.Store(http.StatusFound)
 	w.change("shop", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = l.URL })
 	var logged bytes.Buffer
-	sender := backchannel.New(backchannel.Deps{Store: w.store, Keys: keys.New(w.store), Clients: w, HTTP: loopback(t),
+	sender := backchannel.New(backchannel.Deps{Store: w.store, Metrics: prometheus.NewRegistry(),
+		Keys: keys.New(w.store), Clients: w, HTTP: loopback(t),
 		Log: slog.New(slog.NewTextHandler(&logged, nil)), Algorithm: oidc.Algorithm})
 	w.tell("2001")
-	work := sender.Work()
-	require.Equal(t, 1, w.run(work))
+	require.Equal(t, 1, w.run(sender))
 	l.hears(t)
-	sender.Close() // waits for what is on its way
 	w.clock.Advance(time.Hour)
-	require.Zero(t, w.run(work))
+	require.Zero(t, w.run(sender))
 	require.Empty(t, logged.String())
 }
 
@@ -242,10 +229,9 @@ func TestASlowTenantDelaysNoOther(t *testing.T) {
 	l := newListener(t)
 	w.change("shop", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = slow.URL })
 	w.change("spa", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = l.URL })
-	sender := backchannel.New(backchannel.Deps{Store: w.store, Keys: keys.New(w.store), Clients: inEachTenant{w},
+	sender := backchannel.New(backchannel.Deps{Store: w.store, Metrics: prometheus.NewRegistry(),
+		Keys: keys.New(w.store), Clients: inEachTenant{w},
 		HTTP: loopback(t), Log: slog.New(slog.DiscardHandler), Algorithm: oidc.Algorithm})
-	t.Cleanup(sender.Close)
-	work := sender.Work()
 	tell := func(tenant, appID string) {
 		ctx := request.System(t.Context(), tenant)
 		require.NoError(t, docstore.Do(ctx, w.store, func(tx *docstore.Tx) error {
@@ -256,38 +242,45 @@ func TestASlowTenantDelaysNoOther(t *testing.T) {
 		tell("acme", "2001")
 	}
 	tell("globex", "2002")
-	require.Equal(t, 9, w.run(work))
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = sender.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
 	l.hears(t)
 	require.LessOrEqual(t, asked.Load(), int64(8))
 	close(release)
-	wait.Until(t, func() bool {
-		w.run(work)
-		return asked.Load() == 40
-	})
+	wait.Until(t, func() bool { return asked.Load() == 40 })
 }
 
-// A notice is not lost when its replica dies, and goes nowhere that it must not.
+// A notice is not lost when its replica ends, and goes nowhere that it must not.
 func TestBackchannelSurvives(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	asked := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		close(asked)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(slow.Close)
+	w.change("shop", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = slow.URL })
+	w.tell("2001")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	_, err := w.sender(loopback(t)).Once(ctx)
+	require.NoError(t, err)
 	l := newListener(t)
 	w.change("shop", func(c *questions.Client) { c.SignIn.BackchannelLogoutURL = l.URL })
-	dead, work := w.sender(loopback(t))
-	w.tell("2001")
-	dead.Close()
-	require.Equal(t, 1, w.run(work)) // its request is cancelled before it is sent
-	_, work = w.sender(loopback(t))
-	w.clock.Advance(time.Minute)
-	require.Equal(t, 1, w.run(work))
+	require.Equal(t, 1, w.run(w.sender(loopback(t))))
 	l.hears(t)
 
 	public := outbound.New(outbound.Config{})
 	t.Cleanup(public.CloseIdleConnections)
-	_, work = w.sender(public)
 	w.tell("2001")
-	wait.Until(t, func() bool { // a loopback address: no later try may go there either
-		w.clock.Advance(time.Hour)
-		return w.run(work) == 0
-	})
+	sender := w.sender(public)
+	require.Equal(t, 1, w.run(sender))
+	w.clock.Advance(2 * time.Hour)
+	require.Zero(t, w.run(sender), "a loopback address: no later try may go there either")
 	require.Empty(t, l.heard)
 }

@@ -36,6 +36,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/cache"
 	"github.com/idplatform/idplatform/pkg/clientauth"
@@ -85,8 +87,9 @@ type Deps struct {
 	// MaxFamilies bounds the token families of a user: a new one ends the least used ones; 0 means 500.
 	MaxFamilies int
 	// HTTP fetches key sets of applications and sends logout tokens: the client for requests that leave the platform.
-	HTTP *http.Client
-	Log  *slog.Logger
+	HTTP    *http.Client
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // Provider is the provider, for one replica and all tenants. It implements protocol.Protocol.
@@ -115,7 +118,8 @@ func New(d Deps) *Provider {
 		d.MaxFamilies = maxFamilies
 	}
 	return &Provider{d, newAuthenticator(d.Store, d.Clients, d.HTTP, d.Log), backchannel.New(backchannel.Deps{
-		Store: d.Store, Keys: d.Keys, Clients: d.Clients, HTTP: d.HTTP, Log: d.Log, Algorithm: Algorithm,
+		Store: d.Store, Keys: d.Keys, Clients: d.Clients, HTTP: d.HTTP, Log: d.Log, Metrics: d.Metrics,
+		Algorithm: Algorithm,
 	}), ratelimit.New[string](beginsPerSecond, beginsAtOnce, maxAddresses), cache.New[string, bool](maxTenants)}
 }
 
@@ -195,12 +199,11 @@ func (p *Provider) Work() []service.DueWork {
 				return endFamilies(ctx, p.Store, ids, grantExpired)
 			},
 		},
-		p.logouts.Work(),
 	}
 }
 
-// Close ends what is under way. Contexts of requests must have ended.
-func (p *Provider) Close() { p.logouts.Close() }
+// Logouts is the task that tells applications of logouts.
+func (p *Provider) Logouts() service.Task { return service.Lasting(p.logouts.Name, p.logouts.Run) }
 
 // TellLogout stores, in the transaction that ends a session or its part in some applications, that these applications
 // are told (OpenID Connect Back-Channel Logout 1.0). Those without a back channel are left out later.

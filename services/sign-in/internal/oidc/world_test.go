@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -77,6 +78,7 @@ func (w *world) replica() *oidc.Provider {
 	return oidc.New(oidc.Deps{
 		Store: w.store, Keys: keys.New(w.store), Clients: w, Seed: []byte(strings.Repeat("s", 32)),
 		PublicURL: "https://idp.test", HTTP: http.DefaultClient, Log: slog.New(slog.DiscardHandler),
+		Metrics: prometheus.NewRegistry(),
 		Person: func(_ context.Context, userID, sessionID string) (protocol.Person, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -11,9 +11,12 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/work"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
 	"github.com/idplatform/idplatform/services/sign-in/internal/post"
@@ -31,14 +34,14 @@ type Ended struct {
 
 // notice is the end of a session that one application has to hear of.
 type notice struct {
-	post.Stored
+	work.Item
 	Issuer    string `json:"issuer"`
 	AppID     string `json:"app_id"`
 	SessionID string `json:"session_id"`
 	UserID    string `json:"user_id"`
 }
 
-var notices = post.Define[notice]("oidc_notices")
+var notices = work.Define(docstore.Schema[notice]{Name: "oidc_notices", Noun: post.Noun})
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{notices.Def()} }
@@ -48,7 +51,7 @@ func Collections() []*docstore.Def { return []*docstore.Def{notices.Def()} }
 func Tell(ctx context.Context, tx *docstore.Tx, e Ended) error {
 	for _, appID := range e.AppIDs {
 		_, err := notices.Insert(ctx, tx, &notice{
-			Stored: post.New(tx.Now), Issuer: e.Issuer, AppID: appID, SessionID: e.SessionID, UserID: e.UserID,
+			Item: work.New(tx.Now), Issuer: e.Issuer, AppID: appID, SessionID: e.SessionID, UserID: e.UserID,
 		})
 		if err != nil {
 			return err
@@ -70,23 +73,24 @@ type Deps struct {
 	Clients Clients
 	HTTP    *http.Client // for requests that leave the platform
 	Log     *slog.Logger
+	Metrics prometheus.Registerer
 	// Algorithm is the signature algorithm of an application's logout tokens.
 	Algorithm func(questions.Client) string
 }
 
 // Sender sends notices, for one replica.
 type Sender struct {
-	*post.Sender[notice, *notice]
+	*work.Queue[notice, *notice]
 	Deps
 }
 
 // New makes a sender.
 func New(d Deps) *Sender {
 	s := &Sender{Deps: d}
-	s.Sender = post.NewSender[notice](post.Config[notice]{
-		Store: d.Store, HTTP: d.HTTP, Log: d.Log, Name: "send logout tokens", Notices: notices,
+	s.Queue = work.NewQueue[notice](post.Config[notice]{
+		Store: d.Store, HTTP: d.HTTP, Log: d.Log, Metrics: d.Metrics, Name: "send logout tokens", Notices: notices,
 		AppID: func(n *notice) string { return n.AppID }, Message: s.message,
-	})
+	}.Work())
 	return s
 }
 
