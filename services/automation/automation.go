@@ -127,9 +127,9 @@ func jobTasks(d service.Deps, jobs *job.Jobs) []service.Task {
 }
 
 func (c Config) functionTasks(d service.Deps, functions *function.Functions) []service.Task {
-	runner := &function.Runner{Functions: functions, Slots: c.FunctionWorkers}
+	runner := function.NewRunner(functions, c.FunctionWorkers, d.Metrics)
 	return []service.Task{
-		{Name: "run triggered functions", Every: 100 * time.Millisecond, Do: runner.Run},
+		service.Lasting("run triggered functions", runner.Run),
 		d.DueTask(service.DueWork{
 			Name: "forget function logs", Every: time.Minute, Due: function.DueLogs, Do: functions.ForgetLog,
 		}),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -236,15 +237,22 @@ func deleteProgress(ctx context.Context, tx *docstore.Tx, id string) error {
 
 // catchUpAll reads events from the stream for functions that are behind, until ctx ends. It does so beside the runs
 // that begin, because a stream that is slow or away is no reason for them to wait.
-func (r *Runner) catchUpAll(ctx context.Context, room <-chan struct{}) error {
-	for {
+func (r *Runner) catchUpAll(ctx context.Context) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for failing := false; ; {
+		err := r.catchUp(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			r.Log.ErrorContext(ctx, "functions that are behind cannot be listed", "error", err)
+		}
+		if failing = err != nil; failing {
+			clock.Pause(ctx, lookAgain)
+		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-room:
-		}
-		if err := r.catchUp(ctx); err != nil {
-			return err
+			return
+		case <-r.room:
+		case <-look.C:
 		}
 	}
 }
@@ -264,6 +272,7 @@ func (r *Runner) catchUp(ctx context.Context) error {
 			}
 			if advanced { // its runs are due, and it may have room for more
 				tell(r.wake)
+				tell(r.room)
 			}
 		}
 	}

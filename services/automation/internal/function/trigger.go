@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/replicas"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/stream"
+	"github.com/idplatform/idplatform/pkg/work"
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
@@ -22,25 +22,21 @@ import (
 // the last time. Its id is made of the event's and the function's, so that an event that is delivered twice triggers
 // one run.
 type triggeredRun struct {
-	docstore.Meta
+	work.Item
 	FunctionID string          `json:"function_id"`
 	EventID    string          `json:"event_id"`
 	Origin     string          `json:"payload_origin"` // of the event
 	RequestID  string          `json:"request_id"`
 	Event      json.RawMessage `json:"event"`
-	Attempt    int64           `json:"attempt"` // how many attempts have begun
-	Next       clock.Time      `json:"next"`    // when the next attempt may begin, at the end of a lease or a pause
 }
 
 const byNext = "next"
 
-var runs = docstore.Define(docstore.Schema[triggeredRun]{
+var runs = work.Define(docstore.Schema[triggeredRun]{
 	Name: "function_runs", Noun: "run", NoIfMatch: true,
 	Indexes: []docstore.Index[triggeredRun]{
 		docstore.ByText(byFunction, func(r *triggeredRun) string { return r.FunctionID }),
-		docstore.ByNumber(byNext, func(r *triggeredRun) docstore.Value { return docstore.Moment(r.Next) }),
 	},
-	Due: func(r *triggeredRun) clock.Time { return r.Next },
 })
 
 var places = stream.DefinePlaces("function_place", "place of the triggers")
@@ -154,9 +150,10 @@ func (s *Functions) refusal(e *stream.Event) string {
 // insertRun stores a run of a function. With look, one that waits already stays.
 func insertRun(ctx context.Context, tx *docstore.Tx, function string, e *stream.Event, look bool) error {
 	run := triggeredRun{
-		Meta: docstore.Meta{ID: e.ID + "." + function}, FunctionID: function, EventID: e.ID, Origin: e.PayloadOrigin,
-		RequestID: e.RequestID, Event: e.JSON, Next: tx.Now,
+		Item: work.New(tx.Now), FunctionID: function, EventID: e.ID, Origin: e.PayloadOrigin, RequestID: e.RequestID,
+		Event: e.JSON,
 	}
+	run.ID = e.ID + "." + function
 	if look {
 		if _, err := runs.Find(ctx, tx, run.ID); !apperr.IsNotFound(err) {
 			return err
