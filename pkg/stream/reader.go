@@ -245,7 +245,9 @@ func (r *Reader) take(ctx context.Context) error {
 		if back != nil {
 			at.moveBack(epoch, back.Place)
 		}
-		at.Place = max(at.Place, oldest-1)
+		if at.Place < oldest-1 {
+			at.Place, at.Event = oldest-1, ""
+		}
 		at.Owner = r.Group.ID
 		_, err = r.Places.docs.Replace(ctx, tx, at)
 		return *at, err

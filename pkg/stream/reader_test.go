@@ -308,11 +308,17 @@ func TestAReaderGoesOnAfterDroppedEvents(t *testing.T) {
 	p, _ := open(t)
 	ctx := request.System(t.Context(), request.Platform)
 	r := p.owner(t, ctx)
-	publish(t, p, message("1", 1), message("1", 2))
-	wait.Until(t, func() bool { return p.hasRead("1-2") })
+	publish(t, p, message("1", 1))
+	wait.Until(t, func() bool { return p.hasRead("1-1") })
+	require.NoError(t, r.readOnce(ctx))
+	require.NoError(t, r.save(ctx, r.done(), nil))
+	require.Equal(t, "1-1", r.saved.Event)
+	publish(t, p, message("1", 2), message("1", 3))
+	wait.Until(t, func() bool { return p.hasRead("1-3") })
 	require.NoError(t, p.DropEvents(ctx, "acme", p.end()))
 	require.NoError(t, r.take(ctx))
 	require.Equal(t, p.end(), r.place)
+	require.Empty(t, r.saved.Event, "it was at the place before")
 }
 
 // A replica of the version before, which still gets events, is waited for.
