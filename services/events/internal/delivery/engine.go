@@ -312,8 +312,7 @@ func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, erro
 	w := &worker{
 		Engine: e, sub: sub, revision: revision, types: sub.EventTypes,
 		generation: p.Generation, epoch: epoch, resets: resets, saved: p.Place,
-		lanes: map[string]*lane{}, open: map[string]*item{}, waiting: map[string]*item{}, retries: map[string]*item{},
-		deleted: map[string]bool{}, results: make(chan tried, maxAtOnce),
+		queue: newQueue(e.schedule), results: make(chan tried, maxAtOnce),
 		log: e.logger.With("tenant", ref.Tenant, "subscription", ref.ID),
 	}
 	w.read, err = e.stream.Back(ctx, stream.Mark{Epoch: p.Epoch, Place: p.Place, Event: p.Event, At: reached})
@@ -351,7 +350,7 @@ func (w *worker) load(ctx context.Context) error {
 		if it.Status == Failed { // the subscription was resumed: the event gets all tries again
 			it.Status, it.Tries, it.due = Retrying, 0, w.clock.Now()
 		}
-		w.add(it)
+		w.queue.add(it, w.clock.Now())
 	}
 	return nil
 }

@@ -17,18 +17,12 @@ import (
 var errLost = errors.New("the subscription is delivered to by another worker now")
 
 // place is the place up to which no event is open.
-func (w *worker) place() uint64 {
-	place := w.read
-	for _, it := range w.open {
-		place = min(place, it.Place-1)
-	}
-	return place
-}
+func (w *worker) place() uint64 { return w.queue.place(w.read) }
 
 // save writes all changes in one transaction. With release it also gives up the subscription, so that another replica
 // can take it. It returns false if the worker must end.
 func (w *worker) save(ctx context.Context, release bool) bool {
-	w.hold()
+	w.queue.hold()
 	ctx = request.System(request.With(ctx, request.Info{ID: request.NewID()}), w.sub.TenantID)
 	err := docstore.Do(ctx, w.store, func(tx *docstore.Tx) error { return w.write(ctx, tx, release) })
 	w.lastSave, w.passed = time.Now(), 0
@@ -39,32 +33,9 @@ func (w *worker) save(ctx context.Context, release bool) bool {
 		w.log.WarnContext(ctx, "the progress of a subscription was not saved", "error", err)
 		return true
 	}
-	for _, it := range w.waiting {
-		it.dirty = false
-	}
-	w.saved, w.ended, w.deleted = w.place(), nil, map[string]bool{}
-	w.delivered, w.failed, w.blocked = 0, 0, false
+	w.saved = w.place()
+	w.queue.saved()
 	return true
-}
-
-// hold marks the events that wait for a retry, and those behind them, to be stored as rows. So the place can move past
-// them.
-func (w *worker) hold() {
-	for _, l := range w.lanes {
-		if !l.blocked() {
-			continue
-		}
-		for i, it := range l.items {
-			if i > 0 && it.Status == "" {
-				it.Status, it.dirty, it.event = Held, true, nil
-			}
-			if it.dirty {
-				it.stored = true
-				delete(w.open, it.EventID)
-				w.waiting[it.EventID] = it
-			}
-		}
-	}
 }
 
 // write runs in the transaction. It does not change the worker, because the transaction may run again.
@@ -79,26 +50,26 @@ func (w *worker) write(ctx context.Context, tx *docstore.Tx, release bool) error
 	if err := w.writeRows(ctx, tx); err != nil {
 		return err
 	}
-	if err := note(ctx, tx, w.sub.ID, p.Logged, w.ended); err != nil {
+	if err := note(ctx, tx, w.sub.ID, p.Logged, w.queue.ended); err != nil {
 		return err
 	}
-	p.Logged += int64(len(w.ended))
-	p.Pending = int64(len(w.waiting))
+	p.Logged += int64(len(w.queue.ended))
+	p.Pending = int64(len(w.queue.waiting))
 	// After a reset, the stored place and event show the next worker which events the stream has lost.
 	place := w.place()
 	if event := w.stream.IDAt(place); w.stream.Resets() == w.resets {
 		p.Epoch, p.Place, p.Event = w.epoch, place, event
 	}
-	p.Delivered += w.delivered
-	p.Failed += w.failed
-	if w.lastError != "" {
-		p.LastError = w.lastError
+	p.Delivered += w.queue.delivered
+	p.Failed += w.queue.failed
+	if w.queue.lastError != "" {
+		p.LastError = w.queue.lastError
 	}
 	if release {
 		p.Owner = ""
 	}
-	if w.stopAs != "" {
-		if err := subscription.Stop(ctx, tx, p, w.stopAs, w.lastError); err != nil {
+	if w.queue.stopAs != "" {
+		if err := subscription.Stop(ctx, tx, p, w.queue.stopAs, w.queue.lastError); err != nil {
 			return err
 		}
 	}
@@ -107,8 +78,8 @@ func (w *worker) write(ctx context.Context, tx *docstore.Tx, release bool) error
 }
 
 func (w *worker) writeRows(ctx context.Context, tx *docstore.Tx) error {
-	ids := slices.Collect(maps.Keys(w.deleted))
-	for _, it := range w.waiting {
+	ids := slices.Collect(maps.Keys(w.queue.deleted))
+	for _, it := range w.queue.waiting {
 		if it.dirty {
 			ids = append(ids, it.row)
 		}
@@ -124,15 +95,15 @@ func (w *worker) writeRows(ctx context.Context, tx *docstore.Tx) error {
 	for _, r := range found {
 		stored[r.ID] = r
 	}
-	for id := range w.deleted {
+	for id := range w.queue.deleted {
 		if r := stored[id]; r != nil {
 			if _, err := rows.Delete(ctx, tx, r); err != nil {
 				return err
 			}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(w.waiting)) {
-		it := w.waiting[id]
+	for _, id := range slices.Sorted(maps.Keys(w.queue.waiting)) {
+		it := w.queue.waiting[id]
 		if !it.dirty {
 			continue
 		}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/stream"
@@ -17,22 +16,6 @@ import (
 )
 
 const (
-	readAtOnce = 128     // events that are read from the stream at a time
-	maxOpen    = 512     // the most events that are neither delivered nor stored as rows
-	maxHeld    = 1 << 20 // the bytes of such events in memory from which on no more are read
-	maxRows    = 1000    // the most deliveries that wait; then reading stops until some have ended
-	maxAtOnce  = 16      // the most tries of a subscription at the same time
-	slowAtOnce = 2       // the same if the receiver is slow
-	slow       = time.Second
-
-	// stalled is the number of failures in a row after which no new events are tried: the receiver is down, so they
-	// wait in the stream.
-	stalled = 10
-
-	// A stalled subscription tries another event from time to time: its failures may be those of a few records.
-	firstProbe = 5 * time.Second
-	lastProbe  = 5 * time.Minute
-
 	saveEvery = 200 * time.Millisecond // how often deliveries are saved
 
 	// An idle subscription costs nothing. So only its place is saved after maxPassed events of its tenant, which are
@@ -40,26 +23,7 @@ const (
 	maxPassed      = 5000
 	movesWhileKept = 8
 	saveAfter      = 200 // deliveries that are saved without waiting
-	awayPause      = time.Second
 )
-
-// item is an event on its way to the receiver.
-type item struct {
-	Delivery
-	record string
-	row    string        // the id of its row, stored or not
-	event  *stream.Event // nil if it must be read from the stream again
-	due    clock.Time    // of the next try, if it waits for one
-	stored bool          // it has a row
-	dirty  bool          // the row is missing or out of date
-}
-
-// lane is the events of one record, in their order. Only the first is tried.
-type lane struct {
-	record string
-	items  []*item
-	queued bool // in ready, or being tried
-}
 
 // worker delivers to one subscription. Only its own goroutine uses it, except for try.
 type worker struct {
@@ -78,25 +42,9 @@ type worker struct {
 	read       uint64 // the place up to which all events were read
 	saved      uint64 // the place in the store
 
-	lanes    map[string]*lane
-	open     map[string]*item // by the event's id: neither delivered nor stored
-	waiting  map[string]*item // stored
-	retries  map[string]*item // failed, and waiting for the next try
-	ready    []*lane
-	sending  int
-	failures int           // in a row
-	probe    clock.Time    // when a stalled subscription tries another event
-	pace     time.Duration // how long tries take, as a moving average
-	results  chan tried
-
-	ended     []Delivery      // not yet saved
-	blocked   bool            // events came behind one that waits for another try; they need rows
-	deleted   map[string]bool // ids of rows
-	delivered int64
-	failed    int64
-	lastError string
-	stopAs    string // the state in which the subscription stops; "" while it goes on
-	outdated  bool   // the next event is about a change of the subscription itself, or the Log was reset
+	queue     *queue
+	results   chan tried
+	outdated  bool // the next event is about a change of the subscription itself, or the Log was reset
 	lastSave  time.Time
 	moveAfter time.Duration // since lastSave
 	passed    int           // events that were read since then
@@ -121,7 +69,7 @@ func (w *worker) run(ctx context.Context) {
 		if !w.outdated {
 			w.wait(ctx, changed, problem)
 		}
-		if ctx.Err() != nil || w.stopAs != "" || w.outdated {
+		if ctx.Err() != nil || w.queue.stopAs != "" || w.outdated {
 			cancel()
 			w.finish(ctx)
 			return
@@ -143,7 +91,7 @@ func (w *worker) wait(ctx context.Context, changed <-chan struct{}, problem bool
 	defer wake.Stop()
 	select {
 	case r := <-w.results:
-		w.recordTry(r)
+		w.record(r)
 	case <-changed:
 	case <-wake.C:
 	case <-ctx.Done():
@@ -159,42 +107,43 @@ func (w *worker) finish(ctx context.Context) {
 }
 
 func (w *worker) await() {
-	for w.sending > 0 {
-		w.recordTry(<-w.results)
+	for w.queue.sending > 0 {
+		w.record(<-w.results)
 	}
+}
+
+// record records the result of a try.
+func (w *worker) record(r tried) {
+	if w.queue.record(r.item, r.Result, w.clock.Now()) {
+		w.metrics.tries.WithLabelValues(w.sub.Delivery.Type, outcome(r.Delivered)).Inc()
+	}
+}
+
+func outcome(delivered bool) string {
+	if delivered {
+		return "delivered"
+	}
+	return "failed"
 }
 
 // pause is how long the worker may sleep.
 func (w *worker) pause(problem bool) time.Duration {
 	pause := max(w.moveAfter-time.Since(w.lastSave), awayPause)
-	if w.unsaved() {
+	if w.queue.unsaved() {
 		pause = max(0, saveEvery-time.Since(w.lastSave))
 	}
 	if problem {
 		pause = min(pause, awayPause)
 	}
-	next := w.probe
-	if w.failures < stalled {
-		next = clock.Time{}
-	}
-	for _, it := range w.retries {
-		if next.IsZero() || it.due.Before(next) {
-			next = it.due
-		}
-	}
-	if !next.IsZero() { // at least every second, because the clock of a test may jump
+	if next := w.queue.next(); !next.IsZero() { // at least every second, because the clock of a test may jump
 		pause = min(pause, max(10*time.Millisecond, min(next.Sub(w.clock.Now()), time.Second)))
 	}
 	return pause
 }
 
-func (w *worker) unsaved() bool {
-	return w.delivered+w.failed > 0 || len(w.ended)+len(w.deleted) > 0 || w.blocked
-}
-
 func (w *worker) mustSave() bool {
 	since := time.Since(w.lastSave)
-	if w.unsaved() && (since >= saveEvery || len(w.ended) >= saveAfter) {
+	if w.queue.unsaved() && (since >= saveEvery || len(w.queue.ended) >= saveAfter) {
 		return true
 	}
 	return (since >= w.moveAfter || w.passed >= maxPassed) && w.place() > w.saved
@@ -204,17 +153,17 @@ func (w *worker) mustSave() bool {
 func (w *worker) takeIn(ctx context.Context) (problem bool) {
 	for {
 		w.outdated = w.stream.Resets() != w.resets
-		limit := w.room()
+		limit := w.queue.room(w.clock.Now())
 		if w.outdated || limit == 0 {
 			return false
 		}
 		before := w.read
 		events, next, err := w.stream.Read(ctx, w.sub.TenantID, before, limit)
 		if gone := (*stream.GoneError)(nil); errors.As(err, &gone) {
-			w.lastError = fmt.Sprintf("events before place %d are no longer kept and were not delivered: "+
-				"they are too old, or the tenant has used up its share of the storage", gone.First)
+			w.queue.fail(fmt.Sprintf("events before place %d are no longer kept and were not delivered: "+
+				"they are too old, or the tenant has used up its share of the storage", gone.First))
 			w.log.WarnContext(ctx, "a subscription lost events that the stream no longer has", "first", gone.First)
-			w.read, w.failed = gone.First-1, w.failed+1
+			w.read = gone.First - 1
 			continue
 		}
 		if err != nil {
@@ -234,20 +183,14 @@ func (w *worker) takeIn(ctx context.Context) (problem bool) {
 	}
 }
 
-// take adds an event of the stream, unless it is on its way already: the stream has it again if it had lost it.
+// take adds an event of the stream, unless it is on its way already.
 func (w *worker) take(ctx context.Context, e *stream.Event) {
 	cursor := stream.Cursor(w.epoch, e.Place, e.ID)
-	if it := w.waiting[e.ID]; it != nil {
-		if it.Cursor != cursor {
-			it.Place, it.Cursor, it.dirty, w.blocked = e.Place, cursor, true, true
-		}
-		return
-	}
-	if w.open[e.ID] == nil && w.selects(ctx, e) {
-		w.add(&item{
+	if !w.queue.has(e.ID, e.Place, cursor) && w.selects(ctx, e) {
+		w.queue.add(&item{
 			Delivery: Delivery{EventID: e.ID, EventType: e.Type, Place: e.Place, Cursor: cursor},
 			record:   e.Record(), row: rowID(w.sub.ID, e.ID), event: e,
-		})
+		}, w.clock.Now())
 	}
 }
 
@@ -256,29 +199,6 @@ func (w *worker) take(ctx context.Context, e *stream.Event) {
 func (w *worker) isOutdatedBy(e *stream.Event) bool {
 	return e.Source == subscription.EventSource && e.Subject == w.sub.ID &&
 		e.Sequence >= docstore.FirstSequence(w.revision+1)
-}
-
-// room is how many events may be read now.
-func (w *worker) room() int {
-	switch {
-	case len(w.open) >= maxOpen || len(w.waiting) >= maxRows || w.held() >= maxHeld:
-		return 0
-	case w.failures < stalled:
-		return readAtOnce
-	case len(w.open) > 0 || w.probe.After(w.clock.Now()):
-		return 0
-	}
-	return 1
-}
-
-// held is the size of the events in memory that are neither delivered nor stored as rows.
-func (w *worker) held() (bytes int) {
-	for _, it := range w.open {
-		if it.event != nil {
-			bytes += len(it.event.JSON)
-		}
-	}
-	return bytes
 }
 
 func (w *worker) selects(ctx context.Context, e *stream.Event) bool {
@@ -296,57 +216,12 @@ func (w *worker) selects(ctx context.Context, e *stream.Event) bool {
 	return err == nil && holds
 }
 
-func (w *worker) add(it *item) {
-	l := w.lanes[it.record]
-	if l == nil {
-		l = &lane{record: it.record}
-		w.lanes[it.record] = l
-	}
-	l.items = append(l.items, it)
-	if it.stored {
-		w.waiting[it.EventID] = it
-	} else {
-		w.open[it.EventID] = it
-		w.blocked = w.blocked || l.blocked()
-	}
-	if len(l.items) == 1 {
-		w.enqueue(l)
-	}
-}
-
-// blocked reports whether the lane's first event waits for another try.
-func (l *lane) blocked() bool { return !l.queued && l.items[0].Tries > 0 }
-
-// enqueue schedules the try of a lane's first event: now, or when it is due.
-func (w *worker) enqueue(l *lane) {
-	if l.queued {
-		return
-	}
-	first := l.items[0]
-	if first.Status == Retrying && first.due.After(w.clock.Now()) {
-		w.retries[first.EventID] = first
-		return
-	}
-	delete(w.retries, first.EventID)
-	l.queued = true
-	w.ready = append(w.ready, l)
-}
-
 // start begins tries.
 func (w *worker) start(ctx context.Context) {
-	for _, it := range w.retries {
-		if !it.due.After(w.clock.Now()) {
-			w.enqueue(w.lanes[it.record])
-		}
+	if ctx.Err() != nil {
+		return
 	}
-	limit := maxAtOnce
-	if w.pace > slow || w.failures >= stalled {
-		limit = slowAtOnce
-	}
-	for len(w.ready) > 0 && w.sending < limit && ctx.Err() == nil {
-		it := w.ready[0].items[0]
-		w.ready = w.ready[1:]
-		w.sending++
+	for _, it := range w.queue.start(w.clock.Now()) {
 		go func() { w.results <- tried{it, w.try(ctx, it)} }()
 	}
 }
