@@ -127,6 +127,8 @@ type Task struct {
 	// Do does a part of the work and returns how many items it worked on. It is called again at once until it returns
 	// 0.
 	Do func(context.Context) (int, error)
+	// Once does what there is to do now, for tests of a task whose Do lasts. Optional.
+	Once func(context.Context) (int, error)
 }
 
 // Spec describes a service: its name, what its store must hold, and how it is made.
@@ -237,6 +239,19 @@ const soon = 10 * time.Millisecond
 // Lasting is a task that runs until the service stops.
 func Lasting(name string, run func(context.Context) error) Task {
 	return Task{Name: name, Every: soon, Do: func(ctx context.Context) (int, error) { return 0, run(ctx) }}
+}
+
+// Queue is a work.Queue.
+type Queue interface {
+	Run(context.Context) error
+	Once(context.Context) (int, error)
+}
+
+// QueueTask carries out the items of a queue until the service stops.
+func QueueTask(name string, q Queue) Task {
+	task := Lasting(name, q.Run)
+	task.Once = q.Once
+	return task
 }
 
 // shared are the tasks of a service whose replicas share work.

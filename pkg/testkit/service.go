@@ -207,9 +207,13 @@ func (s *Service) RunTask(name string) {
 	s.t.Helper()
 	i := slices.IndexFunc(s.tasks, func(task service.Task) bool { return task.Name == name })
 	require.NotEqual(s.t, -1, i, "there is no task %q", name)
+	do := s.tasks[i].Do
+	if once := s.tasks[i].Once; once != nil {
+		do = once
+	}
 	for n := 1; n > 0; {
 		var err error
-		n, err = s.tasks[i].Do(context.Background())
+		n, err = do(context.Background())
 		require.NoError(s.t, err)
 	}
 }

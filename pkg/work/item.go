@@ -16,7 +16,8 @@ type Item struct {
 	Next    clock.Time `json:"next"`    // when an attempt may begin: now, after a pause, or at the end of a lease
 }
 
-// New makes the Item of a document that is due at a time. It has a random id, which the caller may replace.
+// New makes the Item of a document that is due at a time. It has a random id. The caller may set one that is made of
+// what the item is about, so that it cannot be stored twice.
 func New(due clock.Time) Item {
 	return Item{Meta: docstore.Meta{ID: secret.Token(16)}, Next: due}
 }
@@ -45,7 +46,7 @@ type Outcome struct {
 	kind  kind
 	err   error
 	after time.Duration
-	turn  string
+	key   string
 	store func(ctx context.Context, tx *docstore.Tx) error
 }
 
@@ -86,9 +87,10 @@ func DoneOr(err error) Outcome {
 }
 
 // With has store called in the transaction that stores the outcome, also if another replica has claimed the item since,
-// but not if the item was deleted meanwhile.
-// If turn is not "", such transactions with the same one come one after the other: see docstore.InTurn.
-func (o Outcome) With(turn string, store func(ctx context.Context, tx *docstore.Tx) error) Outcome {
-	o.turn, o.store = turn, store
+// but not if the item was deleted meanwhile. If store fails, the outcome is not stored: the attempt counts, and the
+// item is due when its lease ends. So what can fail for reasons of its own belongs in Do.
+// If key is not "", such transactions with the same one come one after the other: see docstore.InTurn.
+func (o Outcome) With(key string, store func(ctx context.Context, tx *docstore.Tx) error) Outcome {
+	o.key, o.store = key, store
 	return o
 }

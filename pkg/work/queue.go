@@ -1,16 +1,20 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -26,8 +30,8 @@ const (
 	listed    = 200             // due items at a time
 	others    = 16              // tenants that are looked at beside those whose items have been due for longest
 
-	settleTime = 8 * time.Second            // to store an outcome
-	spare      = settleTime + 2*time.Second // how much longer a lease lasts than an attempt
+	lease      = 30 * time.Second
+	settleTime = 8 * time.Second // to store an outcome
 
 	// An item that cannot be claimed waits before the next try, so that it delays no others.
 	firstPause, lastPause = time.Second, time.Minute
@@ -43,45 +47,89 @@ type Config[T any] struct {
 	Metrics prometheus.Registerer
 
 	Places fair.Limits // attempts of this replica at the same time
+	// InProgress is how many attempts of this replica there may be with those that have left their place. Optional:
+	// otherwise Places, and none can.
+	InProgress fair.Limits
+	Together   int           // optional: so many items of a tenant are claimed and stored at once; otherwise 1
+	Starts     *rate.Limiter // optional: how many attempts may start, and how fast
 	// Turn names what takes turns within a tenant, given the id of an item. Optional: otherwise the items do.
 	Turn func(id string) string
 
-	Time     time.Duration                     // of an attempt: then its context ends
-	Grace    time.Duration                     // optional: how long attempts may go on when the process ends
+	Time     time.Duration            // of an attempt: then its context ends
+	Deadline func(item *T) clock.Time // optional: takes the place of Time, given an item that is claimed
+	Grace    time.Duration            // optional: how long attempts may go on when the process ends
+
 	Attempts int64                             // after so many that have failed the item is given up
 	Pause    func(attempt int64) time.Duration // after an attempt that has failed
+	States   *States[T]                        // optional: takes the place of Attempts and Pause
 
 	// Do makes an attempt, at the item's tenant. A panic is a failure like any other.
 	Do func(ctx context.Context, item *T) Outcome
 	// Lost takes the place of Do for an item that has no attempt left, and whose last one has not ended: its replica
 	// died, or could not store the outcome. Optional: otherwise the item is given up.
 	Lost func(ctx context.Context, item *T) Outcome
-	// Ended is called after each attempt, once its outcome is stored. Optional.
-	Ended func()
+	// Ended is called after each attempt, with the error of storing its outcome, such as ErrOver. Optional.
+	Ended func(item *T, stored error)
 }
 
-// check panics if something is missing.
+// States are for items that have states of their own, such as runs that clients see and can cancel: the service, and
+// not the queue, says what becomes of an item. Attempt and Next are still the queue's while an attempt goes on. All is
+// required.
+type States[T any] struct {
+	// Begin is part of the transaction of a claim: it returns those of the due items that get an attempt, and changes
+	// what belongs to them. The others must not be due any more. An item whose lease has ended is due like any other.
+	Begin func(ctx context.Context, tx *docstore.Tx, due []*T) ([]*T, error)
+	// Running says whether an item is still in the state of an attempt that goes on.
+	Running func(item *T) bool
+	// End is part of the transaction of an outcome: it changes or deletes the item, given it as stored and as Do has
+	// left it. The error is ErrOver if nothing is to be stored. It is called for an attempt that was cut short, too.
+	End func(ctx context.Context, tx *docstore.Tx, item, attempted *T) error
+}
+
+// ErrOver says that an attempt is not the current one, so that its outcome is not stored: the item was deleted, has
+// been claimed by another replica since, or is in another of its States.
+var ErrOver = errors.New("the attempt is over")
+
+// check panics if something is missing, and sets what is optional.
 func (c *Config[T]) check() {
-	if c.Items == nil || c.Store == nil || c.Log == nil || c.Metrics == nil || c.Do == nil || c.Pause == nil ||
-		c.Places.Most < 1 || c.Places.OfTenant < 1 || c.Time <= 0 || c.Attempts < 1 {
-		panic("work: the configuration of " + c.Name + " is not complete")
+	missing := map[string]bool{
+		"Items": c.Items == nil, "Store": c.Store == nil, "Log": c.Log == nil, "Metrics": c.Metrics == nil,
+		"Do": c.Do == nil, "Places": c.Places.Most < 1 || c.Places.OfTenant < 1,
+		"Time": c.Time <= 0 && c.Deadline == nil,
 	}
+	if c.States == nil {
+		missing["Attempts"], missing["Pause"] = c.Attempts < 1, c.Pause == nil
+	} else {
+		missing["States"] = c.States.Begin == nil || c.States.Running == nil || c.States.End == nil
+	}
+	for _, member := range slices.Sorted(maps.Keys(missing)) {
+		if missing[member] {
+			panic("work: the configuration of " + c.Name + " has no complete " + member)
+		}
+	}
+	c.InProgress = cmp.Or(c.InProgress, c.Places)
+	c.Together = cmp.Or(c.Together, 1)
 }
 
-// Queue carries out items, for one replica.
+// Queue carries out items, for one replica. That of items of the type report is a Queue[report, *report].
 type Queue[T any, I stored[T]] struct {
 	Config[T]
 	due      fair.RoundRobin[T]
+	lease    time.Duration // how long a claim lasts that is not renewed, such as that of a replica that has died
 	attempts *fair.InFlight
+	reports  reports[T]
 	outcomes *prometheus.CounterVec
 	wake     chan struct{}
-	rounds   map[turn]int // when each turn last came
-	round    int
 	working  sync.WaitGroup
+
+	beginning sync.Mutex
+	rounds    map[turn]int // when each turn last came
+	round     int
 
 	mu     sync.Mutex
 	paused map[docstore.Ref]pause // items that could not be claimed
 	told   clock.Time             // when the log was last told of one
+	rest   clock.Time             // until then nothing is begun, since too many could not be claimed
 }
 
 // turn is what takes turns within a tenant.
@@ -92,17 +140,18 @@ type pause struct {
 	took  time.Duration
 }
 
-// NewQueue makes a queue. Run works. It panics if the configuration is not complete.
+// NewQueue makes a queue. Run works. It panics if a member of the configuration is missing that is required.
 func NewQueue[T any, I stored[T]](c Config[T]) *Queue[T, I] {
 	c.check()
 	q := &Queue[T, I]{
-		Config: c, attempts: fair.NewInFlight(c.Places, c.Places), wake: make(chan struct{}, 1),
+		Config: c, lease: lease, attempts: fair.NewInFlight(c.Places, c.InProgress), wake: make(chan struct{}, 1),
 		rounds: map[turn]int{}, paused: map[docstore.Ref]pause{},
+		reports: reports[T]{waiting: map[batchKey]*batch[T]{}},
 		outcomes: telemetry.Register(c.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "idp_work_attempts_total", Help: "Attempts of work that waits in the store, by what became of them.",
 		}, []string{"work", "outcome"})),
 	}
-	q.due = fair.RoundRobin[T]{Of: c.Items, By: byNext, Group: 1, Others: others, InFlight: q.attempts}
+	q.due = fair.RoundRobin[T]{Of: c.Items, By: byNext, Group: c.Together, Others: others, InFlight: q.attempts}
 	return q
 }
 
@@ -143,7 +192,8 @@ func (q *Queue[T, I]) Run(ctx context.Context) error {
 	return nil
 }
 
-// Once carries out those of the items that are due now for which there are places, and returns their number.
+// Once begins attempts of due items, as many as there are places, and waits for them and for those that Run has begun.
+// It returns how many it has begun. The error is why it could not list them. It is for tests.
 func (q *Queue[T, I]) Once(ctx context.Context) (n int, err error) {
 	defer q.working.Wait()
 	return q.begin(ctx, ctx)
@@ -151,42 +201,80 @@ func (q *Queue[T, I]) Once(ctx context.Context) (n int, err error) {
 
 // begin starts as many due items as there are places, and returns their number.
 func (q *Queue[T, I]) begin(ctx, working context.Context) (n int, err error) {
-	if q.attempts.Full() { // one that ends makes room, and wakes Run
+	q.beginning.Lock()
+	defer q.beginning.Unlock()
+	if q.attempts.Full() || q.rests() { // an attempt that ends makes room, and wakes Run
 		return 0, nil
 	}
 	groups, err := q.due.List(ctx, q.Store, listed+q.pausedItems())
 	if err != nil {
 		return 0, err
 	}
-	for _, ref := range q.inTurn(slices.Concat(groups...)) {
+	for group := range q.together(q.inTurn(slices.Concat(groups...))) {
 		if ctx.Err() != nil {
 			return n, ctx.Err()
 		}
-		if q.isPaused(ref) {
-			continue
+		var places []place
+		for _, ref := range group {
+			if q.isPaused(ref) {
+				continue
+			}
+			of, cancel := context.WithCancel(request.System(working, ref.Tenant))
+			if !q.attempts.Add(ref, cancel) {
+				cancel()
+				continue
+			}
+			if q.Turn != nil {
+				q.round++
+				q.rounds[turn{ref.Tenant, q.Turn(ref.ID)}] = q.round
+			}
+			places = append(places, place{ref, of})
 		}
-		of, cancel := context.WithCancel(request.System(working, ref.Tenant))
-		if !q.attempts.Add(ref, cancel) {
-			cancel()
-			continue
+		n += len(places)
+		if q.Starts != nil {
+			for range places {
+				_ = q.Starts.Wait(ctx) // an error: the process ends
+			}
 		}
-		if q.Turn != nil {
-			q.round++
-			q.rounds[turn{ref.Tenant, q.Turn(ref.ID)}] = q.round
+		if len(places) > 0 {
+			q.working.Go(func() { q.carryOut(request.System(working, places[0].ref.Tenant), places) })
 		}
-		n++
-		q.working.Go(func() {
-			defer q.attempts.End(ref)
-			q.carryOut(of, ref)
-		})
 	}
 	return n, nil
+}
+
+// place is the place of an item, with the context of its attempt.
+type place struct {
+	ref docstore.Ref
+	ctx context.Context
+}
+
+// together cuts a list into items of one tenant that are claimed at once.
+func (q *Queue[T, I]) together(refs []docstore.Ref) iter.Seq[[]docstore.Ref] {
+	return func(yield func([]docstore.Ref) bool) {
+		for len(refs) > 0 {
+			n := 1
+			for n < min(len(refs), q.Together) && refs[n].Tenant == refs[0].Tenant {
+				n++
+			}
+			if !yield(refs[:n]) {
+				return
+			}
+			refs = refs[n:]
+		}
+	}
 }
 
 func (q *Queue[T, I]) pausedItems() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.paused)
+}
+
+func (q *Queue[T, I]) rests() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.rest.After(q.Store.Now())
 }
 
 func (q *Queue[T, I]) isPaused(ref docstore.Ref) bool {
@@ -231,40 +319,91 @@ func (q *Queue[T, I]) inTurn(refs []docstore.Ref) []docstore.Ref {
 	return all
 }
 
-// carryOut makes the next attempt of an item, if it is still due, and stores what becomes of it.
-func (q *Queue[T, I]) carryOut(ctx context.Context, ref docstore.Ref) {
-	item, err := q.claim(ctx, ref.ID)
-	if kind := apperr.KindOf(err); err != nil && kind != apperr.NotFound && kind != apperr.VersionMismatch &&
-		ctx.Err() == nil {
-		q.postpone(ctx, ref, err)
-		return
+// carryOut claims items of a tenant, and makes an attempt of each that was still due.
+func (q *Queue[T, I]) carryOut(ctx context.Context, places []place) {
+	claimed := q.claimEach(ctx, places)
+	for _, p := range places {
+		i := slices.IndexFunc(claimed, func(item *T) bool { return I(item).queued().ID == p.ref.ID })
+		if i < 0 {
+			q.attempts.End(p.ref)
+			continue
+		}
+		q.working.Go(func() {
+			defer q.attempts.End(p.ref)
+			q.run(p.ctx, claimed[i])
+		})
+	}
+}
+
+// claimEach claims items together or, if that fails, each alone, so that one that cannot be claimed delays no others.
+func (q *Queue[T, I]) claimEach(ctx context.Context, places []place) (claimed []*T) {
+	ids := make([]string, len(places))
+	for i, p := range places {
+		ids[i] = p.ref.ID
+	}
+	claimed, err := q.claim(ctx, ids...)
+	if err != nil && len(places) > 1 {
+		claimed = nil
+		for i := range places {
+			claimed = append(claimed, q.claimEach(ctx, places[i:i+1])...)
+		}
+		return claimed
+	}
+	if err != nil && ctx.Err() == nil && apperr.KindOf(err) != apperr.VersionMismatch {
+		q.postpone(ctx, places[0].ref, err)
+		return nil
 	}
 	q.mu.Lock()
-	delete(q.paused, ref)
-	q.mu.Unlock()
-	if err != nil || item == nil {
-		return
+	defer q.mu.Unlock()
+	for _, p := range places {
+		delete(q.paused, p.ref)
 	}
-	outcome := q.attempt(ctx, item)
-	if ctx.Err() != nil && (outcome.kind == retry || outcome.kind == notStarted) {
-		outcome = Outcome{kind: notStarted, turn: outcome.turn, store: outcome.store} // it was cut short
+	return claimed
+}
+
+// run makes an attempt of an item that is claimed, and stores what becomes of it.
+func (q *Queue[T, I]) run(ctx context.Context, item I) {
+	at := item.queued()
+	r := &report[T]{item: item, attempt: at.Attempt}
+	r.err = ErrOver
+	if q.Store.Now().Before(at.Next) { // otherwise the process has stood still since the claim
+		r.outcome = q.attempt(ctx, item)
+		if o := &r.outcome; ctx.Err() != nil && (o.kind == retry || o.kind == notStarted) && q.States == nil {
+			*o = Outcome{kind: notStarted, key: o.key, store: o.store} // it was cut short
+		}
+		if r.outcome.kind == retry && r.attempt >= q.Attempts && q.States == nil {
+			r.outcome.kind = giveUp
+		}
+		q.tell(ctx, r)
+		q.store(ctx, r)
 	}
-	if outcome.err != nil {
-		q.Log.WarnContext(ctx, "an attempt has failed", "work", q.Name, "id", ref.ID, "attempt", item.queued().Attempt,
-			"error", outcome.err)
+	switch {
+	case r.err == nil:
+		q.outcomes.WithLabelValues(q.Name, r.outcome.kind.String()).Inc()
+	case errors.Is(r.err, ErrOver):
+		q.outcomes.WithLabelValues(q.Name, "over").Inc()
+	default:
+		q.Log.WarnContext(ctx, "the outcome of an attempt cannot be stored, so it counts as one that has not ended",
+			"work", q.Name, "id", at.ID, "error", r.err)
 	}
-	if outcome.kind == retry && item.queued().Attempt >= q.Attempts {
-		outcome.kind = giveUp
-	}
-	if err := q.settle(context.WithoutCancel(ctx), item, outcome); err != nil {
-		q.Log.WarnContext(ctx, "the outcome of an item cannot be stored, so there may be another attempt", "work",
-			q.Name, "id", ref.ID, "error", err)
-		return
-	}
-	q.outcomes.WithLabelValues(q.Name, outcome.kind.String()).Inc()
 	if q.Ended != nil {
-		q.Ended()
+		q.Ended(item, r.err)
 	}
+}
+
+// tell has the log tell of an attempt that has failed.
+func (q *Queue[T, I]) tell(ctx context.Context, r *report[T]) {
+	if r.outcome.err == nil || errors.Is(r.outcome.err, errPanic) { // of which the log has been told
+		return
+	}
+	id := I(r.item).queued().ID
+	if r.outcome.kind == giveUp {
+		q.Log.WarnContext(ctx, "an item is given up", "work", q.Name, "id", id, "attempt", r.attempt, "error",
+			r.outcome.err)
+		return
+	}
+	q.Log.WarnContext(ctx, "an attempt has failed", "work", q.Name, "id", id, "attempt", r.attempt, "error",
+		r.outcome.err)
 }
 
 // postpone lets an item that could not be claimed wait.
@@ -282,7 +421,8 @@ func (q *Queue[T, I]) postpone(ctx context.Context, ref docstore.Ref, err error)
 		}
 	}
 	if !again && len(q.paused) >= maxPaused {
-		return // it is tried again at once
+		q.rest = now.Add(firstPause)
+		return
 	}
 	p.took = min(max(2*p.took, firstPause), lastPause)
 	p.until = now.Add(p.took)
@@ -294,21 +434,31 @@ func (q *Queue[T, I]) postpone(ctx context.Context, ref docstore.Ref, err error)
 	}
 }
 
-// claim begins an attempt of an item, and holds the lease on it. The item is nil if it is not due any more.
-func (q *Queue[T, I]) claim(ctx context.Context, id string) (I, error) {
-	return docstore.Write(ctx, q.Store, func(tx *docstore.Tx) (I, error) {
-		item, err := q.Items.Load(ctx, tx, id)
+// claim begins an attempt of each of a tenant's items that is due, and holds the lease on it.
+func (q *Queue[T, I]) claim(ctx context.Context, ids ...string) ([]*T, error) {
+	return docstore.Write(ctx, q.Store, func(tx *docstore.Tx) ([]*T, error) {
+		items, err := q.Items.LoadMany(ctx, tx, ids)
 		if err != nil {
 			return nil, err
 		}
-		at := I(item).queued()
-		if at.Next.After(tx.Now) {
-			return nil, nil
+		items = slices.DeleteFunc(items, func(item *T) bool {
+			next := I(item).queued().Next
+			return next.IsZero() || next.After(tx.Now)
+		})
+		if q.States != nil && len(items) > 0 {
+			if items, err = q.States.Begin(ctx, tx, items); err != nil {
+				return nil, err
+			}
 		}
-		at.Attempt++
-		at.Next = tx.Now.Add(q.Time + spare)
-		_, err = q.Items.Replace(ctx, tx, item)
-		return item, err
+		for _, item := range items {
+			at := I(item).queued()
+			at.Attempt++
+			at.Next = tx.Now.Add(q.lease)
+			if _, err := q.Items.Touch(ctx, tx, item); err != nil {
+				return nil, err
+			}
+		}
+		return items, nil
 	})
 }
 
@@ -317,58 +467,98 @@ var (
 	errLost  = errors.New("the last attempt has not ended, and none is left")
 )
 
+// attempt makes an attempt, and renews the lease meanwhile.
 func (q *Queue[T, I]) attempt(ctx context.Context, item I) (outcome Outcome) {
-	ctx, cancel := context.WithTimeout(ctx, q.Time)
+	id, attempt, ends := item.queued().ID, item.queued().Attempt, item.queued().Next
+	last := q.Time
+	if q.Deadline != nil {
+		last = q.Deadline(item).Sub(q.Store.Now())
+	}
+	timed, cancel := context.WithTimeout(ctx, last)
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
 	defer cancel()
+	keeping.Go(func() {
+		q.keep(timed, id, attempt, ends)
+		cancel()
+	})
 	defer func() {
 		if p := recover(); p != nil {
-			q.Log.ErrorContext(ctx, "an attempt panicked", "work", q.Name, "id", item.queued().ID, "fault",
-				fmt.Sprint(p), "stack", string(debug.Stack()))
+			q.Log.ErrorContext(ctx, "an attempt panicked", "work", q.Name, "id", id, "fault", fmt.Sprint(p), "stack",
+				string(debug.Stack()))
 			outcome = Retry(errPanic)
 		}
 	}()
 	switch {
-	case item.queued().Attempt <= q.Attempts:
-		return q.Do(ctx, item)
+	case attempt <= q.Attempts || q.States != nil:
+		return q.Do(timed, item)
 	case q.Lost != nil:
-		return q.Lost(ctx, item)
+		return q.Lost(timed, item)
 	default:
 		return GiveUp(errLost)
 	}
 }
 
-// settle stores what becomes of an attempt.
-func (q *Queue[T, I]) settle(ctx context.Context, item I, o Outcome) error {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	if o.turn != "" {
-		ctx = docstore.InTurn(ctx, o.turn)
+// keep renews the lease of an attempt. It returns when ctx ends, when the lease is another's, or when it has ended
+// because the store does not answer.
+func (q *Queue[T, I]) keep(ctx context.Context, id string, attempt int64, ends clock.Time) {
+	for failed := false; ; {
+		left := ends.Sub(q.Store.Now())
+		if left <= 0 {
+			return
+		}
+		pause := left - 2*q.lease/3
+		if failed {
+			pause = min(left, q.lease/10)
+		}
+		next := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			next.Stop()
+			return
+		case <-next.C:
+		}
+		timed, cancel := context.WithTimeout(ctx, max(0, ends.Sub(q.Store.Now())))
+		renewed, err := q.renew(timed, id, attempt)
+		cancel()
+		if errors.Is(err, ErrOver) {
+			return
+		}
+		if failed = err != nil; !failed {
+			ends = renewed
+		}
 	}
-	claimed := item.queued()
-	return docstore.Do(ctx, q.Store, func(tx *docstore.Tx) error {
-		held, err := q.Items.Load(ctx, tx, claimed.ID)
+}
+
+// renew extends the lease of an attempt and returns when it ends. The error is ErrOver if this replica has lost it.
+func (q *Queue[T, I]) renew(ctx context.Context, id string, attempt int64) (clock.Time, error) {
+	return docstore.Write(ctx, q.Store, func(tx *docstore.Tx) (clock.Time, error) {
+		item, err := q.Items.Load(ctx, tx, id)
+		if apperr.IsNotFound(err) || err == nil && !q.holds(item, attempt) {
+			return clock.Time{}, ErrOver
+		}
 		if err != nil {
-			return apperr.Ignore(err, apperr.NotFound)
+			return clock.Time{}, err
 		}
-		if o.store != nil {
-			if err := o.store(ctx, tx); err != nil {
-				return err
-			}
-		}
-		at := I(held).queued()
-		if at.Version != claimed.Version { // the lease has ended, and another replica has it
-			return nil
-		}
-		switch o.kind {
-		case retry:
-			at.Next = tx.Now.Add(q.Pause(at.Attempt))
-		case notStarted:
-			at.Attempt, at.Next = at.Attempt-1, tx.Now.Add(o.after)
-		default:
-			_, err = q.Items.Delete(ctx, tx, held)
-			return err
-		}
-		_, err = q.Items.Replace(ctx, tx, held)
-		return err
+		at := I(item).queued()
+		at.Next = tx.Now.Add(q.lease)
+		_, err = q.Items.Touch(ctx, tx, item)
+		return at.Next, err
 	})
 }
+
+// holds reports whether the attempt of a stored item is the current one. A claim of another replica would have raised
+// its number; one that was undone since has left the item to nobody.
+func (q *Queue[T, I]) holds(item I, attempt int64) bool {
+	return item.queued().Attempt == attempt && (q.States == nil || q.States.Running(item))
+}
+
+// LeavePlace takes the place from an attempt that only waits, such as for an answer. It goes on beside those that have
+// one, up to InProgress.
+func (q *Queue[T, I]) LeavePlace(ref docstore.Ref) { q.attempts.Wait(ref) }
+
+// BreakOff ends the context of an attempt, if this replica makes one of the item.
+func (q *Queue[T, I]) BreakOff(ref docstore.Ref) { q.attempts.BreakOff(ref) }
+
+// Count counts the attempts that this replica makes now.
+func (q *Queue[T, I]) Count() int { return q.attempts.Count() }

@@ -6,15 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -42,14 +47,42 @@ var (
 
 // office is a store of letters.
 type office struct {
-	t     *testing.T
-	clock *basic.Clock
-	store *docstore.Store
+	t      *testing.T
+	clock  *basic.Clock
+	engine *engine
+	store  *docstore.Store
 }
 
 func open(t *testing.T) *office {
-	clock := basic.NewClock()
-	return &office{t, clock, basic.Store(t, clock, letters.Def(), reads.Def())}
+	o := &office{t: t, clock: basic.NewClock(), engine: &engine{Engine: basic.Engine(t, basic.Place{})}}
+	var err error
+	o.store, err = docstore.Open(t.Context(), o.engine, o.clock, letters.Def(), reads.Def())
+	require.NoError(t, err)
+	return o
+}
+
+// engine can be away, and can say of a write that it failed although it was committed.
+type engine struct {
+	docstore.Engine
+	away      atomic.Bool
+	lists     atomic.Int64                 // how often it listed due documents
+	committed atomic.Pointer[func() error] // called after the next write
+}
+
+func (e *engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
+	if e.away.Load() {
+		return errors.New("the store is away")
+	}
+	err := e.Engine.Write(ctx, fn)
+	if committed := e.committed.Load(); committed != nil && err == nil && e.committed.CompareAndSwap(committed, nil) {
+		return (*committed)()
+	}
+	return err
+}
+
+func (e *engine) Due(ctx context.Context, def *docstore.Def, before int64, limit int) ([]docstore.Ref, error) {
+	e.lists.Add(1)
+	return e.Engine.Due(ctx, def, before, limit)
 }
 
 // write stores letters that are due.
@@ -114,7 +147,7 @@ func (o *office) complete(c Config[letter]) Config[letter] {
 	if c.Time == 0 {
 		c.Time = time.Minute
 	}
-	if c.Attempts == 0 {
+	if c.Attempts == 0 && c.States == nil {
 		c.Attempts = 3
 	}
 	c.Pause = func(attempt int64) time.Duration { return time.Duration(attempt) * time.Minute }
@@ -183,6 +216,8 @@ func TestAttemptsThatFail(t *testing.T) {
 	stop()
 	require.Empty(t, attempts)
 	require.Equal(t, 2, strings.Count(log.String(), "nobody is at home"))
+	require.Equal(t, 1, strings.Count(log.String(), "an attempt has failed"))
+	require.Equal(t, 1, strings.Count(log.String(), "an item is given up"))
 	require.Equal(t, 1, strings.Count(log.String(), "fault=oops"))
 }
 
@@ -256,9 +291,9 @@ func TestAnItemOfADeadReplicaIsCarriedOutByAnother(t *testing.T) {
 		<-end
 		return Done()
 	}})
-	o.clock.Advance(time.Minute)
-	require.EqualValues(t, 1, o.find("acme", "1").Attempt, "the lease outlasts the time of the attempt")
-	o.clock.Advance(spare)
+	o.clock.Advance(lease - time.Millisecond)
+	require.EqualValues(t, 1, o.find("acme", "1").Attempt)
+	o.clock.Advance(time.Millisecond)
 	require.EqualValues(t, 2, wait.Receive(t, attempts))
 	before := o.find("acme", "1")
 	close(late)
@@ -283,12 +318,12 @@ func TestAnItemThatIsLostAgainAndAgain(t *testing.T) {
 	}))
 	ctx := request.System(t.Context(), "acme")
 	for range 3 {
-		item, err := q.claim(ctx, "1")
+		items, err := q.claim(ctx, "1")
 		require.NoError(t, err)
-		require.NotNil(t, item)
+		require.Len(t, items, 1)
 		again, err := q.claim(ctx, "1")
 		require.NoError(t, err)
-		require.Nil(t, again, "it is not due")
+		require.Empty(t, again, "it is not due")
 		o.clock.Advance(time.Hour)
 	}
 	n, err := q.Once(t.Context())
@@ -320,12 +355,37 @@ func TestAnItemThatCannotBeClaimed(t *testing.T) {
 	require.LessOrEqual(t, len(q.paused), maxPaused)
 }
 
+// When very many items cannot be claimed, the queue rests.
+func TestVeryManyItemsThatCannotBeClaimed(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	o.write("acme", "1")
+	q := NewQueue[letter](o.complete(Config[letter]{}))
+	for i := range maxPaused + 1 {
+		q.postpone(t.Context(), docstore.Ref{Tenant: "globex", ID: fmt.Sprint(i)}, errors.New("it cannot be read"))
+	}
+	n, err := q.Once(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n)
+	o.clock.Advance(firstPause)
+	n, err = q.Once(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}
+
 func TestAnIncompleteConfiguration(t *testing.T) {
 	t.Parallel()
 	o := open(t)
-	c := o.complete(Config[letter]{})
-	c.Attempts = 0
-	require.Panics(t, func() { NewQueue[letter](c) })
+	for _, spoil := range []func(*Config[letter]){
+		func(c *Config[letter]) { c.Attempts = 0 },
+		func(c *Config[letter]) { c.Places.OfTenant = 0 },
+		func(c *Config[letter]) { c.States = &States[letter]{} },
+	} {
+		c := o.complete(Config[letter]{})
+		require.NotPanics(t, func() { NewQueue[letter](c) })
+		spoil(&c)
+		require.Panics(t, func() { NewQueue[letter](c) })
+	}
 }
 
 // When the process ends, attempts get some more time. One that is cut short does not count.
@@ -418,9 +478,12 @@ func TestTheTimeOfAnAttempt(t *testing.T) {
 	o.write("acme", "1")
 	ended := 0
 	q := NewQueue[letter](o.complete(Config[letter]{
-		Time:  time.Millisecond,
-		Do:    func(ctx context.Context, _ *letter) Outcome { <-ctx.Done(); return Retry(ctx.Err()) },
-		Ended: func() { ended++ },
+		Time: time.Millisecond,
+		Do:   func(ctx context.Context, _ *letter) Outcome { <-ctx.Done(); return Retry(ctx.Err()) },
+		Ended: func(_ *letter, stored error) {
+			require.NoError(t, stored)
+			ended++
+		},
 	}))
 	n, err := q.Once(t.Context())
 	require.NoError(t, err)
@@ -448,4 +511,395 @@ func TestAnItemThatIsDeletedMeanwhile(t *testing.T) {
 	_, err := q.Once(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, log.String())
+	require.Zero(t, testutil.ToFloat64(q.outcomes.WithLabelValues("send letters", "done")))
+	require.EqualValues(t, 1, testutil.ToFloat64(q.outcomes.WithLabelValues("send letters", "over")))
+}
+
+// The lease of an attempt that goes on is renewed, so that no other replica claims the item.
+func TestLeasesAreRenewed(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	o.write("acme", "1")
+	q := NewQueue[letter](o.complete(Config[letter]{Do: func(ctx context.Context, l *letter) Outcome {
+		for range 3 {
+			before := o.find("acme", "1").Next
+			o.clock.Advance(time.Millisecond)
+			wait.Until(t, func() bool { return o.find("acme", "1").Next.After(before) })
+		}
+		return DoneOr(ctx.Err())
+	}}))
+	q.lease = 150 * time.Millisecond // it is renewed by the real clock
+	claimed, err := q.claim(request.System(t.Context(), "acme"), "1")
+	require.NoError(t, err)
+	q.run(request.System(t.Context(), "acme"), claimed[0])
+	require.Nil(t, o.find("acme", "1"))
+}
+
+// An attempt is broken off when another replica has the item, or could have it: the lease has ended, and the store does
+// not answer.
+func TestAnAttemptWithoutItsLeaseIsBrokenOff(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(t *testing.T, o *office){
+		"claimed by another": func(t *testing.T, o *office) {
+			o.clock.Advance(time.Minute)
+			_, err := NewQueue[letter](o.complete(Config[letter]{})).claim(request.System(t.Context(), "acme"), "1")
+			require.NoError(t, err)
+		},
+		"deleted": func(t *testing.T, o *office) {
+			ctx := request.System(t.Context(), "acme")
+			require.NoError(t, docstore.Do(ctx, o.store, func(tx *docstore.Tx) error {
+				return letters.DeleteWhere(ctx, tx, docstore.ID("1"), nil)
+			}))
+		},
+		"the store is away": func(t *testing.T, o *office) {
+			o.engine.away.Store(true)
+			t.Cleanup(func() { o.engine.away.Store(false) })
+			o.clock.Advance(time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := open(t)
+			o.write("acme", "1")
+			var stored error
+			q := NewQueue[letter](o.complete(Config[letter]{
+				Do: func(ctx context.Context, _ *letter) Outcome {
+					lose(t, o)
+					<-ctx.Done()
+					o.engine.away.Store(false)
+					return Done()
+				},
+				Ended: func(_ *letter, err error) { stored = err },
+			}))
+			ctx := request.System(t.Context(), "acme")
+			q.lease = 150 * time.Millisecond
+			claimed, err := q.claim(ctx, "1")
+			require.NoError(t, err)
+			q.run(ctx, claimed[0])
+			if name != "the store is away" { // then nobody else has it
+				require.ErrorIs(t, stored, ErrOver)
+			}
+		})
+	}
+}
+
+// A process that stands still between a claim and the attempt does not make it once the lease has ended.
+func TestAnAttemptIsNotBegunAfterItsLease(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	o.write("acme", "1")
+	var stored error
+	q := NewQueue[letter](o.complete(Config[letter]{
+		Do:    func(context.Context, *letter) Outcome { t.Error("it was begun"); return Done() },
+		Ended: func(_ *letter, err error) { stored = err },
+	}))
+	ctx := request.System(t.Context(), "acme")
+	claimed, err := q.claim(ctx, "1")
+	require.NoError(t, err)
+	o.clock.Advance(lease)
+	q.run(ctx, claimed[0])
+	require.ErrorIs(t, stored, ErrOver)
+	require.NotNil(t, o.find("acme", "1"))
+}
+
+// Items are claimed together and their outcomes stored together. One that cannot be, or that is over, keeps no other
+// from it.
+func TestItemsTogether(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	const over, unstorable, unclaimable = "2", "4", "6"
+	ids := []string{"0", "1", over, "3", unstorable, "5", unclaimable, "7"}
+	o.write("acme", ids...)
+	o.write("globex", "8", "9")
+	ctx := request.System(t.Context(), "acme")
+	var claims atomic.Int64
+	var begun sync.WaitGroup
+	begun.Add(len(ids) + 1)
+	stored := &sync.Map{}
+	q := NewQueue[letter](o.complete(Config[letter]{
+		Together: len(ids), Places: fair.Limits{Most: 100, OfTenant: 100},
+		States: &States[letter]{
+			Begin: func(ctx context.Context, tx *docstore.Tx, due []*letter) ([]*letter, error) {
+				claims.Add(1)
+				for _, l := range due {
+					if l.ID == unclaimable {
+						return nil, errors.New("it cannot be read")
+					}
+				}
+				return due, nil
+			},
+			Running: func(*letter) bool { return true },
+			End: func(ctx context.Context, tx *docstore.Tx, l, attempted *letter) error {
+				if l.ID != attempted.ID {
+					t.Error("it is the end of another attempt")
+				}
+				switch l.ID {
+				case over:
+					return ErrOver
+				case unstorable:
+					return errors.New("the store is full")
+				}
+				_, err := letters.Delete(ctx, tx, l)
+				return err
+			},
+		},
+		Do: func(context.Context, *letter) Outcome {
+			begun.Done()
+			begun.Wait()
+			return Done()
+		},
+		Ended: func(l *letter, err error) { stored.Store(l.ID, err) },
+	}))
+	n, err := q.Once(ctx)
+	require.NoError(t, err)
+	require.Equal(t, len(ids)+2, n)
+	require.EqualValues(t, 2+len(ids), claims.Load(), "one of each tenant, and then each of one alone")
+	for _, id := range append(ids, "8", "9") {
+		err, _ := stored.Load(id)
+		switch id {
+		case over:
+			require.ErrorIs(t, err.(error), ErrOver)
+		case unstorable:
+			require.ErrorContains(t, err.(error), "the store is full")
+		case unclaimable:
+			require.Nil(t, err)
+			require.True(t, q.isPaused(docstore.Ref{Tenant: "acme", ID: id}))
+		default:
+			require.Nil(t, err)
+			require.Nil(t, o.find("acme", id))
+			require.Nil(t, o.find("globex", id))
+		}
+	}
+	require.Empty(t, q.reports.waiting)
+}
+
+// An outcome does not wait for others when the process stops.
+func TestAnOutcomeAtTheEndOfTheProcess(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	o.write("acme", "1")
+	ctx, stop := context.WithCancel(request.System(t.Context(), "acme"))
+	q := NewQueue[letter](o.complete(Config[letter]{
+		Together: 8, Do: func(context.Context, *letter) Outcome { stop(); return Done() },
+	}))
+	for _, id := range []string{"1", "2"} {
+		require.True(t, q.attempts.Add(docstore.Ref{Tenant: "acme", ID: id}, func() {}))
+	}
+	claimed, err := q.claim(ctx, "1")
+	require.NoError(t, err)
+	q.run(ctx, claimed[0])
+	require.Nil(t, o.find("acme", "1"))
+}
+
+// An attempt that only waits takes no place from others. It can be broken off.
+func TestAttemptsThatWait(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	begun := make(chan string, 10)
+	var q *Queue[letter, *letter]
+	c := Config[letter]{
+		Places: fair.Limits{Most: 1, OfTenant: 1}, InProgress: fair.Limits{Most: 2, OfTenant: 2},
+		Do: func(ctx context.Context, l *letter) Outcome {
+			begun <- l.ID
+			<-ctx.Done()
+			return Done()
+		},
+	}
+	q, _ = o.replica(c)
+	o.write("acme", "1")
+	first := docstore.Ref{Tenant: "acme", ID: wait.Receive(t, begun)}
+	o.write("acme", "2", "3")
+	require.True(t, q.attempts.Full())
+	q.LeavePlace(first)
+	require.Equal(t, "2", wait.Receive(t, begun))
+	require.Equal(t, 2, q.Count())
+	q.LeavePlace(docstore.Ref{Tenant: "acme", ID: "2"})
+	require.True(t, q.attempts.Full())
+	q.BreakOff(first)
+	wait.Until(t, o.isGone("acme", "1"))
+	require.Equal(t, "3", wait.Receive(t, begun))
+}
+
+// A batch is stored by one of its reports. What comes later is in another one.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	c := reports[letter]{waiting: map[batchKey]*batch[letter]{}}
+	acme, globex := batchKey{"acme", "k"}, batchKey{"globex", "k"}
+	join := func(of batchKey, wantFirst bool) *batch[letter] {
+		b, first := c.join(of, &report[letter]{}, 3)
+		require.Equal(t, wantFirst, first)
+		return b
+	}
+	full := func(b *batch[letter]) bool {
+		select {
+		case <-b.full:
+			return true
+		default:
+			return false
+		}
+	}
+	one := join(acme, true)
+	join(globex, true)
+	join(batchKey{"acme", "other"}, true)
+	join(acme, false)
+	require.False(t, full(one))
+	require.Equal(t, one, join(acme, false))
+	require.True(t, full(one))
+	two := join(acme, true)
+	c.close(acme, one) // it was taken already
+	require.Equal(t, two, join(acme, false))
+	c.close(acme, two)
+	join(acme, true)
+}
+
+// Where nobody knows whether outcomes are stored, each is stored again, but for those that undo a claim: they could
+// undo that of another replica.
+func TestOutcomesOfACommitThatFails(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]Outcome{"undone": NotStarted(nil, 0), "retried": Retry(nil)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := open(t)
+			o.write("acme", "1", "2")
+			ctx := request.System(t.Context(), "acme")
+			stored := &sync.Map{}
+			c := o.complete(Config[letter]{
+				Together: 2, Do: func(context.Context, *letter) Outcome { return outcome },
+				Ended: func(l *letter, err error) { stored.Store(l.ID, err) },
+			})
+			q, other := NewQueue[letter](c), NewQueue[letter](o.complete(Config[letter]{}))
+			claimed, err := q.claim(ctx, "1", "2")
+			require.NoError(t, err)
+			for _, l := range claimed {
+				require.True(t, q.attempts.Add(docstore.Ref{Tenant: "acme", ID: l.ID}, func() {}))
+			}
+			fails := func() error {
+				if name == "undone" {
+					again, err := other.claim(ctx, "1", "2")
+					if err != nil || len(again) != 2 {
+						t.Error("the other replica cannot claim the items", err)
+					}
+				}
+				return errors.New("the store does not answer")
+			}
+			o.engine.committed.Store(&fails)
+			var running sync.WaitGroup
+			for _, l := range claimed {
+				running.Go(func() { q.run(ctx, l) })
+			}
+			running.Wait()
+			for _, id := range []string{"1", "2"} {
+				require.EqualValues(t, 1, o.find("acme", id).Attempt)
+				err, _ := stored.Load(id)
+				if name == "undone" {
+					require.ErrorContains(t, err.(error), "does not answer")
+				} else {
+					require.Nil(t, err)
+				}
+			}
+		})
+	}
+}
+
+// With States, what becomes of an attempt is what Do says, also at the end of the process.
+func TestOutcomesWithStates(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	o.write("acme", "1")
+	begun := make(chan struct{})
+	q, stop := o.replica(Config[letter]{
+		States: &States[letter]{
+			Begin:   func(_ context.Context, _ *docstore.Tx, due []*letter) ([]*letter, error) { return due, nil },
+			Running: func(*letter) bool { return true },
+			End: func(ctx context.Context, tx *docstore.Tx, l, _ *letter) error {
+				_, err := letters.Delete(ctx, tx, l)
+				return err
+			},
+		},
+		Do: func(ctx context.Context, _ *letter) Outcome { close(begun); <-ctx.Done(); return Retry(nil) },
+	})
+	wait.Receive(t, begun)
+	stop()
+	require.Nil(t, o.find("acme", "1"))
+	require.EqualValues(t, 1, testutil.ToFloat64(q.outcomes.WithLabelValues("send letters", "retry")))
+}
+
+// What is not due is not claimed, and a claim that another replica was quicker with is no fault.
+func TestClaimsThatAreNone(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	ctx := request.System(t.Context(), "acme")
+	require.NoError(t, docstore.Do(ctx, o.store, func(tx *docstore.Tx) error {
+		item := New(clock.Time{})
+		item.ID = "never"
+		_, err := letters.Insert(ctx, tx, &letter{Item: item})
+		return err
+	}))
+	q := NewQueue[letter](o.complete(Config[letter]{States: &States[letter]{
+		Begin: func(context.Context, *docstore.Tx, []*letter) ([]*letter, error) {
+			return nil, apperr.New(apperr.VersionMismatch, "another was quicker")
+		},
+		Running: func(*letter) bool { return true },
+		End:     func(context.Context, *docstore.Tx, *letter, *letter) error { return nil },
+	}}))
+	claimed, err := q.claim(ctx, "never")
+	require.NoError(t, err)
+	require.Empty(t, claimed)
+	o.write("acme", "1")
+	_, err = q.Once(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, q.pausedItems())
+}
+
+// Items of one tenant are claimed together, not those of two.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	q := NewQueue[letter](o.complete(Config[letter]{Together: 2}))
+	of := func(tenant, id string) docstore.Ref { return docstore.Ref{Tenant: tenant, ID: id} }
+	got := slices.Collect(q.together([]docstore.Ref{
+		of("acme", "1"), of("globex", "2"), of("globex", "3"), of("globex", "4"), of("acme", "5"),
+	}))
+	require.Equal(t, [][]docstore.Ref{
+		{of("acme", "1")}, {of("globex", "2"), of("globex", "3")}, {of("globex", "4")}, {of("acme", "5")},
+	}, got)
+}
+
+// Attempts start at a pace, and items are claimed only when theirs start.
+func TestThePaceOfStarts(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	o.write("acme", "1", "2")
+	begun := make(chan string, 2)
+	_, stop := o.replica(Config[letter]{
+		Starts: rate.NewLimiter(rate.Every(time.Hour), 1),
+		Do:     func(_ context.Context, l *letter) Outcome { begun <- l.ID; return Done() },
+	})
+	require.Equal(t, "1", wait.Receive(t, begun))
+	wait.Until(t, o.isGone("acme", "1"))
+	require.Zero(t, o.find("acme", "2").Attempt)
+	stop()
+}
+
+// While all places are taken, nothing is listed. An attempt that ends, and Wake, have the next one begin.
+func TestAFullQueueListsNothing(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	begun, goOn := make(chan string), make(chan struct{})
+	q, _ := o.replica(Config[letter]{
+		Places: fair.Limits{Most: 1, OfTenant: 1},
+		Do:     func(_ context.Context, l *letter) Outcome { begun <- l.ID; <-goOn; return Done() },
+	})
+	defer close(goOn)
+	o.write("acme", "1", "2")
+	require.Equal(t, "1", wait.Receive(t, begun))
+	before := o.engine.lists.Load()
+	for range 3 {
+		n, err := q.begin(t.Context(), t.Context())
+		require.NoError(t, err)
+		require.Zero(t, n)
+	}
+	require.LessOrEqual(t, o.engine.lists.Load(), before+1, "at most the one that was under way")
+	goOn <- struct{}{}
+	require.Equal(t, "2", wait.Receive(t, begun))
 }

@@ -45,13 +45,8 @@ func Spec(c Config) service.Spec {
 	}
 }
 
-const (
-	// lease is how long a replica keeps a run of a job without renewing its claim, such as after it has died.
-	lease = 30 * time.Second
-
-	// maxWorkers is far more than the processors of a machine.
-	maxWorkers = 256
-)
+// maxWorkers is far more than the processors of a machine.
+const maxWorkers = 256
 
 func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	if c.FunctionWorkers < 1 || c.FunctionWorkers > maxWorkers || c.FunctionIdle <= 0 {
@@ -72,7 +67,6 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	})
 	jobs := job.New(job.Deps{
 		Store: d.Store, Keys: d.Keys, Functions: functions, Log: d.Log, Metrics: d.Metrics, PublicURL: d.PublicURL,
-		Lease: lease,
 		Runners: map[string]job.Runner{
 			job.Webhook:  target.Webhook(d.Outbound),
 			job.NATS:     target.NATS(d.Bus),
@@ -113,7 +107,7 @@ func jobTasks(d service.Deps, jobs *job.Jobs) []service.Task {
 			Name: "fire jobs", Every: 250 * time.Millisecond, Due: jobs.DueJobs, Page: job.DuePage,
 			Do: jobs.Fire, DoAll: jobs.FireAll, AtOnce: job.FiresAtOnce,
 		}),
-		{Name: "run jobs", Every: 200 * time.Millisecond, Do: jobs.Work},
+		service.QueueTask("run jobs", jobs.Queue),
 		d.DueTask(service.DueWork{
 			Name: "clear deleted jobs", Every: 10 * time.Second, Due: job.DueLeftovers, Do: jobs.Clear,
 		}),

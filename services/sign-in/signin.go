@@ -193,7 +193,7 @@ func (a *app) tasks() []service.Task {
 	for _, e := range a.saml.Expiring() {
 		work = append(work, service.DueWork{Name: e.Name, Every: time.Minute, Due: e.Due, Do: e.Do})
 	}
-	tasks := []service.Task{a.provider.Logouts(), service.Lasting(a.notices.Name, a.notices.Run)}
+	tasks := []service.Task{a.provider.Logouts(), service.QueueTask(a.notices.Name, a.notices)}
 	for _, w := range work {
 		tasks = append(tasks, a.DueTask(w))
 	}

@@ -44,7 +44,7 @@ func NewRunner(s *Functions, slots int, metrics prometheus.Registerer) *Runner {
 		Places: fair.Limits{Most: slots, OfTenant: max(1, slots/2)}, Turn: functionOf,
 		Time: runTime, Attempts: maxAttempts,
 		Pause: func(attempt int64) time.Duration { return firstRetry << (attempt - 1) },
-		Do:    s.carryOut, Lost: s.noteLost, Ended: func() { tell(r.room) },
+		Do:    s.carryOut, Lost: s.noteLost, Ended: func(*triggeredRun, error) { tell(r.room) },
 	})
 	r.behind = fair.RoundRobin[progress]{Of: progresses, By: byNext, Group: 1, Others: 16}
 	return r
@@ -103,7 +103,7 @@ func (s *Functions) carryOut(ctx context.Context, run *triggeredRun) work.Outcom
 
 // adds stores an entry of a function's log with the outcome of a run. Transactions with entries of one function delete
 // the same oldest ones.
-func adds(f *Function, entry *LogEntry) (turn string, store func(ctx context.Context, tx *docstore.Tx) error) {
+func adds(f *Function, entry *LogEntry) (key string, store func(ctx context.Context, tx *docstore.Tx) error) {
 	return "logs of " + f.ID, func(ctx context.Context, tx *docstore.Tx) error {
 		return insertEntry(ctx, tx, f, *entry)
 	}

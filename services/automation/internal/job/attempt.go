@@ -3,6 +3,7 @@ package job
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,115 +14,107 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/work"
 )
 
-// errOver refuses a report about an attempt that is not the current one: the run has ended, or another replica or
-// worker has it.
-var errOver = apperr.New(apperr.InvalidState, "the attempt is over")
+// orphanPause is how long a run waits whose job or sub-job is deleted: a task deletes it, too.
+const orphanPause = time.Minute
 
-// claim claims those of the tenant's runs that are still due, and returns the calls to be made. There is no call for a
-// run whose lease, or time for the result of an accepted call, has ended: it ends that attempt. changed counts the runs
-// of both kinds; with an error there are none.
-func (s *Jobs) claim(ctx context.Context, ids []string) (calls []Call, changed int, err error) {
-	calls, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Call, error) {
-		due, err := loadDue(ctx, tx, ids)
-		if err != nil {
-			return nil, err
-		}
-		var calls []Call
-		for _, c := range due {
-			switch c.run.Phase {
-			case leased:
-				err = fail(ctx, tx, c.job, c.sub, c.run, failed, "the process that ran it has stopped or stood still",
-					0)
-			case accepted:
-				err = fail(ctx, tx, c.job, c.sub, c.run, timedOut, "no result arrived within timeout_seconds", 0)
-			default:
-				var call Call
-				call, err = s.begin(ctx, tx, c)
-				calls = append(calls, call)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		changed = len(due)
-		return calls, nil
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	return calls, changed, nil
-}
-
-// dueRun is a run that is due, with its records.
-type dueRun struct {
-	run *run
-	sub *SubJob
-	job *Job // the transaction does not depend on it
-}
-
-// loadDue loads those of the runs that are due and whose jobs exist.
-func loadDue(ctx context.Context, tx *docstore.Tx, ids []string) ([]dueRun, error) {
-	found, err := runs.LoadMany(ctx, tx, ids)
-	if err != nil {
-		return nil, err
-	}
-	found = slices.DeleteFunc(found, func(r *run) bool { return r.Next.IsZero() || r.Next.After(tx.Now) })
-	if len(found) == 0 {
-		return nil, nil
-	}
+// beginDue begins attempts of those of the tenant's runs that are ready. A run whose lease, or time for the result of
+// an accepted call, has ended gets none: that ends its attempt.
+func (s *Jobs) beginDue(ctx context.Context, tx *docstore.Tx, due []*run) (begun []*run, err error) {
 	var subIDs, jobIDs []string
-	for _, r := range found {
+	for _, r := range due {
 		subIDs, jobIDs = append(subIDs, r.ID), append(jobIDs, r.JobID)
 	}
 	subs, err := subJobs.LoadMany(ctx, tx, subIDs)
 	if err != nil {
 		return nil, err
 	}
-	docs, err := jobs.FindMany(ctx, tx.Peek(), jobIDs)
+	docs, err := jobs.FindMany(ctx, tx.Peek(), jobIDs) // the transaction does not depend on them
 	if err != nil {
 		return nil, err
 	}
-	var due []dueRun
-	for _, r := range found {
+	for _, r := range due {
 		sub := slices.IndexFunc(subs, func(s *SubJob) bool { return s.ID == r.ID })
 		doc := slices.IndexFunc(docs, func(d Doc) bool { return d.ID == r.JobID })
 		if sub < 0 || doc < 0 {
+			r.Next = tx.Now.Add(orphanPause)
+			if _, err := runs.Touch(ctx, tx, r); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		j, err := docs[doc].Value()
 		if err != nil {
 			return nil, err
 		}
-		due = append(due, dueRun{r, subs[sub], j})
+		switch r.Phase {
+		case leased:
+			err = fail(ctx, tx, j, subs[sub], r, failed, "the process that ran it has stopped or stood still", 0)
+		case accepted:
+			err = fail(ctx, tx, j, subs[sub], r, timedOut, "no result arrived within timeout_seconds", 0)
+		default:
+			err = s.begin(ctx, tx, j, subs[sub], r)
+			begun = append(begun, r)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return due, nil
+	return begun, nil
 }
 
-// begin begins the next attempt of a run and returns the call to be made.
-func (s *Jobs) begin(ctx context.Context, tx *docstore.Tx, c dueRun) (Call, error) {
-	r, sub, j := c.run, c.sub, c.job
-	r.Attempt++
-	r.Phase, r.Next = leased, tx.Now.Add(s.Lease)
-	r.Deadline = tx.Now.Add(time.Duration(j.TimeoutSeconds) * time.Second)
-	sub.State, sub.Attempt, sub.TimeStarted = running, r.Attempt, tx.Now
-	if _, err := runs.Touch(ctx, tx, r); err != nil {
-		return Call{}, err
+// begin begins the next attempt of a run, and says which call is to be made.
+func (s *Jobs) begin(ctx context.Context, tx *docstore.Tx, j *Job, sub *SubJob, r *run) error {
+	attempt := r.Attempt + 1
+	r.Phase, r.Deadline = leased, tx.Now.Add(time.Duration(j.TimeoutSeconds)*time.Second)
+	sub.State, sub.Attempt, sub.TimeStarted = running, attempt, tx.Now
+	r.call = Call{
+		Tenant: sub.TenantID, JobID: j.ID, SubJobID: sub.ID, Name: sub.Name, Attempt: attempt, Target: j.Target,
+		Payload: sub.Payload, Deadline: r.Deadline,
 	}
-	if _, err := subJobs.Collection.Touch(ctx, tx, sub); err != nil {
-		return Call{}, err
+	if j.Target.Type != Function {
+		r.call.CallbackURL = s.PublicURL + "/v1/jobs/" + j.ID + "/sub-jobs/" + sub.ID + "/result"
+		r.call.CallbackToken = string(newTicket(s.Keys, r.call.Tenant, sub.ID, attempt))
 	}
-	call := Call{
-		Tenant: sub.TenantID, JobID: j.ID, SubJobID: sub.ID, Name: sub.Name, Attempt: r.Attempt, Target: j.Target,
-		Payload: sub.Payload, Deadline: r.Deadline, LeaseEnds: r.Next,
+	_, err := subJobs.Collection.Touch(ctx, tx, sub)
+	return err
+}
+
+func (r *run) isLeased() bool { return r.Phase == leased }
+
+// conclude stores what became of an attempt of a run.
+func (s *Jobs) conclude(ctx context.Context, tx *docstore.Tx, r, attempted *run) error {
+	sub, err := subJobs.Load(ctx, tx, r.ID)
+	if err != nil {
+		return err
 	}
-	if j.Target.Type == Function {
-		return call, nil
+	switch failure := attempted.failure; {
+	case errors.Is(failure, errGivenBack):
+		return undo(ctx, tx, sub, r, tx.Now)
+	case errors.Is(failure, errNotBegun):
+		sub.Error = shorten(failure.Error())
+		return undo(ctx, tx, sub, r, tx.Now.Add(laterRetry))
+	case failure != nil:
+		j, err := find(ctx, tx, r.JobID)
+		if apperr.IsNotFound(err) {
+			return work.ErrOver
+		}
+		if err != nil {
+			return err
+		}
+		state := failed
+		if errors.Is(failure, context.DeadlineExceeded) {
+			state, failure = timedOut, errors.New("the attempt did not end within timeout_seconds")
+		}
+		return fail(ctx, tx, j, sub, r, state, failure.Error(), attempted.outcome.RetryAfter)
+	case attempted.outcome.Accepted:
+		r.Phase, r.Next = accepted, r.Deadline
+		_, err := runs.Replace(ctx, tx, r)
+		return err
 	}
-	call.CallbackURL = s.PublicURL + "/v1/jobs/" + j.ID + "/sub-jobs/" + sub.ID + "/result"
-	call.CallbackToken = string(newTicket(s.Keys, call.Tenant, sub.ID, r.Attempt))
-	return call, nil
+	return end(ctx, tx, sub, r, succeeded, attempted.outcome.Result, "")
 }
 
 // find returns a job without making the transaction depend on it. The error is apperr.NotFound.
@@ -133,26 +126,16 @@ func find(ctx context.Context, tx *docstore.Tx, id string) (*Job, error) {
 	return doc.Value()
 }
 
-// renew extends the lease of an attempt and returns when it ends. The error is errOver if this replica has lost it.
-func (s *Jobs) renew(ctx context.Context, id string, attempt int64) (clock.Time, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (clock.Time, error) {
-		r, err := current(ctx, tx, id, attempt)
-		if err != nil {
-			return clock.Time{}, err
-		}
-		r.Next = tx.Now.Add(s.Lease)
-		_, err = runs.Touch(ctx, tx, r)
-		return r.Next, err
-	})
-}
-
-// current loads a run if the attempt has its lease. The error is errOver otherwise.
-func current(ctx context.Context, tx *docstore.Tx, id string, attempt int64) (*run, error) {
-	r, err := runs.Load(ctx, tx, id)
-	if apperr.IsNotFound(err) || err == nil && (r.Attempt != attempt || r.Phase != leased) {
-		return nil, errOver
+// undo undoes the claim of a run, which is due again at next. The attempt does not count.
+func undo(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, next clock.Time) error {
+	r.Attempt--
+	r.Phase, r.Next = ready, next
+	sub.State, sub.Attempt = pending, r.Attempt
+	if _, err := runs.Touch(ctx, tx, r); err != nil {
+		return err
 	}
-	return r, err
+	_, err := subJobs.Collection.Touch(ctx, tx, sub)
+	return err
 }
 
 // fail ends an attempt. The run is tried again if its job allows another attempt, no sooner than after the least pause;

@@ -11,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/work"
 )
 
 // misfireAfter is how late a time may fire if nobody was there to fire it. A later one is missed, and the job's misfire
@@ -64,6 +65,7 @@ func (s *Jobs) fire(ctx context.Context, ids, runIDs []string) error {
 	if len(ids) == 1 {
 		ctx = docstore.InTurn(ctx, "job "+ids[0])
 	}
+	defer s.Queue.Wake()
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		due, err := jobs.LoadMany(ctx, tx, ids)
 		if err != nil {
@@ -119,7 +121,8 @@ func start(ctx context.Context, tx *docstore.Tx, j *Job, id string, payload json
 	if err != nil {
 		return SubDoc{}, false, err
 	}
-	r := &run{Meta: docstore.Meta{ID: id}, JobID: j.ID, Phase: ready, Next: tx.Now}
+	r := &run{Item: work.New(tx.Now), JobID: j.ID, Phase: ready}
+	r.ID = id
 	switch {
 	case j.Concurrency == skip && active > 0, j.Concurrency == queue && active > maxQueued, active >= maxWaiting:
 		return SubDoc{}, false, nil

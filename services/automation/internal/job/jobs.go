@@ -17,6 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/pkg/textindex"
+	"github.com/idplatform/idplatform/pkg/work"
 )
 
 // Deps are what Jobs need.
@@ -27,22 +28,19 @@ type Deps struct {
 	Functions Functions
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer
-	PublicURL string        // of the platform, for callbacks
-	Lease     time.Duration // how long a replica keeps a run without renewing its claim
+	PublicURL string // of the platform, for callbacks
 }
 
 // Jobs are the use cases, and the work in the background.
 type Jobs struct {
 	Deps
-	calls     *fair.InFlight
+	Queue     *work.Queue[run, *run] // of runs
 	waitAfter time.Duration
-	reports   reports
 	dueJobs   fair.RoundRobin[Job]
-	dueRuns   fair.RoundRobin[run]
 
-	watchCopy     watchCopy
-	fires, starts *rate.Limiter
-	attempts      *prometheus.CounterVec
+	watchCopy watchCopy
+	fires     *rate.Limiter
+	attempts  *prometheus.CounterVec
 }
 
 // perSecond is how many jobs a replica fires, and how many runs it starts, in a second. 10,000 jobs that are due at the
@@ -51,20 +49,18 @@ const perSecond = 200
 
 // New makes the use cases.
 func New(d Deps) *Jobs {
-	calls := fair.NewInFlight(slots, inProgress)
 	s := &Jobs{
-		Deps: d, calls: calls, waitAfter: waitAfter,
-		reports: reports{waiting: map[string]*batch{}},
+		Deps: d, waitAfter: waitAfter,
 		dueJobs: fair.RoundRobin[Job]{Of: &jobs.Collection, By: byNextFire, Group: FiresAtOnce, Others: 64},
-		dueRuns: fair.RoundRobin[run]{Of: runs, By: byNext, Group: claimsAtOnce, Others: 16, InFlight: calls},
-		fires:   rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
+		fires:   rate.NewLimiter(perSecond, FiresAtOnce),
 	}
+	s.Queue = s.newQueue()
 	s.attempts = telemetry.Counters(d.Metrics, prometheus.CounterOpts{
 		Name: "idp_job_attempts_total", Help: "Attempts of runs that this process made, by what became of them.",
 	}, []string{"target", "outcome"}, telemetry.Combinations([]string{Webhook, NATS, Function}, outcomes)...)
 	telemetry.Register(d.Metrics, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "idp_job_attempts_running", Help: "Attempts of runs that this process is making.",
-	}, func() float64 { return float64(s.calls.Count()) }))
+	}, func() float64 { return float64(s.Queue.Count()) }))
 	return s
 }
 
@@ -282,6 +278,7 @@ func (s *Jobs) Trigger(ctx context.Context, id string, payload jsontext.Value) (
 	if err != nil {
 		return SubDoc{}, err
 	}
+	defer s.Queue.Wake()
 	return docstore.Write(docstore.InTurn(ctx, "job "+id), s.Store, func(tx *docstore.Tx) (SubDoc, error) {
 		j, err := jobs.Load(ctx, tx, id)
 		if err != nil {

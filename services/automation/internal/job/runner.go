@@ -21,9 +21,6 @@ type Call struct {
 	Payload  jsontext.Value
 	Deadline clock.Time
 
-	// LeaseEnds is when another replica may take the run over, unless this one renews the lease.
-	LeaseEnds clock.Time
-
 	// CallbackURL is where the worker of an accepted call sends the result, with CallbackToken as credential.
 	CallbackURL   string
 	CallbackToken string

@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/work"
 )
 
 // The states of a sub-job.
@@ -99,15 +100,18 @@ func (s *SubJob) isOver() bool { return !s.TimeFinished.IsZero() }
 
 // run says what is to be done about an unfinished sub-job. It exists until the sub-job is over.
 type run struct {
-	docstore.Meta            // the id is the sub-job's
-	JobID         string     `json:"job_id"`
-	Part          bool       `json:"part"` // the platform does not run it; its worker reports it
-	Phase         phase      `json:"phase"`
-	Attempt       int64      `json:"attempt"` // also the fencing token: only the current attempt may report
-	Next          clock.Time `json:"next"`    // when the phase's action is due; zero for none
-	Deadline      clock.Time `json:"deadline"`
-	Logs          int64      `json:"logs"`  // number of log lines of the run and its parts
-	Parts         int64      `json:"parts"` // number of the run's parts
+	work.Item            // the id is the sub-job's; Next is when the phase's action is due, zero for none
+	JobID     string     `json:"job_id"`
+	Part      bool       `json:"part"` // the platform does not run it; its worker reports it
+	Phase     phase      `json:"phase"`
+	Deadline  clock.Time `json:"deadline"`
+	Logs      int64      `json:"logs"`  // number of log lines of the run and its parts
+	Parts     int64      `json:"parts"` // number of the run's parts
+
+	// Of the attempt that this replica makes.
+	call    Call
+	outcome Outcome
+	failure error
 }
 
 // phase says what an unfinished sub-job waits for, and what happens at run.Next.
@@ -123,10 +127,9 @@ const (
 const (
 	byActive = "active"
 	byQueued = "queued"
-	byNext   = "next"
 )
 
-var runs = docstore.Define(docstore.Schema[run]{
+var runs = work.Define(docstore.Schema[run]{
 	Name: "job_runs", Noun: "run", NoIfMatch: true,
 	Indexes: []docstore.Index[run]{
 		docstore.ByText(byActive, func(r *run) string {
@@ -141,7 +144,5 @@ var runs = docstore.Define(docstore.Schema[run]{
 			}
 			return r.JobID
 		}),
-		docstore.ByNumber(byNext, func(r *run) docstore.Value { return docstore.Moment(r.Next) }),
 	},
-	Due: func(r *run) clock.Time { return r.Next },
 })

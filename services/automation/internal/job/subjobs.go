@@ -115,7 +115,8 @@ func (s *Jobs) AddPart(ctx context.Context, jobID string, p Part) (NewPart, erro
 		if _, err := runs.Replace(ctx, tx, root); err != nil {
 			return NewPart{}, err
 		}
-		r := &run{Meta: docstore.Meta{ID: id}, JobID: jobID, Part: true, Phase: accepted, Attempt: 1}
+		r := &run{JobID: jobID, Part: true, Phase: accepted}
+		r.ID, r.Attempt = id, 1
 		if _, err := runs.Insert(ctx, tx, r); err != nil {
 			return NewPart{}, err
 		}
@@ -146,6 +147,7 @@ func (s *Jobs) Finish(ctx context.Context, t Ticket, jobID, id string, report Re
 	if err != nil {
 		return SubDoc{}, err
 	}
+	defer s.Queue.Wake() // another run of the job may begin
 	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (SubDoc, error) {
 		if err := s.admit(ctx, tx, t, id); err != nil {
 			return SubDoc{}, err
@@ -168,7 +170,7 @@ func (s *Jobs) Finish(ctx context.Context, t Ticket, jobID, id string, report Re
 		return written(ctx, tx, id, end(ctx, tx, sub, r, report.State, report.Result, report.Error))
 	})
 	if err == nil && !docstore.IsDryRun(ctx) {
-		s.calls.BreakOff(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
+		s.Queue.BreakOff(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
 	}
 	return doc, err
 }
@@ -227,6 +229,7 @@ func (s *Jobs) UpdateSubJob(ctx context.Context, t Ticket, jobID, id string, edi
 // Cancel ends an unfinished sub-job and its parts. If this replica has its call in progress, the call is broken off. A
 // result that is reported later is refused. The error is apperr.NotFound, VersionMismatch or InvalidState.
 func (s *Jobs) Cancel(ctx context.Context, jobID, id string) (SubDoc, error) {
+	defer s.Queue.Wake() // another run of the job may begin
 	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (SubDoc, error) {
 		sub, r, err := loadOpen(ctx, tx, jobID, id)
 		if err != nil {
@@ -235,7 +238,7 @@ func (s *Jobs) Cancel(ctx context.Context, jobID, id string) (SubDoc, error) {
 		return written(ctx, tx, id, end(ctx, tx, sub, r, cancelled, nil, ""))
 	})
 	if err == nil && !docstore.IsDryRun(ctx) {
-		s.calls.BreakOff(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
+		s.Queue.BreakOff(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
 	}
 	return doc, err
 }

@@ -39,6 +39,10 @@ func (t Ticket) Context(ctx context.Context) (context.Context, error) {
 	return request.System(ctx, tenant), nil
 }
 
+// errOver refuses a report about an attempt that is not the current one: the run has ended, or another replica or
+// worker has it.
+var errOver = apperr.New(apperr.InvalidState, "the attempt is over")
+
 var errTicket = apperr.New(apperr.Unauthenticated, "the callback token is not valid for this sub-job")
 
 // attempt returns the attempt of the sub-job that the token is valid for. The error is errTicket.

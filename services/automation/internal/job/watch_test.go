@@ -38,7 +38,7 @@ func TestLateIsNotMissed(t *testing.T) {
 				clk.Advance(step)
 			}
 			if row.another {
-				s = New(Deps{Store: s.Store, Log: s.Log, Metrics: prometheus.NewRegistry(), Lease: s.Lease})
+				s = New(Deps{Store: s.Store, Log: s.Log, Metrics: prometheus.NewRegistry()})
 			}
 			require.NoError(t, s.Fire(ctx, j.ID))
 			n := 0

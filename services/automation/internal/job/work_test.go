@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
 
@@ -21,6 +21,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
+	"github.com/idplatform/idplatform/pkg/work"
 )
 
 type runnerFunc func(context.Context, Call) (Outcome, error)
@@ -35,7 +36,7 @@ func newJobs(t *testing.T, run runnerFunc) (*Jobs, *basic.Clock) {
 	clk := basic.NewClock()
 	return New(Deps{
 		Store: basic.Store(t, clk, Collections()...), Keys: keys, Log: basic.Log(t),
-		Runners: map[string]Runner{Webhook: run}, Metrics: prometheus.NewRegistry(), Lease: time.Minute,
+		Runners: map[string]Runner{Webhook: run}, Metrics: prometheus.NewRegistry(),
 	}), clk
 }
 
@@ -50,6 +51,26 @@ func newRun(t *testing.T, ctx context.Context, s *Jobs, code string) (run string
 	sub, err := s.Trigger(ctx, j.ID, nil)
 	require.NoError(t, err)
 	return sub.ID
+}
+
+// carryOut carries out runs until none is due.
+func (s *Jobs) carryOut(t *testing.T) {
+	t.Helper()
+	for n := 1; n > 0; {
+		var err error
+		n, err = s.Queue.Once(t.Context())
+		require.NoError(t, err)
+	}
+}
+
+// found returns a stored run.
+func found(t *testing.T, ctx context.Context, s *Jobs, id string) *SubJob {
+	t.Helper()
+	doc, err := subJobs.Find(ctx, s.Store, id)
+	require.NoError(t, err)
+	sub, err := doc.Value()
+	require.NoError(t, err)
+	return sub
 }
 
 // silent is an engine that does not list what is due while failing.
@@ -87,9 +108,10 @@ func TestAFailedListStopsNoRuns(t *testing.T) {
 	var err error
 	s.Store, err = docstore.Open(ctx, engine, clk, Collections()...)
 	require.NoError(t, err)
+	s.Queue.Store = s.Store
 	newRun(t, ctx, s, "long")
 	worked := make(chan error)
-	go func() { _, err := s.Work(ctx); worked <- err }()
+	go func() { worked <- s.Queue.Run(ctx) }()
 	<-long
 	engine.failing.Store(true)
 	newRun(t, ctx, s, "quick")
@@ -97,7 +119,7 @@ func TestAFailedListStopsNoRuns(t *testing.T) {
 	engine.failing.Store(false)
 	<-quick
 	stop()
-	require.ErrorIs(t, <-worked, context.Canceled)
+	require.NoError(t, <-worked)
 }
 
 // The attempt of a function that found no worker does not count: its run waits, and says why.
@@ -120,16 +142,9 @@ func TestAFunctionWithoutAWorkerIsTriedLater(t *testing.T) {
 	require.NoError(t, err)
 	run, err := s.Trigger(ctx, j.ID, nil)
 	require.NoError(t, err)
-	stored := func() *SubJob {
-		doc, err := subJobs.Find(ctx, s.Store, run.ID)
-		require.NoError(t, err)
-		sub, err := doc.Value()
-		require.NoError(t, err)
-		return sub
-	}
+	stored := func() *SubJob { return found(t, ctx, s, run.ID) }
 	for range 3 {
-		_, err := s.Work(ctx)
-		require.NoError(t, err)
+		s.carryOut(t)
 		sub := stored()
 		require.Equal(t, pending, sub.State)
 		require.Zero(t, sub.Attempt)
@@ -137,8 +152,7 @@ func TestAFunctionWithoutAWorkerIsTriedLater(t *testing.T) {
 		clk.Advance(laterRetry)
 	}
 	away = false
-	_, err = s.Work(ctx)
-	require.NoError(t, err)
+	s.carryOut(t)
 	require.Equal(t, succeeded, stored().State)
 	require.EqualValues(t, 1, stored().Attempt)
 	require.Empty(t, stored().Error)
@@ -162,12 +176,8 @@ func TestResultsHaveLimits(t *testing.T) {
 	} {
 		s, _ := newJobs(t, func(context.Context, Call) (Outcome, error) { return Outcome{Result: c.result}, nil })
 		run := newRun(t, ctx, s, "job")
-		_, err := s.Work(ctx)
-		require.NoError(t, err)
-		doc, err := subJobs.Find(ctx, s.Store, run)
-		require.NoError(t, err)
-		sub, err := doc.Value()
-		require.NoError(t, err)
+		s.carryOut(t)
+		sub := found(t, ctx, s, run)
 		require.Equal(t, c.reason, sub.Error, i)
 		require.Equal(t, map[bool]string{true: succeeded, false: failed}[c.reason == ""], sub.State)
 	}
@@ -178,151 +188,175 @@ type existing struct{ Functions }
 
 func (existing) Exists(context.Context, *docstore.Tx, string) (bool, error) { return true, nil }
 
-// A process that is stopped gives back runs that it has claimed but not called yet.
+// A process that is stopped gives back runs that it has claimed but not called yet. Another one calls them.
 func TestCallsThatHaveNotBegunAreGivenBack(t *testing.T) {
-	t.Parallel()
-	ctx, stop := context.WithCancel(request.System(t.Context(), "acme"))
-	defer stop()
-	s, _ := newJobs(t, func(context.Context, Call) (Outcome, error) { stop(); return Outcome{}, nil })
-	s.starts = rate.NewLimiter(rate.Every(time.Hour), 1)
-	for i := range claimsAtOnce {
-		newRun(t, ctx, s, string(rune('a'+i)))
-	}
-	_, err := s.Work(ctx)
-	require.ErrorIs(t, err, context.Canceled)
-
-	after := request.System(t.Context(), "acme")
-	states := map[string]int{}
-	require.NoError(t, subJobs.Each(after, s.Store, docstore.Filter{}, func(doc SubDoc) error {
-		sub, err := doc.Value()
-		states[sub.State]++
-		if sub.State == pending {
-			require.Zero(t, sub.Attempt)
-		}
-		return err
-	}))
-	require.Equal(t, map[string]int{succeeded: 1, pending: claimsAtOnce - 1}, states)
-	due, err := runs.Due(after, s.Store, 100)
-	require.NoError(t, err)
-	require.Len(t, due, claimsAtOnce-1, "another replica can take them at once")
-}
-
-// Reports that arrive at the same time are stored together. One that is refused, or that cannot be stored, keeps no
-// other from being stored.
-func TestReportsAreStoredTogether(t *testing.T) {
-	t.Parallel()
-	ctx := request.System(t.Context(), "acme")
-	s, _ := newJobs(t, nil)
-	var ids []string
-	for i := range reportsAtOnce {
-		id := newRun(t, ctx, s, string(rune('a'+i)))
-		ids = append(ids, id)
-		require.True(t, s.calls.Add(docstore.Ref{Tenant: "acme", ID: id}, func() {}))
-	}
-	calls, _, err := s.claim(ctx, ids)
-	require.NoError(t, err)
-	require.Len(t, calls, reportsAtOnce)
-	const over, lost = 2, 5
-	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		sub, err := subJobs.Load(ctx, tx, ids[lost])
-		if err != nil {
-			return err
-		}
-		_, err = subJobs.Collection.Delete(ctx, tx, sub)
-		return err
-	}))
-	errs := make([]error, len(ids))
-	var all sync.WaitGroup
-	for i, id := range ids {
-		attempt := int64(1)
-		if i == over {
-			attempt = 2
-		}
-		all.Go(func() { errs[i] = s.report(ctx, id, attempt, Outcome{Result: jsontext.Value(`{"n":1}`)}, nil) })
-	}
-	all.Wait()
-	for i, id := range ids {
-		switch i {
-		case over:
-			require.ErrorIs(t, errs[i], errOver)
-			continue
-		case lost:
-			require.True(t, apperr.IsNotFound(errs[i]))
-			continue
-		}
-		require.NoError(t, errs[i])
-		doc, err := subJobs.Find(ctx, s.Store, id)
-		require.NoError(t, err)
-		sub, err := doc.Value()
-		require.NoError(t, err)
-		require.Equal(t, succeeded, sub.State)
-	}
-	left, err := runs.Count(ctx, s.Store, docstore.Filter{})
-	require.NoError(t, err)
-	require.EqualValues(t, 2, left)
-	require.Empty(t, s.reports.waiting)
-}
-
-// A report does not wait for others when the process stops.
-func TestAReportAtTheStop(t *testing.T) {
-	t.Parallel()
-	ctx, stop := context.WithCancel(request.System(t.Context(), "acme"))
-	s, _ := newJobs(t, nil)
-	for _, id := range []string{"1", "2"} {
-		require.True(t, s.calls.Add(docstore.Ref{Tenant: "acme", ID: id}, func() {}))
-	}
-	id := newRun(t, ctx, s, "job")
-	_, _, err := s.claim(ctx, []string{id})
-	require.NoError(t, err)
-	stop()
-	require.NoError(t, s.report(ctx, id, 1, Outcome{}, errStopped))
-}
-
-// A process that stands still between a claim and its call does not make the call once the lease has ended.
-func TestACallIsNotBegunAfterItsLease(t *testing.T) {
 	t.Parallel()
 	ctx := request.System(t.Context(), "acme")
 	called := 0
-	s, clk := newJobs(t, func(context.Context, Call) (Outcome, error) { called++; return Outcome{}, nil })
-	late, lost := newRun(t, ctx, s, "late"), newRun(t, ctx, s, "lost")
-	calls, _, err := s.claim(ctx, []string{late, lost})
-	require.NoError(t, err)
-	require.Len(t, calls, 2)
-	clk.Advance(time.Minute)
-	_, _, err = s.claim(ctx, []string{lost}) // another replica does so
-	require.NoError(t, err)
-	for _, call := range calls {
-		s.work(ctx, call)
+	s, _ := newJobs(t, func(_ context.Context, c Call) (Outcome, error) {
+		called++
+		require.EqualValues(t, 1, c.Attempt)
+		return Outcome{}, nil
+	})
+	id := newRun(t, ctx, s, "job")
+	stopped, stop := context.WithCancel(ctx)
+	begin := s.Queue.States.Begin
+	s.Queue.States.Begin = func(ctx context.Context, tx *docstore.Tx, due []*run) ([]*run, error) {
+		defer stop()
+		return begin(context.WithoutCancel(ctx), tx, due)
 	}
+	s.Queue.Do = func(_ context.Context, r *run) work.Outcome { return s.attempt(stopped, r) }
+	_, err := s.Queue.Once(t.Context())
+	require.NoError(t, err)
 	require.Zero(t, called)
-	for id, reason := range map[string]string{
-		late: "the process that ran it was stopped", lost: "the process that ran it has stopped or stood still",
+	sub := found(t, ctx, s, id)
+	require.Equal(t, pending, sub.State)
+	require.Zero(t, sub.Attempt)
+	require.Zero(t, attempts(s, Webhook), "it is none")
+
+	s.Queue.Do, s.Queue.States.Begin = s.attempt, begin
+	s.carryOut(t) // at once
+	require.Equal(t, succeeded, found(t, ctx, s, id).State)
+	require.Equal(t, 1, called)
+	require.Equal(t, 1, attempts(s, Webhook))
+}
+
+// attempts is how many attempts of a target the metrics count.
+func attempts(s *Jobs, target string) (n int) {
+	for _, outcome := range outcomes {
+		n += int(testutil.ToFloat64(s.attempts.WithLabelValues(target, outcome)))
+	}
+	return n
+}
+
+// What became of a call depends on what ended it: the target, the time, or the process.
+func TestTheEndOfACall(t *testing.T) {
+	t.Parallel()
+	away := apperr.Away("the function runtime", errors.New("all are busy"))
+	const goesOn, stops, takesLong = 0, 1, 2
+	for name, c := range map[string]struct {
+		target string
+		what   int
+		answer error
+		want   error
+	}{
+		"a result at the stop":        {Webhook, stops, nil, nil},
+		"a late result":               {Webhook, takesLong, nil, nil},
+		"stopped":                     {Webhook, stops, context.Canceled, errStopped},
+		"out of time":                 {Webhook, takesLong, context.DeadlineExceeded, context.DeadlineExceeded},
+		"a function without a worker": {Function, takesLong, away, errNotBegun},
+		"a function without a worker at the stop": {Function, stops, away, errStopped},
+		"a webhook that is away":                  {Webhook, goesOn, away, away},
 	} {
-		doc, err := subJobs.Find(ctx, s.Store, id)
-		require.NoError(t, err)
-		sub, err := doc.Value()
-		require.NoError(t, err)
-		require.Equal(t, failed, sub.State)
-		require.Equal(t, reason, sub.Error)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(request.System(t.Context(), "acme"))
+			defer stop()
+			timed, cancel := ctx, func() {}
+			if c.what == takesLong {
+				timed, cancel = context.WithTimeout(ctx, 10*time.Millisecond)
+			}
+			defer cancel()
+			s, _ := newJobs(t, nil)
+			s.Runners[c.target] = runnerFunc(func(ctx context.Context, _ Call) (Outcome, error) {
+				switch c.what {
+				case stops:
+					stop()
+				case takesLong:
+					<-ctx.Done()
+				}
+				return Outcome{}, c.answer
+			})
+			_, err := s.call(timed, Call{Tenant: "acme", Target: Target{Type: c.target}})
+			require.ErrorIs(t, err, c.want)
+		})
 	}
 }
 
-// A replica whose store does not answer breaks a call off when its lease ends: another replica may begin the next
-// attempt then.
-func TestACallIsBrokenOffWhenItsLeaseCannotBeRenewed(t *testing.T) {
+// A run whose replica died while it made the call fails, and so does one whose result never comes.
+func TestAttemptsThatNeverEnd(t *testing.T) {
 	t.Parallel()
-	var clk *basic.Clock
-	s, clk := newJobs(t, func(ctx context.Context, _ Call) (Outcome, error) {
-		clk.Advance(time.Minute)
-		<-ctx.Done()
-		return Outcome{}, ctx.Err()
+	ctx := request.System(t.Context(), "acme")
+	var (
+		s   *Jobs
+		clk *basic.Clock
+	)
+	s, clk = newJobs(t, func(_ context.Context, c Call) (Outcome, error) {
+		if c.Name == "accepted" {
+			return Outcome{Accepted: true}, nil
+		}
+		_, err := s.UpdateSubJob(ctx, "", c.JobID, c.SubJobID, func(p *Progress) error { p.Name = "x"; return nil })
+		if err != nil {
+			return Outcome{}, err
+		}
+		clk.Advance(time.Hour) // the lease has ended, and the time
+		return Outcome{}, nil
 	})
-	s.Lease = 15 * time.Millisecond // of real time; by the store's clock it is longer
-	now := s.Store.Now()
-	call := Call{SubJobID: "1", Target: Target{Type: Webhook}, Deadline: now.Add(time.Hour),
-		LeaseEnds: now.Add(time.Minute)}
-	_, err := s.call(t.Context(), call) // each write fails, because the context has no tenant
-	require.ErrorIs(t, err, errStopped)
+	lost := newRun(t, ctx, s, "lost")
+	s.carryOut(t)
+	require.Equal(t, succeeded, found(t, ctx, s, lost).State, "nobody else has it")
+	for _, step := range []struct {
+		phase  phase
+		state  string
+		reason string
+	}{
+		{leased, failed, "the process that ran it has stopped or stood still"},
+		{accepted, timedOut, "no result arrived within timeout_seconds"},
+	} {
+		id := newRun(t, ctx, s, string(step.phase))
+		require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+			r, err := runs.Load(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			r.Phase, r.Attempt, r.Next = step.phase, 1, tx.Now.Add(time.Minute)
+			_, err = runs.Replace(ctx, tx, r)
+			return err
+		}))
+		s.carryOut(t)
+		require.False(t, found(t, ctx, s, id).isOver(), "its time has not come")
+		clk.Advance(time.Minute)
+		s.carryOut(t)
+		sub := found(t, ctx, s, id)
+		require.Equal(t, []string{step.state, step.reason}, []string{sub.State, sub.Error})
+	}
+}
+
+// A call that panics fails its attempt.
+func TestACallThatPanics(t *testing.T) {
+	t.Parallel()
+	ctx := request.System(t.Context(), "acme")
+	s, _ := newJobs(t, func(context.Context, Call) (Outcome, error) { panic("oops") })
+	id := newRun(t, ctx, s, "job")
+	s.carryOut(t)
+	require.Equal(t, failed, found(t, ctx, s, id).State)
+	require.Equal(t, "an internal fault", found(t, ctx, s, id).Error)
+}
+
+// What a worker has reported stands, although its call goes on.
+func TestAResultDuringTheCall(t *testing.T) {
+	t.Parallel()
+	ctx := request.System(t.Context(), "acme")
+	var s *Jobs
+	s, clk := newJobs(t, func(callCtx context.Context, c Call) (Outcome, error) {
+		_, err := s.Finish(ctx, Ticket(c.CallbackToken), c.JobID, c.SubJobID, Report{State: failed, Error: "busy"})
+		require.NoError(t, err)
+		<-callCtx.Done() // it is broken off
+		return Outcome{Result: jsontext.Value("1")}, nil
+	})
+	j, err := s.Create(ctx, "", Profile{
+		Code: "job", Name: "Job", Schedule: Schedule{Type: manual}, Retry: Retry{Max: 1, BackoffSeconds: 60},
+		Target: Target{Type: Webhook, URL: "https://jobs.test"},
+	})
+	require.NoError(t, err)
+	run, err := s.Trigger(ctx, j.ID, nil)
+	require.NoError(t, err)
+	for _, state := range []string{pending, failed} {
+		s.carryOut(t)
+		sub := found(t, ctx, s, run.ID)
+		require.Equal(t, []string{state, "busy"}, []string{sub.State, sub.Error})
+		clk.Advance(time.Minute)
+	}
 }
 
 // The runs of a deleted job that its task has not removed yet are not worked on, again and again or otherwise.
@@ -331,46 +365,46 @@ func TestRunsOfADeletedJob(t *testing.T) {
 	ctx, cancel := context.WithTimeout(request.System(t.Context(), "acme"), time.Minute)
 	defer cancel()
 	called := 0
-	s, _ := newJobs(t, func(context.Context, Call) (Outcome, error) { called++; return Outcome{}, nil })
-	due, begun := newRun(t, ctx, s, "due"), newRun(t, ctx, s, "begun")
-	calls, _, err := s.claim(ctx, []string{begun})
-	require.NoError(t, err)
-	require.Len(t, calls, 1)
-	for _, id := range []string{due, begun} {
-		doc, err := subJobs.Find(ctx, s.Store, id)
-		require.NoError(t, err)
-		sub, err := doc.Value()
-		require.NoError(t, err)
-		n, err := s.DeleteMany(ctx, []string{sub.JobID})
+	var s *Jobs
+	deleteJob := func(run string) {
+		n, err := s.DeleteMany(ctx, []string{found(t, ctx, s, run).JobID})
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	}
-	_, err = s.Work(ctx) // until there is nothing to do
-	require.NoError(t, err)
-	require.Zero(t, called)
-	require.ErrorIs(t, s.report(ctx, begun, calls[0].Attempt, Outcome{}, errors.New("no answer")), errOver)
+	s, clk := newJobs(t, func(_ context.Context, c Call) (Outcome, error) {
+		called++
+		deleteJob(c.SubJobID)
+		return Outcome{}, errors.New("no answer")
+	})
+	due := newRun(t, ctx, s, "due")
+	deleteJob(due)
+	newRun(t, ctx, s, "begun")
+	for range 3 {
+		s.carryOut(t) // until there is nothing to do
+		clk.Advance(time.Minute)
+	}
+	require.Equal(t, 1, called)
 }
 
 // Old runs that go on do not keep newer ones that are over from being forgotten.
 func TestFinishedRunsAreForgottenBesideUnfinishedOnes(t *testing.T) {
 	t.Parallel()
 	ctx := request.System(t.Context(), "acme")
-	s, _ := newJobs(t, nil)
+	const unfinished = 3
+	called := 0
+	s, _ := newJobs(t, func(context.Context, Call) (Outcome, error) {
+		called++
+		return Outcome{Accepted: called <= unfinished}, nil
+	})
 	j, err := s.Create(ctx, "", Profile{
 		Code: "job", Name: "Job", Schedule: Schedule{Type: manual},
 		Target: Target{Type: Webhook, URL: "https://jobs.test"},
 	})
 	require.NoError(t, err)
-	const unfinished = 3
-	for i := range unfinished + keptRuns + 10 {
-		sub, err := s.Trigger(ctx, j.ID, nil)
+	for range unfinished + keptRuns + 10 {
+		_, err := s.Trigger(ctx, j.ID, nil)
 		require.NoError(t, err)
-		if i < unfinished {
-			continue
-		}
-		_, _, err = s.claim(ctx, []string{sub.ID})
-		require.NoError(t, err)
-		require.NoError(t, s.report(ctx, sub.ID, 1, Outcome{}, nil))
+		s.carryOut(t)
 	}
 	n, err := subJobs.Count(ctx, s.Store, docstore.Eq(byState, docstore.Text(succeeded)))
 	require.NoError(t, err)
@@ -391,15 +425,15 @@ func TestSlowWebhooksHoldNoSlots(t *testing.T) {
 		return Outcome{}, ctx.Err()
 	})
 	s.waitAfter = time.Millisecond
-	s.starts = rate.NewLimiter(rate.Inf, 1)
+	s.Queue.Starts = rate.NewLimiter(rate.Inf, 1)
 	for _, tenant := range []string{"slow", "sluggish"} {
-		for i := range slots.Most/2 + 1 {
+		for i := range places.Most/2 + 1 {
 			newRun(t, request.System(ctx, tenant), s, fmt.Sprint("j", i))
 		}
 	}
 	worked := make(chan error)
-	go func() { _, err := s.Work(ctx); worked <- err }()
-	wait.Until(t, func() bool { return s.calls.Count() > slots.Most })
+	go func() { worked <- s.Queue.Run(ctx) }()
+	wait.Until(t, func() bool { return s.Queue.Count() > places.Most })
 	newRun(t, request.System(ctx, "quick"), s, "j")
 	select {
 	case <-quick:

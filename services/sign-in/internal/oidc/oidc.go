@@ -203,7 +203,7 @@ func (p *Provider) Work() []service.DueWork {
 }
 
 // Logouts is the task that tells applications of logouts.
-func (p *Provider) Logouts() service.Task { return service.Lasting(p.logouts.Name, p.logouts.Run) }
+func (p *Provider) Logouts() service.Task { return service.QueueTask(p.logouts.Name, p.logouts) }
 
 // TellLogout stores, in the transaction that ends a session or its part in some applications, that these applications
 // are told (OpenID Connect Back-Channel Logout 1.0). Those without a back channel are left out later.
