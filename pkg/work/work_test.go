@@ -261,10 +261,8 @@ func TestAnOutcomeIsStoredWithWhatBelongsToIt(t *testing.T) {
 	wait.Until(t, func() bool { return o.find("acme", "1").Attempt == 1 })
 	_, err := reads.Find(request.System(t.Context(), "acme"), o.store, "1")
 	require.Error(t, err)
-	wait.Until(t, func() bool { // the outcome is lost, and the lease ends
-		o.clock.Advance(time.Minute)
-		return o.find("acme", "1") == nil
-	})
+	o.clock.Advance(lease) // the outcome is lost, and the lease ends
+	wait.Until(t, o.isGone("acme", "1"))
 	doc, err := reads.Find(request.System(t.Context(), "acme"), o.store, "1")
 	require.NoError(t, err)
 	found, err := doc.Value()
