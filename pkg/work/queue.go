@@ -193,16 +193,25 @@ func (q *Queue[T, I]) Run(ctx context.Context) error {
 }
 
 // Once begins attempts of due items, as many as there are places, and waits for them and for those that Run has begun.
-// It returns how many it has begun. The error is why it could not list them. It is for tests.
+// It returns how many it has waited for: 0 if none was due or in progress. The error is why it could not list them. It
+// is for tests.
 func (q *Queue[T, I]) Once(ctx context.Context) (n int, err error) {
 	defer q.working.Wait()
-	return q.begin(ctx, ctx)
+	q.beginning.Lock()
+	defer q.beginning.Unlock()
+	inProgress := q.attempts.Count() // a list leaves them out, and they may be due again when they end
+	n, err = q.beginLocked(ctx, ctx)
+	return n + inProgress, err
 }
 
 // begin starts as many due items as there are places, and returns their number.
 func (q *Queue[T, I]) begin(ctx, working context.Context) (n int, err error) {
 	q.beginning.Lock()
 	defer q.beginning.Unlock()
+	return q.beginLocked(ctx, working)
+}
+
+func (q *Queue[T, I]) beginLocked(ctx, working context.Context) (n int, err error) {
 	if q.attempts.Full() || q.rests() { // an attempt that ends makes room, and wakes Run
 		return 0, nil
 	}

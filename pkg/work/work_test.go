@@ -901,3 +901,20 @@ func TestAFullQueueListsNothing(t *testing.T) {
 	goOn <- struct{}{}
 	require.Equal(t, "2", wait.Receive(t, begun))
 }
+
+// Once counts an attempt that Run has begun: its item may be due again when it ends.
+func TestOnceBesideRun(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	q := NewQueue[letter](o.complete(Config[letter]{}))
+	ref := docstore.Ref{Tenant: "acme", ID: "1"}
+	require.True(t, q.attempts.Add(ref, func() {}))
+	for _, want := range []int{1, 0} {
+		n, err := q.Once(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+		if want > 0 {
+			q.attempts.End(ref)
+		}
+	}
+}
