@@ -385,6 +385,13 @@ const (
 	ScimConnectionStateHeld   = "held"
 )
 
+// The values of kinds of SessionProof.
+const (
+	SessionProofKindsKnows = "knows"
+	SessionProofKindsHas   = "has"
+	SessionProofKindsIs    = "is"
+)
+
 // The values of slo_binding of SignInProp.
 const (
 	SignInPropSloBindingRedirect = "redirect"

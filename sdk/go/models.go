@@ -7547,6 +7547,9 @@ type Session struct {
 	// Example: 1048577
 	ID string `json:"id"`
 
+	// Proofs What the person has shown; missing in sessions that an earlier version began
+	Proofs []SessionProof `json:"proofs,omitempty"`
+
 	// TenantID The tenant that it belongs to
 	//
 	// Example: acme
@@ -7627,6 +7630,37 @@ type SessionList struct {
 
 	// TotalRelation gte if there are more records than total; otherwise left out; one of "gte"
 	TotalRelation *string `json:"total_relation,omitempty"`
+}
+
+// SessionProof defines model for SessionProof.
+type SessionProof struct {
+	// Amr Its names in RFC 8176
+	Amr []string `json:"amr"`
+
+	// Channel How it came: password, app, key, mail, sms or upstream:<connection>. Two proofs over one channel never
+	// count as two
+	//
+	// Example: password
+	Channel string `json:"channel"`
+
+	// Credential Which credential was shown. The session ends when it is replaced or deleted
+	//
+	// Example: password
+	Credential string `json:"credential"`
+
+	// Kinds What it rests on
+	Kinds []string `json:"kinds"`
+
+	// Method The type of the method
+	//
+	// Example: password
+	Method string `json:"method"`
+
+	// Time When it was shown
+	Time time.Time `json:"time"`
+
+	// TimeSet When the credential was set; null: it is not known
+	TimeSet *time.Time `json:"time_set,omitempty"`
 }
 
 // SessionSelection defines model for SessionSelection.

@@ -12,6 +12,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 )
 
@@ -48,10 +49,11 @@ func (a *app) onUser(ctx context.Context, e stream.Event) error {
 	if user.TimePasswordChanged.IsZero() {
 		return nil
 	}
-	if err := a.sessions.EndBefore(ctx, e.Subject, user.TimePasswordChanged); err != nil {
+	set := user.TimePasswordChanged
+	if err := a.sessions.EndBefore(ctx, e.Subject, proof.Password, set, session.NewPassword); err != nil {
 		return err
 	}
-	return oidc.EndBefore(ctx, a.Store, e.Subject, user.TimePasswordChanged)
+	return oidc.EndBefore(ctx, a.Store, e.Subject, proof.Password, set)
 }
 
 // endUser ends the sessions of a user who may not sign in any more, and what applications may do without one.

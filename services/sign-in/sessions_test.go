@@ -542,6 +542,27 @@ func TestAnotherPerson(t *testing.T) {
 	require.Equal(t, "21", w.sessions()[0].(object)["user_id"])
 }
 
+// A session shows what the person has shown: each channel once, the newest.
+func TestProofsOfASession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.signedIn()
+	proofs := func() []any {
+		t.Helper()
+		require.Len(t, w.sessions(), 1)
+		return w.sessions()[0].(object)["proofs"].([]any)
+	}
+	first := w.Clock.Now()
+	require.Equal(t, []any{object{
+		"method": "password", "kinds": []any{"knows"}, "channel": "password", "amr": []any{"pwd"},
+		"time": first.String(), "credential": "password", "time_set": first.String(),
+	}}, proofs())
+	w.Clock.Advance(time.Minute)
+	b.get(w.authorize("portal", "prompt", "login")).signIn("ann", password).answered(callback)
+	require.Len(t, proofs(), 1)
+	require.Equal(t, w.Clock.Now().String(), proofs()[0].(object)["time"])
+}
+
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

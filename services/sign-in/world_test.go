@@ -58,7 +58,9 @@ type world struct {
 	verified   int
 	browsers   []questions.Browser // of the logins so far
 	verifying  func()              // called before each password is looked at; nil for nothing
-	recipient  *secret.Recipient
+	// afterVerify is called after each password was looked at; nil for nothing.
+	afterVerify func()
+	recipient   *secret.Recipient
 }
 
 type user struct {
@@ -118,7 +120,7 @@ func (w *world) answer() {
 	w.must(questions.TransitKeyOfUsers.Answer(b, func(context.Context, questions.Nothing) (secret.TransitKey, error) {
 		return w.recipient.Key(), nil
 	}))
-	w.must(questions.VerifyLogin.Answer(b, w.verify))
+	w.must(questions.VerifyLogin.Answer(b, w.verifyLogin))
 	w.must(questions.SetPassword.Answer(b, w.setPassword))
 	w.must(questions.ClientOf.Answer(b, func(ctx context.Context, q questions.ClientName) (questions.Client, error) {
 		w.mu.Lock()
@@ -211,6 +213,14 @@ func (w *world) open(ctx context.Context, sealed, use, whose string) (string, er
 func (u *user) signedIn() questions.SignedIn {
 	record, _ := json.Marshal(u.record)
 	return questions.SignedIn{User: record, Sequence: u.sequence + 9} // newer than all events about the revision
+}
+
+func (w *world) verifyLogin(ctx context.Context, q questions.Login) (questions.LoginVerified, error) {
+	answer, err := w.verify(ctx, q)
+	if w.afterVerify != nil {
+		w.afterVerify()
+	}
+	return answer, err
 }
 
 func (w *world) verify(ctx context.Context, q questions.Login) (questions.LoginVerified, error) {

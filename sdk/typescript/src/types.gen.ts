@@ -9825,6 +9825,10 @@ export type Session = {
      */
     readonly id: string;
     /**
+     * What the person has shown; missing in sessions that an earlier version began
+     */
+    readonly proofs?: Array<SessionProof>;
+    /**
      * The tenant that it belongs to
      */
     readonly tenant_id: string;
@@ -9913,6 +9917,37 @@ export type SessionList = {
      * gte if there are more records than total; otherwise left out
      */
     total_relation?: 'gte';
+};
+
+export type SessionProof = {
+    /**
+     * Its names in RFC 8176
+     */
+    amr: Array<string>;
+    /**
+     * How it came: password, app, key, mail, sms or upstream:<connection>. Two proofs over one channel never count as two
+     */
+    channel: string;
+    /**
+     * Which credential was shown. The session ends when it is replaced or deleted
+     */
+    credential: string;
+    /**
+     * What it rests on
+     */
+    kinds: Array<'knows' | 'has' | 'is'>;
+    /**
+     * The type of the method
+     */
+    method: string;
+    /**
+     * When it was shown
+     */
+    time: string;
+    /**
+     * When the credential was set; null: it is not known
+     */
+    time_set: string | null;
 };
 
 export type SessionSelection = {

@@ -3,13 +3,13 @@ package flow
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 )
 
@@ -44,7 +44,7 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 	}
 	view := View{Kind: Leave, Flow: f}
 	if form.Action == ActSignIn {
-		return e.signIn(ctx, f, form, v)
+		return e.prove(ctx, f, proof.Password, form, v)
 	}
 	room, err := e.hasRoom(ctx, f, v)
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 	case ActContinue:
 		err = e.continueSession(ctx, f, v)
 	case ActAnother:
-		f.SessionID, f.UserID, f.Another, f.MustChange, f.Proofs, f.LoginName = "", "", true, false, []Proof{}, ""
+		f.SessionID, f.UserID, f.Another, f.MustChange, f.Proofs, f.LoginName = "", "", true, false, []proof.Proof{}, ""
 	case ActAccount:
 		f.SubAccount = form.SubAccount
 	case ActAgree:
@@ -89,35 +89,17 @@ func unlessAway(view View, err error) (View, error) {
 // Err is why a view is Away, for the log.
 func (v View) Err() error { return v.err }
 
-func (e *Engine) signIn(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
-	f.LoginName = strings.TrimSpace(form.LoginName)
+// prove checks what a person has sent for a method.
+func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f}
-	attempt, err := e.Admit(ctx, Password, v, f.LoginName[:min(len(f.LoginName), maxLoginName)])
-	if err != nil {
+	done, err := e.methods[method].Finish(ctx, f, form, v)
+	switch {
+	case err != nil:
 		return unlessAway(view, err)
-	}
-	if attempt == nil {
+	case done.TooMany:
 		view.Kind = TooMany
 		return view, nil
-	}
-	login := questions.LoginVerified{}
-	if f.LoginName != "" && len(f.LoginName) <= maxLoginName && form.Password != "" &&
-		len(form.Password) <= maxPassword {
-		if login, err = e.verify(ctx, f.LoginName, form.Password, v); err != nil {
-			return unlessAway(view, err)
-		}
-	} else {
-		f.LoginName = f.LoginName[:min(len(f.LoginName), maxLoginName)]
-	}
-	told, err := attempt.Settle(ctx, login.Verified)
-	if err != nil {
-		return View{}, err
-	}
-	if !told {
-		view.Kind = TooMany
-		return view, nil
-	}
-	if !login.Verified {
+	case done.User == nil:
 		f.Notice, f.MustChange = NoticeWrong, false
 		// Whoever tries to sign in as somebody else must not silently go on as before.
 		before, err := e.Sessions.Of(ctx, v.Cookie)
@@ -127,32 +109,89 @@ func (e *Engine) signIn(ctx context.Context, f *Flow, form Form, v Visitor) (Vie
 		f.Another = f.Another || before != nil
 		return view, e.save(ctx, f, v.Browser, tellFailed(f, v))
 	}
-	user, err := person.Parse(login.User)
-	if err != nil {
+	if err := e.keepProofs(ctx, f, done.User.ID, v); err != nil {
 		return View{}, err
 	}
-	f.UserID, f.MustChange, f.TimePasswordChanged = user.ID, login.MustChangePassword, user.TimePasswordChanged
+	f.UserID, f.MustChange = done.User.ID, done.MustChangePassword
+	f.TimePasswordChanged = done.User.TimePasswordChanged
 	if f.MustChange {
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	return e.begin(ctx, f, user, login.SignedIn, v)
+	return e.enter(ctx, f, done, v)
 }
 
-// begin makes the session of a person who has proven who it is.
-func (e *Engine) begin(ctx context.Context, f *Flow, user *person.User, in questions.SignedIn, v Visitor,
-) (View, error) {
-	ctx = As(ctx, v.Issuer, user.ID)
+// keepProofs drops the proofs of a flow that count no more: what somebody else has shown, or what a session rested on
+// that has ended.
+func (e *Engine) keepProofs(ctx context.Context, f *Flow, userID string, v Visitor) error {
+	if f.UserID == userID && f.SessionID == "" {
+		return nil
+	}
+	if f.UserID == userID {
+		s, err := e.Sessions.Of(ctx, v.Cookie)
+		if err != nil || s != nil && s.ID == f.SessionID {
+			return err
+		}
+	}
+	f.Proofs = []proof.Proof{}
+	return nil
+}
+
+// errOvertaken says that a sign-in has come to nothing: meanwhile the person has another password, or may not sign in
+// any more.
+var errOvertaken = errors.New("the user has changed during the sign-in")
+
+// enter makes the session of a person who has proven who it is, and stores the flow. If that is so no more, the flow
+// says what it says of a wrong password.
+func (e *Engine) enter(ctx context.Context, f *Flow, done Proven, v Visitor) (View, error) {
+	view, err := e.begin(ctx, f, done, v)
+	if errors.Is(err, errOvertaken) {
+		f.Notice, f.MustChange, f.Proofs = NoticeWrong, false, []proof.Proof{}
+		return View{Kind: Leave, Flow: f}, e.save(ctx, f, v.Browser, tellFailed(f, v))
+	}
+	return view, err
+}
+
+// begin makes the session of a person who has proven who it is. The error is errOvertaken if that is so no more.
+func (e *Engine) begin(ctx context.Context, f *Flow, done Proven, v Visitor) (View, error) {
+	ctx = As(ctx, v.Issuer, done.User.ID)
+	f.Proofs = proof.Add(f.Proofs, done.Proof)
 	s, cookie, err := e.Sessions.Begin(ctx, session.SignIn{
-		UserID: user.ID, ACR: aal1, AMR: []string{"pwd"}, Address: v.Address, Browser: v.UserAgent(),
-		BrowserHash:         v.Browser,
-		TimePasswordChanged: user.TimePasswordChanged,
-	}, v.Cookie, func(ctx context.Context, tx *docstore.Tx) error { return person.Keep(ctx, tx, user.ID, in) })
+		UserID: done.User.ID, Proofs: f.Proofs, Address: v.Address, Browser: v.UserAgent(), BrowserHash: v.Browser,
+	}, v.Cookie, func(ctx context.Context, tx *docstore.Tx) error {
+		return e.keep(ctx, tx, f.Proofs, done)
+	})
 	if err != nil {
 		return View{}, err
 	}
 	f.SessionID, f.ACR, f.MustChange, f.Another = s.ID, s.ACR, false, false
-	f.Proofs = append(f.Proofs, Proof{"password", s.TimeSignedIn})
-	return View{Kind: Leave, Flow: f, Session: s, User: user, Cookie: cookie}, e.save(ctx, f, v.Browser, nil)
+	return View{Kind: Leave, Flow: f, Session: s, User: done.User, Cookie: cookie}, e.save(ctx, f, v.Browser, nil)
+}
+
+// keep stores the copy of the person, and makes sure that the newest copy bears the sign-in: the event about a change
+// has ended only the sessions that there were.
+func (e *Engine) keep(ctx context.Context, tx *docstore.Tx, proofs []proof.Proof, done Proven) error {
+	kept, err := person.Keep(ctx, tx, done.User.ID, done.SignedIn)
+	if err != nil {
+		return err
+	}
+	now, err := person.Parse(kept.User)
+	if err != nil {
+		return err
+	}
+	if now.Gone(tx.Now) || proof.RestsOn(proofs, proof.Password, now.TimePasswordChanged) {
+		return errOvertaken
+	}
+	return nil
+}
+
+// withPassword is who has just set a password.
+func (e *Engine) withPassword(in questions.SignedIn) (Proven, error) {
+	user, err := person.Parse(in.User)
+	if err != nil {
+		return Proven{}, err
+	}
+	by := proof.ByPassword(e.Store.Now(), user.TimePasswordChanged)
+	return Proven{User: user, Proof: by, SignedIn: in}, nil
 }
 
 // newPassword sets the password that must be changed before the person is signed in.
@@ -177,11 +216,11 @@ func (e *Engine) newPassword(ctx context.Context, f *Flow, form Form, v Visitor)
 	if err != nil {
 		return unlessAway(view, err)
 	}
-	user, err := person.Parse(in.User)
+	done, err := e.withPassword(in)
 	if err != nil {
 		return View{}, err
 	}
-	return e.begin(ctx, f, user, in, v)
+	return e.enter(ctx, f, done, v)
 }
 
 var errTooMany = apperr.New(apperr.RateLimited, "there were too many wrong passwords")
@@ -226,10 +265,14 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 	if err != nil {
 		return "", err
 	}
-	if user, err = person.Parse(in.User); err != nil { // the session goes on with the new password
+	done, err := e.withPassword(in) // the session goes on with it
+	if err != nil {
 		return "", err
 	}
-	view, err := e.begin(ctx, Begin(OwnRequest(false)), user, in, v)
+	view, err := e.begin(ctx, Begin(OwnRequest(false)), done, v)
+	if errors.Is(err, errOvertaken) {
+		err = apperr.New(apperr.Unauthenticated, "the password has changed meanwhile")
+	}
 	if err != nil {
 		return "", err
 	}

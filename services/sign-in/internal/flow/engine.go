@@ -14,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
@@ -43,6 +44,7 @@ type Deps struct {
 // Engine leads people through their flows, for all tenants.
 type Engine struct {
 	Deps
+	methods  map[string]Method // by type
 	users    *users
 	failures *failures
 	begins   *ratelimit.Buckets[string] // by address
@@ -53,8 +55,12 @@ func New(d Deps) *Engine {
 	if d.Pause == nil {
 		d.Pause = wait
 	}
-	return &Engine{d, &users{bus: d.Bus}, newFailures(d.Store.Now),
-		ratelimit.New[string](beginsPerSecond, beginsAtOnce, maxCounts)}
+	e := &Engine{
+		Deps: d, users: &users{bus: d.Bus}, failures: newFailures(d.Store.Now),
+		begins: ratelimit.New[string](beginsPerSecond, beginsAtOnce, maxCounts),
+	}
+	e.methods = map[string]Method{proof.Password: passwords{e}}
+	return e
 }
 
 // Visitor is who sends a request.
@@ -101,9 +107,6 @@ type View struct {
 	err      error
 }
 
-// ACR of a sign-in with one factor.
-const aal1 = "urn:idplatform:aal:1"
-
 // Arrive is the way of a request that has no stored flow.
 func (e *Engine) Arrive(ctx context.Context, r protocol.Request, v Visitor) (View, error) {
 	return e.Show(ctx, Begin(r), v)
@@ -146,7 +149,7 @@ func (e *Engine) nextStep(ctx context.Context, f *Flow, current *session.Session
 	if f.Denied {
 		return view, protocol.AccessDenied, nil
 	}
-	if (r.ACREssential || r.Passive) && len(r.ACR) > 0 && !slices.Contains(r.ACR, aal1) {
+	if (r.ACREssential || r.Passive) && len(r.ACR) > 0 && !slices.Contains(r.ACR, proof.OneFactor) {
 		return view, protocol.UnmetACR, nil
 	}
 	if len(view.Methods) > 0 {
@@ -196,7 +199,7 @@ func (e *Engine) loadClient(ctx context.Context, view *View) error {
 	if err != nil {
 		return err
 	}
-	view.Methods = missing(template, view.App.MFA)
+	view.Methods = e.missing(template, view.App.MFA)
 	return nil
 }
 
@@ -314,35 +317,6 @@ func (e *Engine) asksConsent(ctx context.Context, view View) (bool, error) {
 	}
 	consent, err := e.Consents.Covering(ctx, view.Session.UserID, f.AppID, r.Consents)
 	return consent == "", err
-}
-
-// missing are the types of methods that a login demands and the service does not have.
-func missing(t questions.LoginTemplate, mfa bool) []string {
-	const password = "password"
-	var types []string
-	used := !t.Found || len(t.Steps) == 0
-	for _, step := range t.Steps {
-		has := slices.ContainsFunc(step.Methods, func(m questions.LoginMethod) bool { return m.Type == password })
-		switch {
-		case has && !used:
-			used = true
-		case step.Required:
-			for _, m := range step.Methods {
-				types = append(types, m.Type)
-			}
-			if len(step.Methods) == 0 {
-				types = append(types, "none")
-			}
-		}
-	}
-	if !used && len(types) == 0 {
-		types = append(types, password)
-	}
-	if mfa && len(types) == 0 {
-		types = append(types, "mfa")
-	}
-	slices.Sort(types)
-	return slices.Compact(types)
 }
 
 var errNoProtocol = errors.New("the flow's protocol is not known")

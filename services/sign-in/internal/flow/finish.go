@@ -125,7 +125,7 @@ func (e *Engine) tellRefused(ctx context.Context, view View, v Visitor) error {
 func personOf(user json.RawMessage, s *session.Session) protocol.Person {
 	return protocol.Person{
 		UserID: s.UserID, User: user, SessionID: s.ID, AuthTime: s.TimeSignedIn, ACR: s.ACR,
-		AMR: s.AMR, SessionEnds: s.TimeEnds, TimePasswordChanged: s.TimePasswordChanged,
+		AMR: s.AMR, SessionEnds: s.TimeEnds, Proofs: s.Shown(),
 	}
 }
 
@@ -153,7 +153,9 @@ func (e *Engine) Person(ctx context.Context, userID, sessionID string) (protocol
 	if u.Gone(e.Store.Now()) {
 		return protocol.Person{}, apperr.New(apperr.Forbidden, "the user may not sign in")
 	}
-	return personOf(copied.User, s), nil
+	p := personOf(copied.User, s)
+	p.TimePasswordSet = u.TimePasswordChanged
+	return p, nil
 }
 
 // Groups returns the groups of a user (questions.Groups). The error is apperr.Unavailable.

@@ -1,5 +1,15 @@
-// Package flow is the way of a person from an application's request to its answer: the steps that are due, and what has
-// been done.
+// Package flow leads a person from an application's request to the answer that the application gets.
+//
+//	request            a form
+//	   │                 │
+//	   ▼                 ▼
+//	 Show ◀── stored ── Act ── a Method proves who the person is
+//	   │
+//	   ├── a step is due: its page, whose form leads to Act
+//	   └── nothing is: the application's answer, and the flow has ended
+//
+// Show stores nothing. Which step is due follows from what is known: the proofs, the browser's session, the application
+// and its login template. No step is counted, so a page may be opened again, left, or be an old one.
 package flow
 
 import (
@@ -12,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
@@ -23,7 +34,7 @@ type Flow struct {
 	Protocol   string           `json:"protocol"`
 	Request    protocol.Request `json:"request"`
 	Browser    string           `json:"browser"` // SHA-256 of the browser's cookie
-	Proofs     []Proof          `json:"done"`
+	Proofs     []proof.Proof    `json:"proofs,omitempty"`
 	UserID     string           `json:"user_id"` // once it is proven
 	SessionID  string           `json:"session_id"`
 	LoginName  string           `json:"login_name"`
@@ -41,12 +52,6 @@ type Flow struct {
 	ACR         string     `json:"acr"`
 	Locale      string     `json:"locale"` // if it was chosen on the page
 	TimeExpires clock.Time `json:"time_expires"`
-}
-
-// Proof is a method by which the person has shown who they are.
-type Proof struct {
-	Method string     `json:"method"`
-	Time   clock.Time `json:"time"`
 }
 
 // The notices.
@@ -102,7 +107,7 @@ func (f *Flow) signedIn() bool { return f.SessionID != "" }
 
 // Begin makes a flow that is not stored yet.
 func Begin(r protocol.Request) *Flow {
-	return &Flow{AppID: r.AppID, Protocol: r.Protocol, Request: r, Proofs: []Proof{}}
+	return &Flow{AppID: r.AppID, Protocol: r.Protocol, Request: r, Proofs: []proof.Proof{}}
 }
 
 // again is a flow that begins anew with the same request, for one that has ended.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 )
 
@@ -24,6 +25,7 @@ type EndedSessions struct {
 
 func (a *api) registerSessions(s *rest.Server) {
 	rest.Named[session.Application](s, "SessionApplication")
+	rest.Named[proof.Proof](s, "SessionProof")
 	sessions := rest.Resource[session.Session, session.Session, session.Filter]{
 		Server: s, ID: "session", One: "a session", Many: "sessions", Path: "/v1/sessions",
 		Read: auth.SignInRead, Write: auth.SignInWrite,

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -14,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
@@ -37,7 +39,10 @@ type Granted struct {
 	ACR        string               `json:"acr"`
 	AMR        []string             `json:"amr,omitempty"`
 	AuthTime   clock.Time           `json:"auth_time"`
-	// TimePasswordChanged is when the password was set that the person signed in with.
+	// Proofs are what the sign-in rests on; null in what an earlier version has stored.
+	Proofs []proof.Proof `json:"proofs,omitempty"`
+	// TimePasswordChanged is when the password was set that the person signed in with. Replicas of an earlier version
+	// read it.
 	TimePasswordChanged clock.Time `json:"time_password_changed,omitzero"`
 	// SessionEnds is when the session ends at the latest.
 	SessionEnds clock.Time `json:"session_ends"`
@@ -122,8 +127,17 @@ func (a *Authorization) granted(r protocol.Request, person protocol.Person) Gran
 		AppID: r.AppID, ClientID: a.ClientID, UserID: person.UserID, SessionID: person.SessionID, Scope: a.Scope,
 		Resources: a.Resources, Nonce: a.Nonce, Claims: a.Claims, SubAccount: person.SubAccount, ACR: person.ACR,
 		AMR: person.AMR, AuthTime: person.AuthTime, SessionEnds: person.SessionEnds,
-		TimePasswordChanged: person.TimePasswordChanged, Consents: r.Consents,
+		Proofs: person.Proofs, TimePasswordChanged: proof.TimeSet(person.Proofs, proof.Password), Consents: r.Consents,
 	}
+}
+
+// restsOn reports whether the sign-in rests on a credential that was set before a time. Of what an earlier version has
+// stored, the time of the sign-in stands for the password's if that is missing.
+func (g *Granted) restsOn(credential string, before clock.Time) bool {
+	if g.Proofs == nil {
+		return credential == proof.Password && cmp.Or(g.TimePasswordChanged, g.AuthTime).Before(before)
+	}
+	return proof.RestsOn(g.Proofs, credential, before)
 }
 
 // errGrant is the error for codes, refresh tokens and device codes that are no good (RFC 6749 §5.2). It does not say

@@ -362,18 +362,9 @@ func EndConsent(ctx context.Context, s *docstore.Store, userID, appID string) er
 	return endOfUser(ctx, s, userID, grantConsent, func(f *family) bool { return f.AppID == appID })
 }
 
-// EndBefore ends the user's token families whose sign-in used a password that was set before changed.
-func EndBefore(ctx context.Context, s *docstore.Store, userID string, changed clock.Time) error {
-	return endOfUser(ctx, s, userID, grantPassword, func(f *family) bool { return f.password().Before(changed) })
-}
-
-// password is when the password was set that the person signed in with, by the clock of the users service; of a family
-// that an earlier version has stored, the time of the sign-in.
-func (f *family) password() clock.Time {
-	if f.TimePasswordChanged.IsZero() {
-		return f.AuthTime
-	}
-	return f.TimePasswordChanged
+// EndBefore ends the user's token families whose sign-in rests on a credential that was set before a time.
+func EndBefore(ctx context.Context, s *docstore.Store, userID, credential string, set clock.Time) error {
+	return endOfUser(ctx, s, userID, grantPassword, func(f *family) bool { return f.restsOn(credential, set) })
 }
 
 // endOfUser ends token families of a user, some at a time.

@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 )
 
 // The grant types.
@@ -102,6 +103,9 @@ func (p *Provider) entitle(
 	person, err := p.Person(ctx, g.UserID, session)
 	if err != nil {
 		return entitled{}, refused(err)
+	}
+	if g.restsOn(proof.Password, person.TimePasswordSet) {
+		return entitled{}, errGrant
 	}
 	if err := p.MayUse(ctx, g.UserID, g.AppID); err != nil {
 		return entitled{}, refused(err)

@@ -17,12 +17,14 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
@@ -361,18 +363,25 @@ func TestEnds(t *testing.T) {
 	require.NoError(t, oidc.EndConsent(w.ctx(), w.store, "1001", "2001"))
 	require.False(t, good(offline))
 
-	offline = w.tokens(byCode(w.code(ofShop("scope", "openid offline_access"))))
-	require.NoError(t, oidc.EndBefore(w.ctx(), w.store, "1001", w.clock.Now()))
+	endBefore := func(at clock.Time) {
+		t.Helper()
+		require.NoError(t, oidc.EndBefore(w.ctx(), w.store, "1001", proof.Password, at))
+	}
+	offline = w.tokens(byCode(w.code(ofShop("scope", "openid offline_access")))) // as an earlier version has stored it
+	endBefore(w.clock.Now())
 	require.True(t, good(offline), "with the new password")
 	w.clock.Advance(time.Second)
-	require.NoError(t, oidc.EndBefore(w.ctx(), w.store, "1001", w.clock.Now()))
+	endBefore(w.clock.Now())
 	require.False(t, good(offline))
 
-	w.person.TimePasswordChanged = w.clock.Now().Add(-time.Hour) // by another clock than that of the sign-in
+	set := w.clock.Now().Add(-time.Hour) // by another clock than that of the sign-in
+	w.person.Proofs = []proof.Proof{proof.ByPassword(w.clock.Now(), set)}
 	offline = w.tokens(byCode(w.code(ofShop("scope", "openid offline_access"))))
-	require.NoError(t, oidc.EndBefore(w.ctx(), w.store, "1001", w.person.TimePasswordChanged))
+	endBefore(set)
 	require.True(t, good(offline))
-	require.NoError(t, oidc.EndBefore(w.ctx(), w.store, "1001", w.clock.Now().Add(-time.Minute)))
+	require.NoError(t, oidc.EndBefore(w.ctx(), w.store, "1001", "another", w.clock.Now()))
+	require.True(t, good(offline), "it rests on nothing else")
+	endBefore(w.clock.Now().Add(-time.Minute))
 	require.False(t, good(offline))
 
 	offline = w.tokens(byCode(w.code(ofShop("scope", "openid offline_access"))))

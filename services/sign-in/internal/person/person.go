@@ -83,17 +83,18 @@ func Find(ctx context.Context, r docstore.Reader, id string) (*Person, error) {
 	return doc.Value()
 }
 
-// Keep stores a copy that the users service has answered with, unless there is a newer one.
-func Keep(ctx context.Context, tx *docstore.Tx, id string, in questions.SignedIn) error {
+// Keep stores a copy that the users service has answered with, unless there is a newer one, and returns the newest.
+func Keep(ctx context.Context, tx *docstore.Tx, id string, in questions.SignedIn) (*Person, error) {
 	found, err := people.LoadMany(ctx, tx, []string{id})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(found) == 0 {
-		_, err = people.Insert(ctx, tx, &Person{Meta: docstore.Meta{ID: id}, User: in.User, Sequence: in.Sequence})
-		return err
+		p := &Person{Meta: docstore.Meta{ID: id}, User: in.User, Sequence: in.Sequence}
+		_, err = people.Insert(ctx, tx, p)
+		return p, err
 	}
-	return found[0].renew(ctx, tx, in)
+	return found[0], found[0].renew(ctx, tx, in)
 }
 
 func (p *Person) renew(ctx context.Context, tx *docstore.Tx, in questions.SignedIn) error {

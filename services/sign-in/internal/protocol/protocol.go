@@ -10,6 +10,7 @@ import (
 	"net/url"
 
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 )
 
 // The names of the protocols, as flows and events have them.
@@ -67,8 +68,10 @@ type Person struct {
 	New bool `json:"new,omitempty"`
 	// SessionEnds is when the session ends at the latest.
 	SessionEnds clock.Time `json:"session_ends"`
-	// TimePasswordChanged is when the password was set that the person signed in with.
-	TimePasswordChanged clock.Time `json:"time_password_changed,omitzero"`
+	// TimePasswordSet is when the person's present password was set.
+	TimePasswordSet clock.Time `json:"-"`
+	// Proofs are what the sign-in rests on.
+	Proofs []proof.Proof `json:"proofs,omitempty"`
 }
 
 // SubAccount is the account that the person has in the application.

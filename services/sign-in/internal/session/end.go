@@ -6,6 +6,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 )
 
 // endAtOnce is how many sessions end in one transaction.
@@ -117,10 +118,10 @@ func (s *Sessions) EndOthers(ctx context.Context, userID, but, reason string) er
 	return err
 }
 
-// EndBefore ends the sessions of a user that began with an older password.
-func (s *Sessions) EndBefore(ctx context.Context, userID string, changed clock.Time) error {
-	_, err := s.endWhere(ctx, docstore.Eq(byUser, docstore.Text(userID)), NewPassword,
-		func(session *Session) bool { return session.TimePasswordChanged.Before(changed) })
+// EndBefore ends the sessions of a user that rest on a credential that was set before a time.
+func (s *Sessions) EndBefore(ctx context.Context, userID, credential string, set clock.Time, reason string) error {
+	_, err := s.endWhere(ctx, docstore.Eq(byUser, docstore.Text(userID)), reason,
+		func(session *Session) bool { return proof.RestsOn(session.Shown(), credential, set) })
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 )
 
 // Session is a person who is signed in with a browser. It has the same JSON form in the API, in events and in the
@@ -27,8 +28,18 @@ type Session struct {
 	TimeUsed     clock.Time    `json:"time_used" readOnly:"true" doc:"The last use, to 5 minutes"`
 	TimeExpires  clock.Time    `json:"time_expires" readOnly:"true" doc:"When it ends unless it is used"`
 	TimeEnds     clock.Time    `json:"time_ends" readOnly:"true" doc:"When it ends at the latest"`
+	// Proofs are what the session rests on: it ends with any of their credentials. See Shown.
+	Proofs []proof.Proof `json:"proofs,omitempty" readOnly:"true" doc:"What the person has shown; missing in sessions that an earlier version began"`
 	// TimePasswordChanged is that of the user at the sign-in: a later one ends the session.
 	TimePasswordChanged clock.Time `json:"time_password_changed" readOnly:"true" nullable:"true" doc:"Of the password that was used"`
+}
+
+// Shown are the proofs of the session. One that an earlier version began rests on a password.
+func (s *Session) Shown() []proof.Proof {
+	if s.Proofs == nil {
+		return []proof.Proof{proof.ByPassword(s.TimeSignedIn, s.TimePasswordChanged)}
+	}
+	return s.Proofs
 }
 
 // Application is an application that the session has entered.

@@ -11,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 )
 
 // The reasons for which sessions end, as events tell.
@@ -44,12 +45,10 @@ type Doc = docstore.Doc[Session]
 
 // SignIn is a person who has just proven who it is.
 type SignIn struct {
-	UserID              string
-	ACR                 string
-	AMR                 []string
-	Address, Browser    string
-	BrowserHash         string // of the cookie by which the browser is known again
-	TimePasswordChanged clock.Time
+	UserID           string
+	Proofs           []proof.Proof
+	Address, Browser string
+	BrowserHash      string // of the cookie by which the browser is known again
 }
 
 // Begin makes a session, or continues that of the browser's present cookie if it is the same person's. Either has a new
@@ -118,14 +117,17 @@ func (s *Sessions) stepUp(ctx context.Context, tx *docstore.Tx, session *Session
 	return session, cookie, err
 }
 
+// apply notes a sign-in. It takes the place of an earlier one, even if the person has shown less: the time of the
+// sign-in is that of all that counts.
 func (s *Sessions) apply(to *Session, now clock.Time, in SignIn) {
-	to.UserID, to.ACR, to.AMR, to.Address = in.UserID, in.ACR, in.AMR, in.Address
+	to.UserID, to.Proofs, to.Address = in.UserID, in.Proofs, in.Address
+	to.ACR, to.AMR = proof.Class(in.Proofs), proof.AMR(in.Proofs)
 	to.Browser = in.Browser
 	if len(to.Browser) > maxAgent {
 		to.Browser = to.Browser[:maxAgent]
 	}
 	to.Browser = strings.ToValidUTF8(to.Browser, "")
-	to.TimeSignedIn, to.TimePasswordChanged = now, in.TimePasswordChanged
+	to.TimeSignedIn, to.TimePasswordChanged = now, proof.TimeSet(in.Proofs, proof.Password)
 	s.use(to, now)
 }
 

@@ -1,0 +1,176 @@
+// Package proof says what proofs of a person are worth together: which class of sign-in they reach, and which steps of
+// a login they complete. It has no state, and asks nobody.
+//
+// A proof comes over a channel, such as a password or a key. Who has stolen a channel can make each of its proofs: so
+// two proofs over one channel never count as two.
+package proof
+
+import (
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// Kind is what a proof rests on.
+type Kind string
+
+// The kinds.
+const (
+	Knows Kind = "knows" // a secret in the person's head
+	Has   Kind = "has"   // a thing
+	Is    Kind = "is"    // a finger, a face
+)
+
+// Proof is one way in which a person has shown who they are. It has the same JSON form in the API, in events and in the
+// store.
+type Proof struct {
+	Method string `json:"method" doc:"The type of the method" example:"password"`
+	// Kinds is more than one where a proof shows several at once: a passkey that has verified its user, or another
+	// provider's sign-in that is trusted to have had two factors.
+	Kinds   []Kind     `json:"kinds" enum:"knows,has,is" doc:"What it rests on" example:"[\"knows\"]"`
+	Channel string     `json:"channel" doc:"How it came: password, app, key, mail, sms or upstream:<connection>. Two proofs over one channel never count as two" example:"password"`
+	AMR     []string   `json:"amr" doc:"Its names in RFC 8176" example:"[\"pwd\"]"`
+	Time    clock.Time `json:"time" doc:"When it was shown"`
+	// Credential is Password, or a kind and an id such as factor:1048577, since ids of two services can be the same.
+	Credential string     `json:"credential" doc:"Which credential was shown. The session ends when it is replaced or deleted" example:"password"`
+	TimeSet    clock.Time `json:"time_set" nullable:"true" doc:"When the credential was set; null: it is not known"`
+}
+
+// The classes of a sign-in, as acr values.
+const (
+	OneFactor         = "urn:idplatform:aal:1"
+	TwoFactors        = "urn:idplatform:aal:2"
+	PhishingResistant = "phr"
+)
+
+// classes are the classes from the lowest.
+var classes = []string{OneFactor, TwoFactors, PhishingResistant}
+
+// Password is the channel of the password, and its credential, of which a person has one.
+const Password = "password"
+
+const key = "key" // the channel of passkeys
+
+// ByPassword is the proof by a password that was set at a time, which may be zero.
+func ByPassword(now, set clock.Time) Proof {
+	return Proof{
+		Method: Password, Kinds: []Kind{Knows}, Channel: Password, AMR: []string{"pwd"}, Time: now,
+		Credential: Password, TimeSet: set,
+	}
+}
+
+// Add adds a proof. It takes the place of an earlier one by the same credential.
+func Add(proofs []Proof, p Proof) []Proof {
+	others := slices.DeleteFunc(slices.Clone(proofs), func(other Proof) bool {
+		return other.Channel == p.Channel && other.Credential == p.Credential
+	})
+	return append(others, p)
+}
+
+// TimeSet is when the credential of a proof was set; zero without such a proof, or if that is not known.
+func TimeSet(proofs []Proof, credential string) clock.Time {
+	for _, p := range proofs {
+		if p.Credential == credential {
+			return p.TimeSet
+		}
+	}
+	return clock.Time{}
+}
+
+// RestsOn reports whether a proof is by a credential that was set before a time. If it is not known when, it was
+// before.
+func RestsOn(proofs []Proof, credential string, before clock.Time) bool {
+	return slices.ContainsFunc(proofs, func(p Proof) bool {
+		return p.Credential == credential && p.TimeSet.Before(before)
+	})
+}
+
+// Class is the class that proofs reach: PhishingResistant by two factors of which one is a passkey, TwoFactors by two
+// kinds over two channels or by one proof of two kinds, and otherwise OneFactor; "" without proofs.
+func Class(proofs []Proof) string {
+	if len(proofs) == 0 {
+		return ""
+	}
+	class := OneFactor
+	for i, p := range proofs {
+		two := len(p.Kinds) > 1 || slices.ContainsFunc(proofs[:i], func(other Proof) bool { return differ(p, other) })
+		switch {
+		case !two:
+		case slices.ContainsFunc(proofs, func(p Proof) bool { return p.Channel == key }):
+			return PhishingResistant
+		default:
+			class = TwoFactors
+		}
+	}
+	return class
+}
+
+// differ reports whether two proofs are of different kinds over different channels.
+func differ(p, q Proof) bool {
+	return p.Channel != q.Channel && slices.ContainsFunc(p.Kinds, func(a Kind) bool {
+		return slices.ContainsFunc(q.Kinds, func(b Kind) bool { return a != b })
+	})
+}
+
+// Meets reports whether a class is as high as a wanted one. A class that is not known is met by none.
+func Meets(class, wanted string) bool {
+	want := slices.Index(classes, wanted)
+	return want >= 0 && slices.Index(classes, class) >= want
+}
+
+// AMR lists the methods of proofs by their names of RFC 8176, with mfa where they are two factors.
+func AMR(proofs []Proof) []string {
+	var names []string
+	for _, p := range proofs {
+		names = append(names, p.AMR...)
+	}
+	if Meets(Class(proofs), TwoFactors) {
+		names = append(names, "mfa")
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Step is a step of a login: a proof by any of its methods completes it.
+type Step struct {
+	Required bool
+	Methods  []string
+}
+
+// Left returns the indexes of the steps that are not complete, in their order. Each channel completes at most one step.
+// Proofs are given to the steps so that none is left that could be complete without another one being left that comes
+// before: of the required ones first, then of the others.
+func Left(steps []Step, proofs []Proof) (left []int) {
+	completes := map[string]int{} // the step that each channel completes
+	var order []int
+	for _, required := range []bool{true, false} {
+		for i, step := range steps {
+			if step.Required == required {
+				order = append(order, i)
+			}
+		}
+	}
+	for _, i := range order {
+		if !complete(i, steps, proofs, completes, map[string]bool{}) {
+			left = append(left, i)
+		}
+	}
+	slices.Sort(left)
+	return left
+}
+
+// complete finds a channel that completes a step, and gives other steps other channels for it where they can have one.
+func complete(i int, steps []Step, proofs []Proof, completes map[string]int, tried map[string]bool) bool {
+	for _, p := range proofs {
+		if tried[p.Channel] || !slices.Contains(steps[i].Methods, p.Method) {
+			continue
+		}
+		tried[p.Channel] = true
+		other, taken := completes[p.Channel]
+		if !taken || complete(other, steps, proofs, completes, tried) {
+			completes[p.Channel] = i
+			return true
+		}
+	}
+	return false
+}
