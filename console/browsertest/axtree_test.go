@@ -80,6 +80,7 @@ func outline(nodes map[accessibility.NodeID]*accessibility.Node, n *accessibilit
 	inside := above
 	switch {
 	case n.Ignored || role == "none" || role == "generic" || role == "InlineTextBox" || role == "LineBreak":
+	case role == "form" && name == "": // no landmark (HTML-AAM); earlier versions of Chromium list it
 	case role == "StaticText":
 		if name != "" && !strings.Contains(above, name) {
 			*lines = append(*lines, strings.Repeat("  ", depth)+"“"+name+"”")
