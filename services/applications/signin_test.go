@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"maps"
 	"net/http"
@@ -51,6 +52,16 @@ func TestAnswerClient(t *testing.T) {
 	_, err := of("acme", questions.ClientName{ClientID: "unknown"})
 	require.Equal(t, apperr.NotFound, apperr.KindOf(err))
 
+	for channels, refused := range map[string]bool{
+		`["mail","sms"]`: false, `["sms"]`: true, `[]`: true, `null`: false,
+	} {
+		c.Patch("/v1/applications/"+id+"/configs", object{
+			"access_policy": object{"forget_password": json.RawMessage(channels)},
+		}).OK(nil)
+		found, err := of("acme", questions.ClientName{AppID: id})
+		require.NoError(t, err)
+		require.Equal(t, refused, found.NoMailRecovery, channels)
+	}
 	c.Post("/v1/applications/"+id+"/protocols/oidc/disable", nil).OK(nil)
 	c.Patch("/v1/applications/"+id, object{"category": "2"}).OK(nil)
 	c.Post("/v1/applications/"+id+"/idp", object{"config_id": "31"}).OK(nil)

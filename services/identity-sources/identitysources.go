@@ -49,5 +49,6 @@ func answer(b *bus.Bus, connections *connection.Connections, templates *method.T
 				return questions.Connections{Connections: found}, err
 			}),
 		questions.LoginTemplateOf.Answer(b, templates.ForSignIn),
+		questions.SettingsOfConnection.Answer(b, connections.SealedSettings),
 	)
 }

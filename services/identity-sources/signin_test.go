@@ -1,10 +1,14 @@
 package identitysources_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -38,4 +42,45 @@ func TestAnswerLoginTemplate(t *testing.T) {
 	require.Equal(t, none, of("acme", ""))
 	c.Post("/v1/auth-templates/"+id(made)+"/default", nil).OK(nil)
 	require.Equal(t, want, of("acme", ""))
+}
+
+func TestAnswerSettings(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	recipient, err := secret.NewRecipient(bytes.Repeat([]byte{7}, 32))
+	require.NoError(t, err)
+	ask := func(tenant, provider string) (questions.SealedSettings, error) {
+		return questions.SettingsOfConnection.Ask(system(t, tenant), s.Deps.Bus,
+			questions.SettingsQuestion{ProviderCode: provider, To: recipient.Key()})
+	}
+	host := func(answer questions.SealedSettings, err error) string {
+		t.Helper()
+		require.NoError(t, err)
+		plain, err := recipient.Open(answer.Sealed, questions.ForSettings)
+		require.NoError(t, err)
+		var settings map[string]any
+		require.NoError(t, json.Unmarshal([]byte(plain.Reveal()), &settings))
+		require.Equal(t, "sesame of "+settings["Host"].(string), settings["Password"])
+		return settings["Host"].(string)
+	}
+	mail := func(host string) object {
+		return c.Post(connectionsPath, object{"provider_code": "mfa_mail", "config_fields": object{
+			"Host": host, "From": "codes@acme.test", "Username": "codes", "Password": "sesame of " + host,
+		}}).Object()
+	}
+	_, err = ask("acme", "mfa_mail")
+	require.True(t, apperr.IsNotFound(err), "no connection: %v", err)
+	first := mail("one.test")
+	mail("two.test")
+	require.Equal(t, "one.test", host(ask("acme", "mfa_mail")))
+	c.Post(one(first)+"/disable", nil).OK(nil)
+	require.Equal(t, "two.test", host(ask("acme", "mfa_mail")), "the first one is disabled")
+	for _, of := range [][2]string{{"globex", "mfa_mail"}, {"acme", "mfa_sms"}, {"acme", ""}, {"acme", "unknown"}} {
+		_, err = ask(of[0], of[1])
+		require.True(t, apperr.IsNotFound(err), "%v: %v", of, err)
+	}
+	_, err = questions.SettingsOfConnection.Ask(system(t, "acme"), s.Deps.Bus,
+		questions.SettingsQuestion{ProviderCode: "mfa_mail", To: secret.TransitKey{ID: "1", Public: "AA"}})
+	require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
 }

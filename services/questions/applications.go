@@ -78,17 +78,19 @@ const (
 
 // Client is what the sign-in service needs to know of an application. The switches are true where the record has "1".
 type Client struct {
-	AppID        string   `json:"app_id"`
-	ClientID     string   `json:"client_id"`
-	Name         string   `json:"name"`
-	Category     string   `json:"category"`
-	Enabled      bool     `json:"enabled"`
-	SSO          bool     `json:"sso"`
-	MFA          bool     `json:"mfa"`
-	SubAccounts  bool     `json:"sub_accounts"`
-	LoginURL     string   `json:"login_url,omitempty"`
-	LogoutURL    string   `json:"logout_url,omitempty"`
-	RedirectURLs []string `json:"redirect_urls"`
+	AppID       string `json:"app_id"`
+	ClientID    string `json:"client_id"`
+	Name        string `json:"name"`
+	Category    string `json:"category"`
+	Enabled     bool   `json:"enabled"`
+	SSO         bool   `json:"sso"`
+	MFA         bool   `json:"mfa"`
+	SubAccounts bool   `json:"sub_accounts"`
+	// NoMailRecovery is true if its access_policy does not let people set a new password by mail.
+	NoMailRecovery bool     `json:"no_mail_recovery,omitempty"`
+	LoginURL       string   `json:"login_url,omitempty"`
+	LogoutURL      string   `json:"logout_url,omitempty"`
+	RedirectURLs   []string `json:"redirect_urls"`
 	// LoginTemplate is the code of its authentication template; empty: the tenant's default.
 	LoginTemplate string `json:"login_template,omitempty"`
 	// Sources are the ids of the connections that are attached to it; empty: any.

@@ -3,6 +3,7 @@ package questions
 import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // ConnectionID names a connection of the identity-sources service.
@@ -66,3 +67,27 @@ type LoginMethod struct {
 // LoginTemplateOf asks for the steps. Methods that are disabled are left out. Without an answer, the asking service
 // uses an answer of the last ten minutes, if it has one.
 var LoginTemplateOf = bus.Question[TemplateCode, LoginTemplate]{Service: "identity-sources", Name: "login-template"}
+
+// SettingsQuestion asks for the settings of the tenant's oldest connection to a provider that is enabled, sealed to the
+// asking replica.
+type SettingsQuestion struct {
+	ProviderCode string            `json:"provider_code"`
+	To           secret.TransitKey `json:"to"`
+}
+
+// SealedSettings are a connection's config_fields with its secrets: a JSON object, sealed (secret.TransitKey.Seal) for
+// the use ForSettings.
+type SealedSettings struct {
+	ConnectionID string `json:"connection_id"`
+	Sealed       string `json:"sealed"`
+}
+
+// ForSettings is the use that settings of connections are sealed for.
+const ForSettings = "identity-sources.settings"
+
+// SettingsOfConnection asks for them; NotFound is the answer if no connection to the provider is enabled. Without an
+// answer, the asking service tries again later.
+var SettingsOfConnection = bus.Question[SettingsQuestion, SealedSettings]{
+	Service: "identity-sources", Name: "settings",
+	Refusals: []apperr.Kind{apperr.NotFound, apperr.InvalidParameters},
+}

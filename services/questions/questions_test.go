@@ -187,6 +187,13 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 		questions.SubAccounts{Accounts: []questions.SubAccount{
 			{ID: "3001", Account: "liwei", DisplayName: "Li Wei", IsDefault: true},
 		}}))
+	add(of(questions.RecoverableUser, questions.LoginName{LoginName: "li.wei"},
+		questions.Recoverable{Found: true, SignedIn: questions.SignedIn{
+			User: json.RawMessage(`{"id":"1048577"}`), Sequence: 30,
+		}}))
+	add(of(questions.SettingsOfConnection,
+		questions.SettingsQuestion{ProviderCode: "mfa_mail", To: secret.TransitKey{ID: "1", Public: "…"}},
+		questions.SealedSettings{ConnectionID: "1048577", Sealed: "…"}))
 	add(of(questions.LoginTemplateOf, questions.TemplateCode{Code: "strong"}, questions.LoginTemplate{
 		Found: true, Code: "strong", Steps: []questions.LoginStep{
 			{Required: true, Methods: []questions.LoginMethod{{Code: "pwd", Type: "password"}}},

@@ -183,6 +183,25 @@ var VerifyLogin = bus.Question[Login, LoginVerified]{
 	Refusals: []apperr.Kind{apperr.VersionMismatch},
 }
 
+// LoginName names a user as people do who sign in.
+type LoginName struct {
+	LoginName string `json:"login_name"`
+}
+
+// Recoverable is a user who may set a new password without the old one, once it is proven that the user's mails are
+// theirs. Found is false if there is none.
+type Recoverable struct {
+	Found bool `json:"found"`
+	SignedIn
+}
+
+// RecoverableUser asks for the user with a login name, if they may sign in, have a password, an email address that is
+// nobody else's, and no scope of the platform's API. A lock because of wrong passwords refuses nobody. Without an
+// answer, the asking service tries again later.
+var RecoverableUser = bus.Question[LoginName, Recoverable]{
+	Service: "users", Name: "recoverable", Patience: 5 * time.Second,
+}
+
 // LockedByFailures is the lock_reason of users whom the platform has locked because of wrong passwords. Others could
 // cause this, so it does not end the user's sessions.
 const LockedByFailures = "too many failed logins"

@@ -34,6 +34,15 @@ func answerSignIn(b *bus.Bus, users *user.Users, recipient *secret.Recipient) er
 				Verified: true, MustChangePassword: *login.MustChangePassword, SignedIn: record,
 			}, err
 		}),
+		questions.RecoverableUser.Answer(b,
+			func(ctx context.Context, q questions.LoginName) (questions.Recoverable, error) {
+				doc, found, err := users.Recoverable(ctx, q.LoginName)
+				if err != nil || !found {
+					return questions.Recoverable{}, err
+				}
+				record, err := signedIn(doc)
+				return questions.Recoverable{Found: true, SignedIn: record}, err
+			}),
 		questions.SetPassword.Answer(b, func(ctx context.Context, q questions.NewPassword) (questions.SignedIn, error) {
 			password, err := open(ctx, recipient, q.Password, questions.ToSet, q.UserID)
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -87,6 +88,61 @@ func TestAnswerVerifyLogin(t *testing.T) {
 	require.Equal(t, refused, a.verify("nobody", "correct horse battery"))
 	c.Post(path(user, "lock"), object{"reason": "on leave"}).OK(nil)
 	require.Equal(t, questions.LoginVerified{Reason: "locked"}, a.verify("li.wei", "correct horse battery"))
+}
+
+// A new password by mail is for who may sign in, has a password, and has an address that is nobody else's.
+func TestAnswerRecoverable(t *testing.T) {
+	t.Parallel()
+	scopes := map[string]string{}
+	s := startWith(t, cheap(), scopes)
+	c := s.As("acme", auth.UsersRead, auth.UsersWrite, auth.UsersSecrets, auth.UsersVerify)
+	ask := func(tenant, name string) questions.Recoverable {
+		t.Helper()
+		answer, err := questions.RecoverableUser.Ask(request.System(t.Context(), tenant), s.Deps.Bus,
+			questions.LoginName{LoginName: name})
+		require.NoError(t, err)
+		return answer
+	}
+	user := addUser(t, c, "li.wei", object{"email": "li.wei@acme.test", "password": password})
+	for _, name := range []string{"li.wei", " LI.WEI ", "li.wei@acme.test"} {
+		answer := ask("acme", name)
+		require.True(t, answer.Found)
+		var record object
+		require.NoError(t, json.Unmarshal(answer.User, &record))
+		require.Equal(t, user["id"], record["id"])
+		require.NotContains(t, string(answer.User), "argon2")
+		require.Positive(t, answer.Sequence)
+	}
+	require.Equal(t, questions.Recoverable{}, ask("acme", "nobody"))
+	require.Equal(t, questions.Recoverable{}, ask("globex", "li.wei"))
+	addUser(t, c, "no.mail", object{"password": password})
+	require.False(t, ask("acme", "no.mail").Found)
+	addUser(t, c, "no.password", object{"email": "no.password@acme.test"})
+	require.False(t, ask("acme", "no.password").Found)
+
+	scopes[user["id"].(string)] = "kv:read"
+	require.False(t, ask("acme", "li.wei").Found, "whoever changes the address would get the scope")
+	delete(scopes, user["id"].(string))
+
+	for range 5 {
+		login(t, c, "li.wei", "wrong")
+	}
+	require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
+	require.True(t, ask("acme", "li.wei").Found, "strangers have locked the user")
+	c.Post(path(user, "unlock"), nil).OK(nil)
+	c.Post(path(user, "lock"), object{"reason": "on leave"}).OK(nil)
+	require.False(t, ask("acme", "li.wei").Found)
+	c.Post(path(user, "unlock"), nil).OK(nil)
+	c.Patch(path(user), object{"status": "0"}).OK(nil)
+	require.False(t, ask("acme", "li.wei").Found)
+	c.Patch(path(user), object{"status": "1"}).OK(nil)
+	require.True(t, ask("acme", "li.wei").Found)
+
+	c.Patch(settings, object{"shared_contacts": true}).OK(nil)
+	addUser(t, c, "ann", object{"email": "li.wei@acme.test", "password": password})
+	for _, name := range []string{"li.wei", "ann", "li.wei@acme.test"} {
+		require.False(t, ask("acme", name).Found, "two users read these mails: %s", name)
+	}
 }
 
 // Sequences of answers and events are of one row, so that the asker knows which of two is the later.

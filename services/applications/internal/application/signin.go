@@ -25,7 +25,8 @@ func (s *Applications) ForSignIn(ctx context.Context, name questions.ClientName)
 		AppID: a.ID, ClientID: a.ClientID, Name: a.Name, Category: a.Category, Enabled: a.Enabled(),
 		SSO: a.SSOEnabled == toggle.On, MFA: a.MFAEnabled == toggle.On, SubAccounts: a.SubAccountPolicy == toggle.On,
 		LoginURL: a.LoginURL, LogoutURL: a.LogoutURL, RedirectURLs: a.redirects(),
-		LoginTemplate: a.ConfigProp.loginTemplate(), Scopes: a.Scopes, JWKS: a.JWKS, JWKSURI: a.JWKSURI,
+		NoMailRecovery: !a.ConfigProp.recoversBy("mail"),
+		LoginTemplate:  a.ConfigProp.loginTemplate(), Scopes: a.Scopes, JWKS: a.JWKS, JWKSURI: a.JWKSURI,
 		SignIn: a.SignInProp.forSignIn(), Secrets: []questions.HashedSecret{},
 	}
 	for _, source := range a.IDPs {
@@ -262,4 +263,14 @@ func (c *ConfigProp) loginTemplate() string {
 	}
 	_ = json.Unmarshal(c.AllowedLoginMethod, &named) // an object that has another name names no template
 	return named.Name
+}
+
+// recoversBy reports whether people may set a new password by a channel: by all of them, if the configuration names
+// none.
+func (c *ConfigProp) recoversBy(channel string) bool {
+	var policy struct {
+		ForgetPassword *[]string `json:"forget_password"`
+	}
+	_ = json.Unmarshal(c.AccessPolicy, &policy) // it was checked when it was stored
+	return policy.ForgetPassword == nil || slices.Contains(*policy.ForgetPassword, channel)
 }

@@ -29,7 +29,7 @@ type ConfigProp struct {
 	MFAEnabled                 string               `json:"mfa_enabled,omitempty" enum:"1,0" doc:"1: a second factor is asked for; refused until sign-in has some"`
 	SSOEnabled                 string               `json:"sso_enabled,omitempty" enum:"1,0" doc:"1: who is signed in is not asked again"`
 	DeveloperID                string               `json:"developer_id,omitempty" doc:"Is kept, without effect: who develops it"`
-	AccessPolicy               AccessPolicy         `json:"access_policy,omitempty" doc:"What people may do by themselves; without effect until they can recover their accounts"`
+	AccessPolicy               AccessPolicy         `json:"access_policy,omitempty" doc:"What people may do by themselves"`
 	AllowedRegMethod           map[string]any       `json:"allowed_reg_method,omitempty" doc:"How people may register. It has no effect: nobody can register yet"`
 	DefaultRegMethod           string               `json:"default_reg_method,omitempty" doc:"What registration offers first; without effect, since nobody can register yet"`
 	AllowedLoginMethod         LoginMethod          `json:"allowed_login_method,omitempty" doc:"name is the code of the login template; the other members are kept, without effect"`
@@ -42,7 +42,11 @@ type AccessPolicy map[string]any
 
 // Schema says what the known member must be.
 func (AccessPolicy) Schema(huma.Registry) *huma.Schema {
-	texts := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
+	texts := &huma.Schema{
+		Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString},
+		Description: "Channels by which people who have forgotten their password prove who they are: mail. Others " +
+			"have no effect. Left out: all; an empty list: none",
+	}
 	return open(map[string]*huma.Schema{"forget_password": texts})
 }
 

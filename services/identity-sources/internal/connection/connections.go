@@ -293,6 +293,35 @@ func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provid
 	return p, settings, nil
 }
 
+// SealedSettings returns the settings of the oldest enabled connection to a provider, sealed to the asking service. The
+// error is apperr.NotFound or InvalidParameters.
+func (s *Connections) SealedSettings(ctx context.Context, q questions.SettingsQuestion,
+) (answer questions.SealedSettings, err error) {
+	page, err := connections.Page(ctx, s.Store, docstore.Query{
+		Filter: Filter{ProviderCode: cmp.Or(q.ProviderCode, "-"), Status: Enabled}.where(),
+		Sort:   []docstore.Order{{Index: byCreated}}, Limit: 1,
+	})
+	if err != nil {
+		return answer, err
+	}
+	if len(page.Docs) == 0 {
+		return answer, apperr.Missing("connection")
+	}
+	answer.ConnectionID = page.Docs[0].ID
+	_, settings, err := s.Settings(ctx, answer.ConnectionID)
+	if err != nil {
+		return answer, err
+	}
+	plain, err := json.Marshal(settings)
+	if err != nil {
+		return answer, err
+	}
+	if answer.Sealed, err = q.To.Seal(string(plain), questions.ForSettings); err != nil {
+		return answer, apperr.Invalid("to", "is not a public key that values can be sealed for")
+	}
+	return answer, nil
+}
+
 // Exist reports a fault at each id that is not a connection. It is called inside a Write, which then depends on the
 // connections. at returns the location of an id.
 func Exist(ctx context.Context, tx *docstore.Tx, ids []string, at func(int) string, faults *apperr.Faults) error {

@@ -2,10 +2,12 @@ package user
 
 import (
 	"context"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // RenewPassword sets the password that a user has chosen after a sign-in, which has proven the old one: that of the
@@ -51,4 +53,28 @@ func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword str
 		}
 		return passwordSet(ctx, tx, u, false)
 	})
+}
+
+// Recoverable finds the user with a login name if they may set a new password with RenewPassword once it is proven that
+// the user's mails are theirs: they may sign in, have a password, an email address that no other user has, and no scope
+// of this API. Whoever may change an address or a mail server can read the codes, and must not become an administrator
+// by them. Wrong passwords of strangers refuse nothing. The error may be apperr.Unavailable.
+func (s *Users) Recoverable(ctx context.Context, loginName string) (doc Doc, found bool, err error) {
+	doc, err = s.byLogin(ctx, s.Store, loginName)
+	if err != nil {
+		return doc, false, apperr.Ignore(err, apperr.NotFound)
+	}
+	u, err := doc.Value()
+	if err != nil {
+		return doc, false, err
+	}
+	if u.Email == "" || slices.Contains(u.sharedKeys(), loginKey(u.Email)) || refusalWhenKnown(u) != "" {
+		return doc, false, nil
+	}
+	a, err := findAccount(ctx, s.Store, u.ID)
+	if err != nil || a.Password == "" {
+		return doc, false, err
+	}
+	has, err := questions.ScopesOfUser.Ask(ctx, s.Bus, questions.HolderOfScopes{UserID: u.ID})
+	return doc, err == nil && len(has.Scopes) == 0, err
 }
