@@ -99,6 +99,9 @@ func start(
 	if err := s.adopt(f); err != nil {
 		return nil, err
 	}
+	if s.logsMails(address) {
+		s.SignIn.SMTPURL = secret.New(signin.ToLog)
+	}
 	deps, err := s.deps(p.keys, address, log)
 	if err != nil {
 		return nil, err
@@ -167,6 +170,12 @@ func (s *settings) adopt(f folder) (err error) {
 	}
 	s.Applications.Bootstrap.Tenant = cmp.Or(s.Bootstrap.Tenant, s.Tenant)
 	return nil
+}
+
+// logsMails reports whether mails go to the log: there is no mail server, and only this machine reaches the platform.
+func (s *settings) logsMails(address string) bool {
+	return s.SignIn.SMTPURL.IsZero() && signin.OnLoopback(cmp.Or(s.PublicURL, address)) &&
+		signin.OnLoopback("http://"+s.Listen)
 }
 
 // deps makes what all services share, without the Bus.

@@ -113,6 +113,9 @@ func greet(out io.Writer, s settings, f folder, p *platform, base, admin string)
 		fmt.Fprintf(out, "  jobs     nats reply --server \"$(cat %s)\" 'idp.jobs.<tenant>.<subject>' ''\n",
 			f.join(workersURL))
 	}
+	if s.logsMails(base) {
+		fmt.Fprintf(out, "  mails    are not sent, they are in this log, because IDP_SIGN_IN_SMTP_URL is not set\n")
+	}
 	if admin != "" {
 		fmt.Fprintf(out, "  metrics  http://%s/metrics\n", admin)
 	}

@@ -293,6 +293,13 @@ const (
 	KVBucketStateDeleting = "deleting"
 )
 
+// The values of server of MessageTested.
+const (
+	MessageTestedServerConnection = "connection"
+	MessageTestedServerPlatform   = "platform"
+	MessageTestedServerLog        = "log"
+)
+
 // The values of kind of Miss.
 const (
 	MissKindDeny       = "deny"

@@ -763,7 +763,7 @@ type ApplicationPatch struct {
 
 // ApplicationPatchConfigProp What people can do at its sign-in
 type ApplicationPatchConfigProp struct {
-	// AccessPolicy What people may do by themselves; without effect until they can recover their accounts
+	// AccessPolicy What people may do by themselves
 	AccessPolicy nullable.Nullable[json.RawMessage] `json:"access_policy,omitempty"`
 
 	// AllowedLoginMethod name is the code of the login template; the other members are kept, without effect
@@ -2001,7 +2001,7 @@ type ComponentVersionList struct {
 
 // ConfigProp defines model for ConfigProp.
 type ConfigProp struct {
-	// AccessPolicy What people may do by themselves; without effect until they can recover their accounts
+	// AccessPolicy What people may do by themselves
 	AccessPolicy json.RawMessage `json:"access_policy,omitempty"`
 
 	// AllowedLoginMethod name is the code of the login template; the other members are kept, without effect
@@ -2044,7 +2044,7 @@ type ConfigProp struct {
 
 // ConfigPropPatch A JSON merge patch (RFC 7396) of ConfigProp
 type ConfigPropPatch struct {
-	// AccessPolicy What people may do by themselves; without effect until they can recover their accounts
+	// AccessPolicy What people may do by themselves
 	AccessPolicy nullable.Nullable[json.RawMessage] `json:"access_policy,omitempty"`
 
 	// AllowedLoginMethod name is the code of the login template; the other members are kept, without effect
@@ -4743,6 +4743,69 @@ type LogoutForm struct {
 	UILocales *string `json:"ui_locales,omitempty"`
 }
 
+// MailSettings defines model for MailSettings.
+type MailSettings struct {
+	// Footer At the foot of each mail, by language (en, zh); plain text of up to 500 characters
+	Footer map[string]string `json:"footer,omitempty"`
+
+	// PerHour Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not
+	// count
+	PerHour *int64 `json:"per_hour,omitempty"`
+
+	// PerHourOfAddress Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in
+	// before has as many of its own
+	PerHourOfAddress *int64 `json:"per_hour_of_address,omitempty"`
+
+	// Recovery Of the mail with the code with which a person sets a new password
+	Recovery *MailTexts `json:"recovery,omitempty"`
+
+	// ReplyTo A mail address that answers go to; empty: the sender's
+	//
+	// Example: help@acme.test
+	ReplyTo *string `json:"reply_to,omitempty"`
+
+	// Sender The name that mails come from, up to 64 characters; empty: the organization's
+	//
+	// Example: Acme IT
+	Sender *string `json:"sender,omitempty"`
+}
+
+// MailText defines model for MailText.
+type MailText struct {
+	// HTML What the others show
+	HTML string `json:"html"`
+
+	// Lang The language (BCP 47)
+	//
+	// Example: en
+	Lang string `json:"lang"`
+
+	// ReplyTo Where an answer goes; empty: to the sender's address
+	ReplyTo string `json:"reply_to"`
+
+	// Sender The name that the mail comes from
+	//
+	// Example: Acme
+	Sender string `json:"sender"`
+
+	// Subject The subject
+	//
+	// Example: Your code: BCDF-GHJK
+	Subject string `json:"subject"`
+
+	// Text What mail programs show that show no HTML
+	Text string `json:"text"`
+}
+
+// MailTexts defines model for MailTexts.
+type MailTexts struct {
+	// Subject One line of up to 100 characters; left out: the platform's, with the code
+	Subject *PageText `json:"subject,omitempty"`
+
+	// Words Above the code
+	Words *PageText `json:"words,omitempty"`
+}
+
 // Membership defines model for Membership.
 type Membership struct {
 	// Dynamic Follows from the node's condition
@@ -4856,6 +4919,48 @@ type MembershipPatch struct {
 type Memberships struct {
 	// Memberships As they are now
 	Memberships []json.RawMessage `json:"memberships"`
+}
+
+// MessagePreviewInput defines model for MessagePreviewInput.
+type MessagePreviewInput struct {
+	// Kind What the mail is about; one of "recovery"
+	//
+	// Example: recovery
+	Kind string `json:"kind"`
+
+	// Locale The language; left out: that of the settings; one of "en", "zh"
+	//
+	// Example: en
+	Locale *string `json:"locale,omitempty"`
+
+	// Messages Settings that are not saved yet; left out: the tenant's
+	Messages *MailSettings `json:"messages,omitempty"`
+}
+
+// MessageTestInput defines model for MessageTestInput.
+type MessageTestInput struct {
+	// Kind What the mail is about; one of "recovery"
+	//
+	// Example: recovery
+	Kind string `json:"kind"`
+
+	// Locale The language; left out: that of the settings; one of "en", "zh"
+	//
+	// Example: en
+	Locale *string `json:"locale,omitempty"`
+
+	// To The mail address that gets it
+	//
+	// Example: you@acme.test
+	To string `json:"to"`
+}
+
+// MessageTested defines model for MessageTested.
+type MessageTested struct {
+	// Server Whose mail server has taken it: that of the tenant's connection, or the platform's; log: it is in the log,
+	// because the platform has no mail server and only its own machine can reach it; one of "connection", "platform",
+	// "log"
+	Server string `json:"server"`
 }
 
 // Metadata defines model for Metadata.
@@ -7750,6 +7855,9 @@ type SignInSettings struct {
 	// Logo A data URI in base64 of a PNG, JPEG, GIF or WebP, up to 64 KiB; empty: none
 	Logo string `json:"logo"`
 
+	// Messages How mails look, and how many there may be
+	Messages *MailSettings `json:"messages,omitempty"`
+
 	// Name The organization's name, up to 64 characters; empty: none is shown
 	//
 	// Example: Acme
@@ -7806,6 +7914,9 @@ type SignInSettingsInput struct {
 	// Logo A data URI in base64 of a PNG, JPEG, GIF or WebP, up to 64 KiB; empty: none
 	Logo *string `json:"logo,omitempty"`
 
+	// Messages How mails look, and how many there may be
+	Messages *MailSettings `json:"messages,omitempty"`
+
 	// Name The organization's name, up to 64 characters; empty: none is shown
 	//
 	// Example: Acme
@@ -7844,6 +7955,9 @@ type SignInSettingsPatch struct {
 	// Logo A data URI in base64 of a PNG, JPEG, GIF or WebP, up to 64 KiB; empty: none
 	Logo nullable.Nullable[string] `json:"logo,omitempty"`
 
+	// Messages How mails look, and how many there may be
+	Messages nullable.Nullable[SignInSettingsPatchMessages] `json:"messages,omitempty"`
+
 	// Name The organization's name, up to 64 characters; empty: none is shown
 	//
 	// Example: Acme
@@ -7851,6 +7965,69 @@ type SignInSettingsPatch struct {
 
 	// Texts What the tenant says on the pages
 	Texts nullable.Nullable[SignInSettingsPatchTexts] `json:"texts,omitempty"`
+}
+
+// SignInSettingsPatch_Messages_Recovery_Subject One line of up to 100 characters; left out: the platform's, with the
+// code
+type SignInSettingsPatch_Messages_Recovery_Subject struct {
+	// En English
+	//
+	// Example: Call 4711.
+	En nullable.Nullable[string] `json:"en,omitempty"`
+
+	// Zh Simplified Chinese
+	//
+	// Example: 请拨打 4711。
+	Zh nullable.Nullable[string] `json:"zh,omitempty"`
+}
+
+// SignInSettingsPatch_Messages_Recovery_Words Above the code
+type SignInSettingsPatch_Messages_Recovery_Words struct {
+	// En English
+	//
+	// Example: Call 4711.
+	En nullable.Nullable[string] `json:"en,omitempty"`
+
+	// Zh Simplified Chinese
+	//
+	// Example: 请拨打 4711。
+	Zh nullable.Nullable[string] `json:"zh,omitempty"`
+}
+
+// SignInSettingsPatch_Messages_Recovery Of the mail with the code with which a person sets a new password
+type SignInSettingsPatch_Messages_Recovery struct {
+	// Subject One line of up to 100 characters; left out: the platform's, with the code
+	Subject nullable.Nullable[SignInSettingsPatch_Messages_Recovery_Subject] `json:"subject,omitempty"`
+
+	// Words Above the code
+	Words nullable.Nullable[SignInSettingsPatch_Messages_Recovery_Words] `json:"words,omitempty"`
+}
+
+// SignInSettingsPatchMessages How mails look, and how many there may be
+type SignInSettingsPatchMessages struct {
+	// Footer At the foot of each mail, by language (en, zh); plain text of up to 500 characters
+	Footer nullable.Nullable[map[string]*string] `json:"footer,omitempty"`
+
+	// PerHour Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not
+	// count
+	PerHour nullable.Nullable[int64] `json:"per_hour,omitempty"`
+
+	// PerHourOfAddress Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in
+	// before has as many of its own
+	PerHourOfAddress nullable.Nullable[int64] `json:"per_hour_of_address,omitempty"`
+
+	// Recovery Of the mail with the code with which a person sets a new password
+	Recovery nullable.Nullable[SignInSettingsPatch_Messages_Recovery] `json:"recovery,omitempty"`
+
+	// ReplyTo A mail address that answers go to; empty: the sender's
+	//
+	// Example: help@acme.test
+	ReplyTo nullable.Nullable[string] `json:"reply_to,omitempty"`
+
+	// Sender The name that mails come from, up to 64 characters; empty: the organization's
+	//
+	// Example: Acme IT
+	Sender nullable.Nullable[string] `json:"sender,omitempty"`
 }
 
 // SignInSettingsPatch_Texts_Help Whom to ask, where something is refused

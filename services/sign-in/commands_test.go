@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/mailtest"
 )
 
 // TestCommands counts what people and applications do all day; see testkit.Writes. Questions to other services are no
@@ -34,7 +35,7 @@ func TestCommands(t *testing.T) {
 			"sign-out-by-saml-by-form": "SAML has no rows yet", "confirm-saml-sign-out": "SAML has no rows yet",
 			"authorize-device": "seldom", "enter-device-code": "seldom", "push-authorization-request": "seldom",
 			"change-own-password": "seldom", "withdraw-own-consent": "seldom", "end-own-session": "seldom",
-			"end-own-grant": "seldom",
+			"end-own-grant": "seldom", "test-message": "seldom",
 		},
 	}.TestCommands(t)
 }
@@ -77,6 +78,13 @@ func (w *world) rowsOfPages() []testkit.Commands {
 		return url.Values{"action": {"sign-in"}, "login_name": {"ann"}, "password": {password}}
 	}
 	known := w.signedIn()
+	mails := mailtest.Start(w.t, mailtest.STARTTLS)
+	w.change(func() { w.mails = mails })
+	asking := func() *browser {
+		b := w.browser()
+		b.header.Set("X-Forwarded-For", "127.0.0.1") // which may ask without end
+		return b.get(w.authorize("portal")).send(url.Values{"action": {"forgot"}, "login_name": {"ann"}})
+	}
 	return []testkit.Commands{
 		{Operation: "show the sign-in page", Do: func(c *testkit.Client) *testkit.Answer {
 			return w.browser().as(c).Get(ofPages + w.authorize("portal"))
@@ -95,6 +103,16 @@ func (w *world) rowsOfPages() []testkit.Commands {
 			b := w.browser().get(w.authorize("portal")).signIn("ann", "wrong")
 			path, body := b.form(fields())
 			return onward(b.as(c).Do(http.MethodPost, path, body))
+		}},
+		{Operation: "ask for a code by mail", Do: func(c *testkit.Client) *testkit.Answer {
+			b := asking()
+			path, body := b.form(url.Values{"action": {"send-code"}, "login_name": {"ann"}})
+			return onward(b.as(c).With("X-Forwarded-For", "127.0.0.1").Do(http.MethodPost, path, body))
+		}},
+		{Operation: "enter a code that is wrong", Do: func(c *testkit.Client) *testkit.Answer {
+			b := asking().send(url.Values{"action": {"send-code"}, "login_name": {"nobody"}})
+			path, body := b.form(url.Values{"action": {"code"}, "code": {"BCDF-GHJK"}})
+			return onward(b.as(c).With("X-Forwarded-For", "127.0.0.1").Do(http.MethodPost, path, body))
 		}},
 		{Operation: "enter an application for the first time", Do: func(c *testkit.Client) *testkit.Answer {
 			return onward(w.signedIn().as(c).Get(ofPages + w.authorize("wiki")))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/mailtest"
 )
 
 // Later versions must be able to read stored documents: whoever changes a golden file provides for the old form.
@@ -85,11 +86,11 @@ func TestGoldenEvents(t *testing.T) {
 	slices.SortStableFunc(events, func(a, b stream.Event) int { // those of different records come in any order
 		return cmp.Or(a.Time.Std().Compare(b.Time.Std()), strings.Compare(a.Type, b.Type))
 	})
-	events = append(events, append(w.granted(), w.rolledOver()...)...)
+	events = append(events, slices.Concat(w.granted(), w.rolledOver(), w.unsent())...)
 	testkit.GoldenEvents(t, began, events,
 		"session.created", "session.stepped_up", "session.ended", "sign_in.completed", "sign_in.refused", "sign_in.failed",
 		"consent.given", "consent.withdrawn", "sign_in_settings.updated", "grant.created", "grant.ended", "saml_key.created",
-		"saml_key.updated", "saml_key.activated", "saml_key.deleted")
+		"saml_key.updated", "saml_key.activated", "saml_key.deleted", "message.failed", "message.refused")
 	testkit.EventTypes(t, w.Service, "sign-in", began, append(events, w.reused()...), map[string]string{
 		"session": "Session", "consent": "GivenConsent", "sign_in_settings": "SignInSettings", "grant": "LastingGrant",
 		"saml_key": "SAMLKey",
@@ -118,6 +119,24 @@ func (w *world) granted() []stream.Event {
 	w.admin().Delete("/v1/grants/"+first(w.admin().Get("/v1/grants"))["id"].(string), nil).OK(nil)
 	events := w.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.grant.ended" })
 	others := func(e stream.Event) bool { return !strings.HasPrefix(e.Type, "idp.grant.") }
+	return redacted(slices.DeleteFunc(events, others))
+}
+
+// unsent are the events about mails that nobody gets.
+func (w *world) unsent() []stream.Event {
+	w.t.Helper()
+	mails := mailtest.Start(w.t, mailtest.STARTTLS)
+	mails.Answer(func(string) error { return mailtest.Refused(550) })
+	w.change(func() { w.mails = mails })
+	w.Clock.Advance(time.Minute)
+	w.admin().Patch("/v1/sign-in/settings", object{"messages": object{"per_hour_of_address": 1}}).OK(nil)
+	w.browser().forgets("ann")
+	w.sendMails()
+	w.Clock.Advance(time.Second)
+	w.browser().forgets("ann")
+	w.sendMails()
+	events := w.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.message.refused" })
+	others := func(e stream.Event) bool { return !strings.HasPrefix(e.Type, "idp.message.") }
 	return redacted(slices.DeleteFunc(events, others))
 }
 

@@ -1,6 +1,7 @@
 package signin_test
 
 import (
+	"encoding/json"
 	"net/url"
 	"strings"
 	"testing"
@@ -66,6 +67,14 @@ var formerFlows = docstore.Define(docstore.Schema[formerFlow]{
 	Name: "flows", Noun: "sign-in", Due: func(f *formerFlow) clock.Time { return f.TimeExpires.Add(24 * time.Hour) },
 })
 
+// storedPerson is the copy of a user.
+type storedPerson struct {
+	docstore.Meta
+	User json.RawMessage `json:"user"`
+}
+
+var storedPeople = docstore.Define(docstore.Schema[storedPerson]{Name: "people", Noun: "user"})
+
 // rewrite changes all documents of a collection, as another version would.
 func rewrite[T any](w *world, of *docstore.Collection[T], name string, change func(*T)) {
 	w.t.Helper()
@@ -99,8 +108,13 @@ func (w *world) tellAndWait() {
 		w.change(func() { u.record["display_name"], u.sequence = name, u.sequence+10 })
 		w.tellUser("updated", u)
 	}
+	ctx := request.System(w.t.Context(), "acme")
 	wait.Until(w.t, func() bool {
-		return strings.Contains(testkit.Stored(w.t, w.Service, "acme", "people")["20"], "Ann B.")
+		kept, err := storedPeople.Find(ctx, w.Deps.Store, "20")
+		w.must(err)
+		p, err := kept.Value()
+		w.must(err)
+		return strings.Contains(string(p.User), "Ann B.")
 	})
 }
 

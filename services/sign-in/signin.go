@@ -6,6 +6,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
 	"slices"
 	"time"
 
@@ -19,12 +22,15 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/httpapi"
+	"github.com/idplatform/idplatform/services/sign-in/internal/mail"
+	"github.com/idplatform/idplatform/services/sign-in/internal/message"
 	"github.com/idplatform/idplatform/services/sign-in/internal/notice"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/backchannel"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc/keys"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+	"github.com/idplatform/idplatform/services/sign-in/internal/recovery"
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
@@ -36,7 +42,11 @@ type Config struct {
 	SessionIdle time.Duration `mapstructure:"session_idle" doc:"How long a person stays signed in without opening an application"`
 	SessionMax  time.Duration `mapstructure:"session_max" doc:"How long a person stays signed in at all"`
 	AccessTTL   time.Duration `mapstructure:"access_ttl" doc:"How long access tokens of people are valid"`
+	SMTPURL     secret.String `mapstructure:"smtp_url" doc:"The mail server of tenants that have no connection to one: smtp://user:password@host:587?from=codes@example.com, smtps:// or smtp+none://; log: writes mails to the log, if only this machine can reach the platform"`
 }
+
+// ToLog is the SMTPURL that writes mails to the log.
+const ToLog = "log:"
 
 // DefaultConfig is that of a working day.
 func DefaultConfig() Config {
@@ -52,6 +62,42 @@ func (c Config) Validate() error {
 	case c.AccessTTL < least || c.AccessTTL > time.Hour:
 		return errors.New("access_ttl must lie in 1m…1h")
 	}
+	if text := c.SMTPURL.Reveal(); text != "" && text != ToLog {
+		if _, err := mail.FromURL(text); err != nil {
+			return fmt.Errorf("smtp_url %w", err)
+		}
+	}
+	return nil
+}
+
+// OnLoopback reports whether only its own machine can reach a platform with a public URL.
+func OnLoopback(publicURL string) bool {
+	u, err := url.Parse(publicURL)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// mails is how mails leave. The error is that of a log: on a platform that others can reach.
+func (c Config) mails(to *message.Config, publicURL string) error {
+	switch text := c.SMTPURL.Reveal(); text {
+	case "":
+	case ToLog:
+		if !OnLoopback(publicURL) {
+			return errors.New("smtp_url: log: would write codes to the log, but others can reach the platform; " +
+				"name a mail server")
+		}
+		to.ToLog = true
+	default:
+		server, err := mail.FromURL(text)
+		if err != nil {
+			return err
+		}
+		server.Dial = mail.Anywhere
+		to.Platform = &server
+	}
 	return nil
 }
 
@@ -61,7 +107,7 @@ func Spec(c Config) service.Spec {
 		Name: "sign-in",
 		Collections: slices.Concat(session.Collections(), person.Collections(), consent.Collections(),
 			settings.Collections(), flow.Collections(), oidc.Collections(), saml.Collections(), cas.Collections(),
-			notice.Collections(), signout.Collections()),
+			notice.Collections(), signout.Collections(), message.Collections(), recovery.Collections()),
 		New: c.new,
 	}
 }
@@ -77,6 +123,8 @@ type app struct {
 	cas      *cas.Server
 	notices  *notice.Sender
 	signOuts *signout.SignOuts
+	messages *message.Sender
+	recovery *recovery.Recoveries
 }
 
 func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
@@ -100,10 +148,13 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Sessions: a.sessions, Consents: a.consents,
 		EndGrant: func(ctx context.Context, id, userID string) error { return a.provider.EndOwnGrant(ctx, id, userID) },
 	}
+	if err := a.addMails(c, settled); err != nil {
+		return service.App{}, err
+	}
 	protocols := map[string]protocol.Protocol{flow.OwnPage: own}
 	a.engine = flow.New(flow.Deps{
 		Store: d.Store, Bus: d.Bus, Keys: d.Keys, Clients: clients, Sessions: a.sessions, Consents: a.consents,
-		Settings: settled, Protocols: protocols,
+		Settings: settled, Protocols: protocols, Recovery: a.recovery,
 	})
 	a.provider = oidc.New(oidc.Deps{
 		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, MayUse: a.engine.MayUse,
@@ -119,7 +170,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	server := d.Server("sign-in")
 	httpapi.Register(server, httpapi.Deps{
 		Engine: a.engine, Own: own, Sessions: a.sessions, Consents: a.consents, Settings: settled, OIDC: a.provider,
-		SAML: a.saml, CAS: a.cas, SignOuts: a.signOuts, Log: d.Log, PublicURL: d.PublicURL,
+		SAML: a.saml, CAS: a.cas, SignOuts: a.signOuts, Messages: a.messages, Log: d.Log, PublicURL: d.PublicURL,
 	})
 	return service.App{
 		Handler: server, Tasks: a.tasks(), Followers: []stream.FollowerConfig{clients.Follower()},
@@ -130,6 +181,23 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 			}},
 		},
 	}, nil
+}
+
+// addMails makes what writes to people.
+func (a *app) addMails(c Config, settled *settings.Service) (err error) {
+	config := message.Config{
+		Store: a.Store, Bus: a.Bus, Keys: a.Keys, Settings: settled, Dialer: a.Dialer, Log: a.Log, Metrics: a.Metrics,
+	}
+	if err = c.mails(&config, a.PublicURL); err != nil {
+		return err
+	}
+	if a.messages, err = message.New(config); err != nil {
+		return err
+	}
+	a.recovery = recovery.New(recovery.Config{
+		Store: a.Store, Bus: a.Bus, Keys: a.Keys, Messages: a.messages, Log: a.Log, Metrics: a.Metrics,
+	})
+	return nil
 }
 
 // addOthers makes the protocols beside OpenID Connect.
@@ -186,6 +254,8 @@ func (a *app) tasks() []service.Task {
 		service.DueWork{Name: "forget browsers", Every: time.Minute, Due: session.DueBrowsers,
 			Do: a.sessions.ForgetBrowser},
 		service.DueWork{Name: "forget flows", Every: time.Minute, Due: flow.Due, Do: a.engine.Forget},
+		service.DueWork{Name: "forget recoveries", Every: time.Minute, Due: recovery.Due, Do: a.recovery.Forget},
+		service.DueWork{Name: "forget counts of mails", Every: time.Minute, Due: message.Due, Do: a.messages.Forget},
 		service.DueWork{Name: "forget CAS tickets", Every: 10 * time.Second, Due: cas.Due, Do: a.cas.Expire},
 		service.DueWork{Name: "give up sign-outs in browsers", Every: 10 * time.Second, Due: signout.Due,
 			Do: a.signOuts.GiveUp},
@@ -193,7 +263,8 @@ func (a *app) tasks() []service.Task {
 	for _, e := range a.saml.Expiring() {
 		work = append(work, service.DueWork{Name: e.Name, Every: time.Minute, Due: e.Due, Do: e.Do})
 	}
-	tasks := []service.Task{a.provider.Logouts(), service.QueueTask(a.notices.Name, a.notices)}
+	tasks := []service.Task{a.provider.Logouts(), service.QueueTask(a.notices.Name, a.notices),
+		service.QueueTask(a.messages.Name, a.messages), service.QueueTask(a.recovery.Name, a.recovery)}
 	for _, w := range work {
 		tasks = append(tasks, a.DueTask(w))
 	}

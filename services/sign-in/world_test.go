@@ -25,10 +25,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/dnsname"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/basic"
 	"github.com/idplatform/idplatform/services/questions"
 	signin "github.com/idplatform/idplatform/services/sign-in"
+	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/mailtest"
 )
 
 // object is a JSON object.
@@ -61,6 +63,7 @@ type world struct {
 	// afterVerify is called after each password was looked at; nil for nothing.
 	afterVerify func()
 	recipient   *secret.Recipient
+	mails       *mailtest.Server // of the tenant's connection; nil: it has none
 }
 
 type user struct {
@@ -85,7 +88,12 @@ func ann(now clock.Time) *user {
 
 func newWorld(t testing.TB, options ...testkit.Options) *world {
 	t.Helper()
-	w := &world{t: t, Service: testkit.Start(t, signin.Spec(signin.DefaultConfig()), options...)}
+	return newWorldOf(t, signin.Spec(signin.DefaultConfig()), options...)
+}
+
+func newWorldOf(t testing.TB, spec service.Spec, options ...testkit.Options) *world {
+	t.Helper()
+	w := &world{t: t, Service: testkit.Start(t, spec, options...)}
 	w.refused, w.accounts, w.away = map[string]string{}, map[string][]questions.SubAccount{}, map[string]bool{}
 	w.users, w.sloURL = map[string]*user{"ann": ann(w.Clock.Now())}, slo
 	sum := sha256.Sum256([]byte(clientSecret))
@@ -187,6 +195,8 @@ func (w *world) answer() {
 		func(_ context.Context, q questions.GroupsQuestion) (questions.Groups, error) {
 			return questions.Groups{Groups: []string{"company/company", "company/rd-" + q.UserID}}, nil
 		}))
+	w.must(questions.RecoverableUser.Answer(b, w.recoverable))
+	w.must(questions.SettingsOfConnection.Answer(b, w.settings))
 	w.must(questions.MayUse.Answer(b, func(_ context.Context, q questions.Use) (questions.MayUseAnswer, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -246,6 +256,40 @@ func (w *world) verify(ctx context.Context, q questions.Login) (questions.LoginV
 		return questions.LoginVerified{Reason: "disabled"}, nil
 	}
 	return questions.LoginVerified{Verified: true, MustChangePassword: u.mustChange, SignedIn: u.signedIn()}, nil
+}
+
+func (w *world) recoverable(ctx context.Context, q questions.LoginName) (questions.Recoverable, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away["users"] {
+		return questions.Recoverable{}, apperr.Away("the users service", nil)
+	}
+	u := w.users[q.LoginName]
+	if u == nil || u.record["status"] != "1" || request.Tenant(ctx) != "acme" {
+		return questions.Recoverable{}, nil
+	}
+	return questions.Recoverable{Found: true, SignedIn: u.signedIn()}, nil
+}
+
+// settings are those of the tenant's connection to a mail server.
+func (w *world) settings(ctx context.Context, q questions.SettingsQuestion) (questions.SealedSettings, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.away["identity-sources"]:
+		return questions.SealedSettings{}, apperr.Away("the identity-sources service", nil)
+	case w.mails == nil || q.ProviderCode != "mfa_mail" || request.Tenant(ctx) != "acme":
+		return questions.SealedSettings{}, apperr.Missing("connection")
+	}
+	fields, err := json.Marshal(object{
+		"Host": "127.0.0.1", "Port": w.mails.Port, "Security": "starttls", "CaCertificate": w.mails.CA,
+		"Username": "codes", "Password": "right", "From": "codes@acme.test",
+	})
+	if err != nil {
+		return questions.SealedSettings{}, err
+	}
+	sealed, err := q.To.Seal(string(fields), questions.ForSettings)
+	return questions.SealedSettings{ConnectionID: "17", Sealed: sealed}, err
 }
 
 func (w *world) setPassword(ctx context.Context, q questions.NewPassword) (questions.SignedIn, error) {

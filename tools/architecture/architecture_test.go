@@ -72,6 +72,7 @@ var layers = []layer{
 	{part: func(file string) bool { return !isTest(file) }, why: "the package is only for tests", forbid: []string{
 		"testing", "github.com/stretchr/testify", module + "pkg/testkit", module + "pkg/docstore/docstoretest",
 		module + "console/issuertest", module + "services/permissions/internal/enginetest",
+		module + "services/sign-in/internal/testkit",
 	}},
 }
 

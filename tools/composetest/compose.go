@@ -117,7 +117,7 @@ func newCompose(folder, programs string) (*compose, error) {
 		return nil, err
 	}
 	c := &compose{program: program, folder: folder, secrets: filepath.Join(folder, ".env"), values: map[string]string{}}
-	text := fill(string(example))
+	text := fill(string(example)) + "SMTP_URL=log:\n" // as the one program does on the machine itself
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(name, "#") {
 			c.values[name] = value

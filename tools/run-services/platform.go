@@ -149,6 +149,9 @@ func (p *platform) services(s settings) []*process {
 			"IDP_NATS_URL=nats://"+local(s.BasePort+natsOffset), "IDP_NATS_USER=services",
 			"IDP_NATS_PASSWORD_FILE="+p.folder.join(natsPassword),
 			"IDP_AUTH_JWKS="+s.serviceURL(gateway.Applications)+"/v1/oauth2/jwks")
+		if name == gateway.SignIn {
+			one.env = append(one.env, "IDP_SIGN_IN_SMTP_URL=log:") // only this machine can reach them
+		}
 		if !s.Mongo.URI.IsZero() {
 			one.env = append(one.env, "IDP_MONGO_URI="+s.Mongo.URI.Reveal())
 		}

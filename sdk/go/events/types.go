@@ -99,6 +99,8 @@ const (
 	TypeMembershipCreated            Type = "membership.created"
 	TypeMembershipDeleted            Type = "membership.deleted"
 	TypeMembershipUpdated            Type = "membership.updated"
+	TypeMessageFailed                Type = "message.failed"
+	TypeMessageRefused               Type = "message.refused"
 	TypeNodeCreated                  Type = "node.created"
 	TypeNodeDeleted                  Type = "node.deleted"
 	TypeNodeDisabled                 Type = "node.disabled"
@@ -248,6 +250,8 @@ var newData = map[Type]func() any{
 	TypeMembershipCreated:            func() any { return new(MembershipCreated) },
 	TypeMembershipDeleted:            func() any { return new(MembershipDeleted) },
 	TypeMembershipUpdated:            func() any { return new(MembershipUpdated) },
+	TypeMessageFailed:                func() any { return new(MessageFailed) },
+	TypeMessageRefused:               func() any { return new(MessageRefused) },
 	TypeNodeCreated:                  func() any { return new(NodeCreated) },
 	TypeNodeDeleted:                  func() any { return new(NodeDeleted) },
 	TypeNodeDisabled:                 func() any { return new(NodeDisabled) },
@@ -1055,6 +1059,32 @@ type MembershipDeleted struct {
 type MembershipUpdated struct {
 	Previous json.RawMessage `json:"previous"`
 	Record   idp.Membership  `json:"record"`
+}
+
+// MessageFailed is the data of message.failed: a message failed.
+type MessageFailed struct {
+	Record struct {
+		Channel     string `json:"channel"`
+		ID          string `json:"id"`
+		Kind        string `json:"kind"`
+		Reason      string `json:"reason"`
+		TenantID    string `json:"tenant_id"`
+		TimeCreated string `json:"time_created"`
+		UserID      string `json:"user_id"`
+	} `json:"record"`
+}
+
+// MessageRefused is the data of message.refused: a message was refused.
+type MessageRefused struct {
+	Record struct {
+		Channel     string `json:"channel"`
+		ID          string `json:"id"`
+		Kind        string `json:"kind"`
+		Reason      string `json:"reason"`
+		TenantID    string `json:"tenant_id"`
+		TimeCreated string `json:"time_created"`
+		UserID      string `json:"user_id"`
+	} `json:"record"`
 }
 
 // NodeCreated is the data of node.created: a node was created.

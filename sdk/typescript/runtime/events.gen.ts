@@ -697,6 +697,30 @@ export interface EventData {
     previous?: Record<string, unknown>;
     record: Membership;
   };
+  /** A message failed. */
+  'idp.message.failed': {
+    record?: {
+      channel?: string;
+      id?: string;
+      kind?: string;
+      reason?: string;
+      tenant_id?: string;
+      time_created?: string;
+      user_id?: string;
+    };
+  };
+  /** A message was refused. */
+  'idp.message.refused': {
+    record?: {
+      channel?: string;
+      id?: string;
+      kind?: string;
+      reason?: string;
+      tenant_id?: string;
+      time_created?: string;
+      user_id?: string;
+    };
+  };
   /** A node was created. */
   'idp.node.created': {
     previous?: Record<string, unknown>;
@@ -1172,6 +1196,8 @@ export const eventTypes: ReadonlySet<string> = /* @__PURE__ */ new Set([
   'idp.membership.created',
   'idp.membership.deleted',
   'idp.membership.updated',
+  'idp.message.failed',
+  'idp.message.refused',
   'idp.node.created',
   'idp.node.deleted',
   'idp.node.disabled',

@@ -809,9 +809,12 @@ export type ApplicationPatch = {
      */
     config_prop?: {
         /**
-         * What people may do by themselves; without effect until they can recover their accounts
+         * What people may do by themselves
          */
         access_policy?: {
+            /**
+             * Channels by which people who have forgotten their password prove who they are: mail. Others have no effect. Left out: all; an empty list: none
+             */
             forget_password?: Array<string> | null;
             [key: string]: unknown;
         } | null;
@@ -2517,9 +2520,12 @@ export type ComponentVersionList = {
 
 export type ConfigProp = {
     /**
-     * What people may do by themselves; without effect until they can recover their accounts
+     * What people may do by themselves
      */
     access_policy?: {
+        /**
+         * Channels by which people who have forgotten their password prove who they are: mail. Others have no effect. Left out: all; an empty list: none
+         */
         forget_password?: Array<string>;
         [key: string]: unknown;
     };
@@ -2587,9 +2593,12 @@ export type ConfigProp = {
  */
 export type ConfigPropPatch = {
     /**
-     * What people may do by themselves; without effect until they can recover their accounts
+     * What people may do by themselves
      */
     access_policy?: {
+        /**
+         * Channels by which people who have forgotten their password prove who they are: mail. Others have no effect. Left out: all; an empty list: none
+         */
         forget_password?: Array<string> | null;
         [key: string]: unknown;
     } | null;
@@ -6055,6 +6064,73 @@ export type LogoutForm = {
     ui_locales?: string;
 };
 
+export type MailSettings = {
+    /**
+     * At the foot of each mail, by language (en, zh); plain text of up to 500 characters
+     */
+    footer?: {
+        [key: string]: string;
+    };
+    /**
+     * Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count
+     */
+    per_hour?: number;
+    /**
+     * Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own
+     */
+    per_hour_of_address?: number;
+    /**
+     * Of the mail with the code with which a person sets a new password
+     */
+    recovery?: MailTexts;
+    /**
+     * A mail address that answers go to; empty: the sender's
+     */
+    reply_to?: string;
+    /**
+     * The name that mails come from, up to 64 characters; empty: the organization's
+     */
+    sender?: string;
+};
+
+export type MailText = {
+    /**
+     * What the others show
+     */
+    html: string;
+    /**
+     * The language (BCP 47)
+     */
+    lang: string;
+    /**
+     * Where an answer goes; empty: to the sender's address
+     */
+    reply_to: string;
+    /**
+     * The name that the mail comes from
+     */
+    sender: string;
+    /**
+     * The subject
+     */
+    subject: string;
+    /**
+     * What mail programs show that show no HTML
+     */
+    text: string;
+};
+
+export type MailTexts = {
+    /**
+     * One line of up to 100 characters; left out: the platform's, with the code
+     */
+    subject?: PageText;
+    /**
+     * Above the code
+     */
+    words?: PageText;
+};
+
 export type Membership = {
     /**
      * Follows from the node's condition
@@ -6198,6 +6274,43 @@ export type Memberships = {
     memberships: Array<{
         [key: string]: unknown;
     }>;
+};
+
+export type MessagePreviewInput = {
+    /**
+     * What the mail is about
+     */
+    kind: 'recovery';
+    /**
+     * The language; left out: that of the settings
+     */
+    locale?: 'en' | 'zh';
+    /**
+     * Settings that are not saved yet; left out: the tenant's
+     */
+    messages?: MailSettings;
+};
+
+export type MessageTestInput = {
+    /**
+     * What the mail is about
+     */
+    kind: 'recovery';
+    /**
+     * The language; left out: that of the settings
+     */
+    locale?: 'en' | 'zh';
+    /**
+     * The mail address that gets it
+     */
+    to: string;
+};
+
+export type MessageTested = {
+    /**
+     * Whose mail server has taken it: that of the tenant's connection, or the platform's; log: it is in the log, because the platform has no mail server and only its own machine can reach it
+     */
+    server: 'connection' | 'platform' | 'log';
 };
 
 export type Metadata = {
@@ -10050,6 +10163,10 @@ export type SignInSettings = {
      */
     logo: string;
     /**
+     * How mails look, and how many there may be
+     */
+    messages?: MailSettings;
+    /**
      * The organization's name, up to 64 characters; empty: none is shown
      */
     name: string;
@@ -10108,6 +10225,10 @@ export type SignInSettingsInput = {
      * A data URI in base64 of a PNG, JPEG, GIF or WebP, up to 64 KiB; empty: none
      */
     logo?: string;
+    /**
+     * How mails look, and how many there may be
+     */
+    messages?: MailSettings;
     /**
      * The organization's name, up to 64 characters; empty: none is shown
      */
@@ -10170,6 +10291,64 @@ export type SignInSettingsPatch = {
      * A data URI in base64 of a PNG, JPEG, GIF or WebP, up to 64 KiB; empty: none
      */
     logo?: string | null;
+    /**
+     * How mails look, and how many there may be
+     */
+    messages?: {
+        /**
+         * At the foot of each mail, by language (en, zh); plain text of up to 500 characters
+         */
+        footer?: {
+            [key: string]: string | null;
+        } | null;
+        /**
+         * Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count
+         */
+        per_hour?: number | null;
+        /**
+         * Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own
+         */
+        per_hour_of_address?: number | null;
+        /**
+         * Of the mail with the code with which a person sets a new password
+         */
+        recovery?: {
+            /**
+             * One line of up to 100 characters; left out: the platform's, with the code
+             */
+            subject?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+            /**
+             * Above the code
+             */
+            words?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+        } | null;
+        /**
+         * A mail address that answers go to; empty: the sender's
+         */
+        reply_to?: string | null;
+        /**
+         * The name that mails come from, up to 64 characters; empty: the organization's
+         */
+        sender?: string | null;
+    } | null;
     /**
      * The organization's name, up to 64 characters; empty: none is shown
      */
@@ -12161,9 +12340,12 @@ export type ApplicationPatchWritable = {
      */
     config_prop?: {
         /**
-         * What people may do by themselves; without effect until they can recover their accounts
+         * What people may do by themselves
          */
         access_policy?: {
+            /**
+             * Channels by which people who have forgotten their password prove who they are: mail. Others have no effect. Left out: all; an empty list: none
+             */
             forget_password?: Array<string> | null;
             [key: string]: unknown;
         } | null;
@@ -16017,6 +16199,10 @@ export type SignInSettingsWritable = {
      */
     logo: string;
     /**
+     * How mails look, and how many there may be
+     */
+    messages?: MailSettings;
+    /**
      * The organization's name, up to 64 characters; empty: none is shown
      */
     name: string;
@@ -16055,6 +16241,10 @@ export type SignInSettingsInputWritable = {
      * A data URI in base64 of a PNG, JPEG, GIF or WebP, up to 64 KiB; empty: none
      */
     logo?: string;
+    /**
+     * How mails look, and how many there may be
+     */
+    messages?: MailSettings;
     /**
      * The organization's name, up to 64 characters; empty: none is shown
      */
@@ -16097,6 +16287,64 @@ export type SignInSettingsPatchWritable = {
      * A data URI in base64 of a PNG, JPEG, GIF or WebP, up to 64 KiB; empty: none
      */
     logo?: string | null;
+    /**
+     * How mails look, and how many there may be
+     */
+    messages?: {
+        /**
+         * At the foot of each mail, by language (en, zh); plain text of up to 500 characters
+         */
+        footer?: {
+            [key: string]: string | null;
+        } | null;
+        /**
+         * Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count
+         */
+        per_hour?: number | null;
+        /**
+         * Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own
+         */
+        per_hour_of_address?: number | null;
+        /**
+         * Of the mail with the code with which a person sets a new password
+         */
+        recovery?: {
+            /**
+             * One line of up to 100 characters; left out: the platform's, with the code
+             */
+            subject?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+            /**
+             * Above the code
+             */
+            words?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+        } | null;
+        /**
+         * A mail address that answers go to; empty: the sender's
+         */
+        reply_to?: string | null;
+        /**
+         * The name that mails come from, up to 64 characters; empty: the organization's
+         */
+        sender?: string | null;
+    } | null;
     /**
      * The organization's name, up to 64 characters; empty: none is shown
      */
@@ -39939,6 +40187,146 @@ export type GetSessionResponses = {
 };
 
 export type GetSessionResponse = GetSessionResponses[keyof GetSessionResponses];
+
+export type PreviewMessageData = {
+    body: MessagePreviewInput;
+    headers?: {
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/sign-in/messages/preview';
+};
+
+export type PreviewMessageErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type PreviewMessageError = PreviewMessageErrors[keyof PreviewMessageErrors];
+
+export type PreviewMessageResponses = {
+    /**
+     * OK
+     */
+    200: MailText;
+};
+
+export type PreviewMessageResponse = PreviewMessageResponses[keyof PreviewMessageResponses];
+
+export type TestMessageData = {
+    body: MessageTestInput;
+    headers?: {
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/sign-in/messages/test';
+};
+
+export type TestMessageErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * invalid_state
+     */
+    409: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type TestMessageError = TestMessageErrors[keyof TestMessageErrors];
+
+export type TestMessageResponses = {
+    /**
+     * OK
+     */
+    200: MessageTested;
+};
+
+export type TestMessageResponse = TestMessageResponses[keyof TestMessageResponses];
 
 export type ListSamlKeysData = {
     body?: never;

@@ -26,6 +26,7 @@ const kinds = texts({
   kv_bucket: ['Bucket', '存储桶'],
   kv_object: ['Object', '对象'],
   membership: ['Membership', '成员关系'],
+  message: ['Mail', '邮件'],
   node: ['Node', '节点'],
   protocol: ['Protocol', '协议'],
   resource: ['Resource', '资源'],

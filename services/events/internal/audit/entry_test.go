@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -118,12 +119,14 @@ func TestDeniedAttemptIsAnEntry(t *testing.T) {
 	}, client)
 }
 
-// Each type of events that tells of an attempt is one whose entries are denied.
+// Each type of events that tells of an attempt is one whose entries are denied. A mail that is not sent is no attempt
+// of anybody: nobody learns that it was not.
 func TestAttemptsAreInTheCatalogue(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
 	for _, kind := range catalogue.All() {
-		if regexp.MustCompile(`(failed|refused|denied)$`).MatchString(kind.Type) {
+		isMail := strings.HasPrefix(kind.Type, "message.")
+		if !isMail && regexp.MustCompile(`(failed|refused|denied)$`).MatchString(kind.Type) {
 			found[kind.Type] = true
 		}
 	}

@@ -19,8 +19,10 @@ type Form struct {
 	LoginName  string
 	Password   string
 	Repeated   string
+	Code       string
 	SubAccount string
-	Locale     string
+	Locale     string // chosen on the page
+	Language   string // of the page
 }
 
 // The actions.
@@ -28,6 +30,10 @@ const (
 	ActBegin    = "begin" // of a request that another site has sent by a form
 	ActSignIn   = "sign-in"
 	ActPassword = "new-password"
+	ActForgot   = "forgot"    // the password
+	ActSendCode = "send-code" // to whoever has the login name
+	ActCode     = "code"
+	ActBack     = "back" // to the password
 	ActContinue = "continue"
 	ActAnother  = "another"
 	ActAccount  = "account"
@@ -58,10 +64,21 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 	case ActBegin:
 	case ActPassword:
 		return e.newPassword(ctx, f, form, v)
+	case ActForgot:
+		err = e.forgot(ctx, f, form)
+	case ActSendCode:
+		return e.sendCode(ctx, f, form, v)
+	case ActCode:
+		return e.enterCode(ctx, f, form, v)
+	case ActBack:
+		if f.Recovering != Recovered {
+			f.Recovering = ""
+		}
 	case ActContinue:
 		err = e.continueSession(ctx, f, v)
 	case ActAnother:
 		f.SessionID, f.UserID, f.Another, f.MustChange, f.Proofs, f.LoginName = "", "", true, false, []proof.Proof{}, ""
+		f.Recovering = ""
 	case ActAccount:
 		f.SubAccount = form.SubAccount
 	case ActAgree:
@@ -100,7 +117,7 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 		view.Kind = TooMany
 		return view, nil
 	case done.User == nil:
-		f.Notice, f.MustChange = NoticeWrong, false
+		f.Notice, f.MustChange, f.Recovering = NoticeWrong, false, ""
 		// Whoever tries to sign in as somebody else must not silently go on as before.
 		before, err := e.Sessions.Of(ctx, v.Cookie)
 		if err != nil {
@@ -112,7 +129,7 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 	if err := e.keepProofs(ctx, f, done.User.ID, v); err != nil {
 		return View{}, err
 	}
-	f.UserID, f.MustChange = done.User.ID, done.MustChangePassword
+	f.UserID, f.MustChange, f.Recovering = done.User.ID, done.MustChangePassword, ""
 	f.TimePasswordChanged = done.User.TimePasswordChanged
 	if f.MustChange {
 		return view, e.save(ctx, f, v.Browser, nil)
@@ -145,7 +162,7 @@ var errOvertaken = errors.New("the user has changed during the sign-in")
 func (e *Engine) enter(ctx context.Context, f *Flow, done Proven, v Visitor) (View, error) {
 	view, err := e.begin(ctx, f, done, v)
 	if errors.Is(err, errOvertaken) {
-		f.Notice, f.MustChange, f.Proofs = NoticeWrong, false, []proof.Proof{}
+		f.Notice, f.MustChange, f.Recovering, f.Proofs = NoticeWrong, false, "", []proof.Proof{}
 		return View{Kind: Leave, Flow: f}, e.save(ctx, f, v.Browser, tellFailed(f, v))
 	}
 	return view, err
@@ -163,7 +180,7 @@ func (e *Engine) begin(ctx context.Context, f *Flow, done Proven, v Visitor) (Vi
 	if err != nil {
 		return View{}, err
 	}
-	f.SessionID, f.ACR, f.MustChange, f.Another = s.ID, s.ACR, false, false
+	f.SessionID, f.ACR, f.MustChange, f.Another, f.Recovering = s.ID, s.ACR, false, false, ""
 	return View{Kind: Leave, Flow: f, Session: s, User: done.User, Cookie: cookie}, e.save(ctx, f, v.Browser, nil)
 }
 
@@ -202,6 +219,12 @@ func (e *Engine) newPassword(ctx context.Context, f *Flow, form Form, v Visitor)
 	}
 	if form.Password != form.Repeated {
 		f.Notice = NoticeDiffers
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	if still, err := e.stillRecovered(ctx, f); err != nil {
+		return unlessAway(view, err)
+	} else if !still {
+		f.MustChange, f.Recovering, f.Notice = false, RecoverAsk, NoticeCode
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
 	in, err := e.users.setPassword(ctx, f.UserID, form.Password, f.TimePasswordChanged)

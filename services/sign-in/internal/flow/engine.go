@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+	"github.com/idplatform/idplatform/services/sign-in/internal/recovery"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
 )
@@ -36,6 +37,7 @@ type Deps struct {
 	Sessions  *session.Sessions
 	Consents  *consent.Consents
 	Settings  *settings.Service
+	Recovery  *recovery.Recoveries
 	Protocols map[string]protocol.Protocol // by name
 	// Pause waits for a time, or until the context ends; nil: by the machine's clock.
 	Pause func(context.Context, time.Duration) error
@@ -48,6 +50,8 @@ type Engine struct {
 	users    *users
 	failures *failures
 	begins   *ratelimit.Buckets[string] // by address
+	// codes and codesOfKnown are for requests for codes, by address and by browser.
+	codes, codesOfKnown *ratelimit.Buckets[string]
 }
 
 // New makes an engine.
@@ -57,7 +61,9 @@ func New(d Deps) *Engine {
 	}
 	e := &Engine{
 		Deps: d, users: &users{bus: d.Bus}, failures: newFailures(d.Store.Now),
-		begins: ratelimit.New[string](beginsPerSecond, beginsAtOnce, maxCounts),
+		begins:       ratelimit.New[string](beginsPerSecond, beginsAtOnce, maxCounts),
+		codes:        ratelimit.New[string](codesPerSecond, codesAtOnce, maxCounts),
+		codesOfKnown: ratelimit.New[string](codesPerSecond, maxCodesKnown, maxCounts),
 	}
 	e.methods = map[string]Method{proof.Password: passwords{e}}
 	return e
@@ -79,6 +85,8 @@ type Kind int
 const (
 	SignIn Kind = iota
 	ChangePassword
+	Forgotten // the password: asks for the login name
+	EnterCode // that was mailed
 	ChooseAccount
 	Consent
 	Refused // by permissions, or for want of an account
@@ -97,7 +105,9 @@ type View struct {
 	Session *session.Session
 	User    *person.User
 	// Select is set where a person who is signed in may go on, or sign in as another one.
-	Select   bool
+	Select bool
+	// Recovers is set where a person who has forgotten the password can have a code.
+	Recovers bool
 	Accounts []questions.SubAccount
 	Methods  []string // that are missing
 	Reason   string   // why it is refused
@@ -165,7 +175,11 @@ func (e *Engine) nextStep(ctx context.Context, f *Flow, current *session.Session
 	}
 	if !e.sessionSatisfies(&view) {
 		view.Kind = SignIn
-		return view, passive(r, protocol.LoginRequired), nil
+		if r.Passive {
+			return view, protocol.LoginRequired, nil
+		}
+		e.offerRecovery(ctx, &view)
+		return view, "", nil
 	}
 	return e.authorize(ctx, view)
 }

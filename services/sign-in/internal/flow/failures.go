@@ -21,6 +21,7 @@ type Guess string
 const (
 	Password   Guess = "password"
 	DeviceCode Guess = "device code"
+	MailCode   Guess = "mail code"
 )
 
 // failures counts wrong guesses, by the minute, in the memory of a replica. The users service counts wrong passwords
@@ -67,17 +68,23 @@ type counted struct {
 
 func keysOf(ctx context.Context, kind Guess, v Visitor) counted {
 	k := counted{tenant: string(kind) + " " + request.Tenant(ctx)}
-	addr, err := netip.ParseAddr(v.Address)
-	if addr = addr.Unmap(); err != nil || addr.IsLoopback() {
-		return k
-	}
-	k.address = k.tenant + " " + addr.String()
-	k.network = k.address
-	if addr.Is6() {
-		k.address = k.tenant + " " + netip.PrefixFrom(addr, 64).Masked().String()
-		k.network = k.tenant + " " + netip.PrefixFrom(addr, 48).Masked().String()
+	if address, network := addressOf(v); address != "" {
+		k.address, k.network = k.tenant+" "+address, k.tenant+" "+network
 	}
 	return k
+}
+
+// addressOf returns a visitor's address and network, as counted has them.
+func addressOf(v Visitor) (address, network string) {
+	addr, err := netip.ParseAddr(v.Address)
+	addr = addr.Unmap()
+	switch {
+	case err != nil || addr.IsLoopback():
+		return "", ""
+	case addr.Is6():
+		return netip.PrefixFrom(addr, 64).Masked().String(), netip.PrefixFrom(addr, 48).Masked().String()
+	}
+	return addr.String(), addr.String()
 }
 
 func (f *failures) number(key string) int {

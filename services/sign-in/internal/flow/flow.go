@@ -39,6 +39,10 @@ type Flow struct {
 	SessionID  string           `json:"session_id"`
 	LoginName  string           `json:"login_name"`
 	MustChange bool             `json:"must_change_password"` // before there is a session
+	Recovering Recovering       `json:"recovering,omitempty"`
+	// RecoveredTo is the mail address whose code was right, and RecoverEnds when the new password must be there.
+	RecoveredTo string     `json:"recovered_to,omitempty"`
+	RecoverEnds clock.Time `json:"recover_ends,omitzero"`
 	// TimePasswordChanged says which password was proven.
 	TimePasswordChanged clock.Time `json:"time_password_changed"`
 
@@ -54,11 +58,22 @@ type Flow struct {
 	TimeExpires clock.Time `json:"time_expires"`
 }
 
+// Recovering is how far a person is who has forgotten the password.
+type Recovering string
+
+// The values of Recovering. Empty: the person signs in.
+const (
+	RecoverAsk  Recovering = "ask"       // for the login name
+	RecoverCode Recovering = "code"      // has perhaps been sent
+	Recovered   Recovering = "recovered" // the code was right: a new password is due
+)
+
 // The notices.
 const (
 	NoticeWrong    = "wrong"    // the login name or the password, or whatever keeps the person from signing in
 	NoticeDiffers  = "differs"  // the two new passwords
 	NoticePassword = "password" // a new password is refused
+	NoticeCode     = "code"     // is wrong, or has ended
 )
 
 const (

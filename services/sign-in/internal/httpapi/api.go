@@ -10,6 +10,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/cas"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
+	"github.com/idplatform/idplatform/services/sign-in/internal/message"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
@@ -28,6 +29,7 @@ type Deps struct {
 	SAML      *saml.Provider
 	CAS       *cas.Server
 	SignOuts  *signout.SignOuts
+	Messages  *message.Sender
 	Log       *slog.Logger
 	PublicURL string
 }
@@ -55,6 +57,7 @@ func Register(s *rest.Server, d Deps) {
 	a.registerGrants(s.Tagged("Grants", "Access of applications that goes on after the session."))
 	a.registerSAMLKeys(s.Tagged("Saml keys", "The keys that a tenant signs with for applications of SAML."))
 	a.registerSettings(s.Tagged("Sign in settings", "How the pages of a tenant look, and what they say."))
+	a.registerMessages(s.Tagged("Sign in messages", "The mails that people get."))
 }
 
 // issuer is the name of a tenant's provider, and the address of all that it has.

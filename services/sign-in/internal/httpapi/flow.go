@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -83,9 +84,11 @@ func (a *api) act(ctx context.Context, in *Visitor, id string, form rest.Values[
 	if f == nil {
 		return a.redirect(v, v.base), nil
 	}
+	v.choose(a.language(v), cmp.Or(chosen(form.Get("locale")), f.Locale), f.Request.Locales, "")
 	view, err := a.Engine.Act(ctx, f, flow.Form{
 		Action: form.Get("action"), LoginName: form.Get("login_name"), Password: form.Get("password"),
-		Repeated: form.Get("repeated"), SubAccount: form.Get("sub_account"), Locale: chosen(form.Get("locale")),
+		Repeated: form.Get("repeated"), SubAccount: form.Get("sub_account"), Code: form.Get("code"),
+		Locale: chosen(form.Get("locale")), Language: v.locale,
 	}, v.Visitor)
 	switch {
 	case apperr.KindOf(err) == apperr.VersionMismatch && err != nil: // another tab's form was faster

@@ -21,12 +21,20 @@ type PageText struct {
 	Chinese string `json:"zh,omitempty" doc:"Simplified Chinese" example:"请拨打 4711。"`
 }
 
+// MailTexts describes settings.MessageTexts.
+type MailTexts struct {
+	Subject PageText `json:"subject,omitempty" doc:"One line of up to 100 characters; left out: the platform's, with the code"`
+	Words   PageText `json:"words,omitempty" doc:"Above the code"`
+}
+
 const settingsPath = "/v1/sign-in/settings"
 
 func (a *api) registerSettings(s *rest.Server) {
 	rest.Named[settings.Settings](s, "SignInSettings")
 	rest.Named[settings.Link](s, "PageLink")
 	rest.DescribedAs[settings.Texts, PageTexts](s)
+	rest.Named[settings.Messages](s, "MailSettings")
+	rest.DescribedAs[settings.MessageTexts, MailTexts](s)
 	rest.Handle(s, rest.Op{
 		ID: "get-sign-in-settings", Method: http.MethodGet, Path: settingsPath, Scope: auth.SignInRead,
 		Summary: "Get the settings of sign-in",

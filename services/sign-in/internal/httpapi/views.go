@@ -33,7 +33,11 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 	case flow.Leave:
 		return a.leave(ctx, v, view)
 	case flow.ChangePassword:
-		return a.html(ctx, v, http.StatusOK, page.NewPassword{Form: form, LoginName: f.LoginName, Notice: notice(f)})
+		return a.html(ctx, v, http.StatusOK, newPasswordOf(form, f, notice(f)))
+	case flow.Forgotten:
+		return a.html(ctx, v, http.StatusOK, page.Forgotten{Form: form, LoginName: f.LoginName, Notice: notice(f)})
+	case flow.EnterCode:
+		return a.html(ctx, v, http.StatusOK, page.EnterCode{Form: form, LoginName: f.LoginName, Notice: notice(f)})
 	case flow.ChooseAccount:
 		return a.html(ctx, v, http.StatusOK, chooseOf(form, view))
 	case flow.Consent:
@@ -53,7 +57,7 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 	case flow.Away:
 		return a.away(ctx, v, view, form)
 	case flow.TooMany:
-		p, err := a.html(ctx, v, http.StatusTooManyRequests, signInOf(form, view, "too_many"))
+		p, err := a.html(ctx, v, http.StatusTooManyRequests, formOf(form, view, tooMany(view.Flow)))
 		p.RetryAfter = busyFor
 		return p, err
 	}
@@ -75,14 +79,18 @@ func (a *api) form(ctx context.Context, v *visit, f *flow.Flow) (page.Form, erro
 
 // notice is the key of what the page says of the last form.
 func notice(f *flow.Flow) string {
-	if f.Notice == flow.NoticePassword {
+	switch f.Notice {
+	case flow.NoticePassword:
 		return "refused_new"
+	case flow.NoticeCode:
+		return "wrong_code"
 	}
 	return f.Notice
 }
 
 func signInOf(form page.Form, view flow.View, notice string) page.SignIn {
-	c := page.SignIn{Form: form, App: view.App.Name, LoginName: view.Flow.LoginName, Notice: notice}
+	c := page.SignIn{Form: form, App: view.App.Name, LoginName: view.Flow.LoginName, Notice: notice,
+		Recovers: view.Recovers}
 	if c.LoginName == "" {
 		c.LoginName = view.Flow.Request.LoginHint
 	}
@@ -92,18 +100,44 @@ func signInOf(form page.Form, view flow.View, notice string) page.SignIn {
 	return c
 }
 
+// tooMany is the key of what the page says after too many failures.
+func tooMany(f *flow.Flow) string {
+	if f.Recovering != "" {
+		return "too_often"
+	}
+	return "too_many"
+}
+
+// formOf is the form that was sent, without its secrets.
+func formOf(form page.Form, view flow.View, notice string) page.Content {
+	f := view.Flow
+	switch {
+	case f.MustChange:
+		return newPasswordOf(form, f, notice)
+	case f.Recovering == flow.RecoverAsk:
+		return page.Forgotten{Form: form, LoginName: f.LoginName, Notice: notice}
+	case f.Recovering == flow.RecoverCode:
+		return page.EnterCode{Form: form, LoginName: f.LoginName, Notice: notice}
+	}
+	return signInOf(form, view, notice)
+}
+
+func newPasswordOf(form page.Form, f *flow.Flow, notice string) page.NewPassword {
+	why := "new_password_why"
+	if f.Recovering == flow.Recovered {
+		why = "recovered_why"
+	}
+	return page.NewPassword{Form: form, LoginName: f.LoginName, Why: why, Notice: notice}
+}
+
 // away is the page while a service does not answer. The form that was sent is shown again, without its password.
 func (a *api) away(ctx context.Context, v *visit, view flow.View, form page.Form) (rest.Page, error) {
 	a.Log.WarnContext(ctx, "somebody could not sign in: a service does not answer", "error", view.Err())
 	var c page.Content = page.Problem{
 		Head: "unavailable", Text: "unavailable_text", OnURL: v.request.URL.RequestURI(), On: "try_again",
 	}
-	switch {
-	case v.request.Method != http.MethodPost:
-	case view.Flow.MustChange:
-		c = page.NewPassword{Form: form, LoginName: view.Flow.LoginName, Notice: "away"}
-	default:
-		c = signInOf(form, view, "away")
+	if v.request.Method == http.MethodPost {
+		c = formOf(form, view, "away")
 	}
 	p, err := a.html(ctx, v, http.StatusServiceUnavailable, c)
 	p.RetryAfter = awayFor

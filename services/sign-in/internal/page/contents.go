@@ -20,6 +20,7 @@ type SignIn struct {
 	LoginName string
 	Notice    string // the key of a text about the last try
 	Current   string // who is signed in and may go on
+	Recovers  bool   // a code can be mailed to who has forgotten the password
 }
 
 func (SignIn) about() (string, string) { return "sign_in.html", "sign_in" }
@@ -28,10 +29,29 @@ func (SignIn) about() (string, string) { return "sign_in.html", "sign_in" }
 type NewPassword struct {
 	Form
 	LoginName string
+	Why       string // the key of a text
 	Notice    string
 }
 
 func (NewPassword) about() (string, string) { return "new_password.html", "new_password" }
+
+// Forgotten asks for the login name of who has forgotten the password.
+type Forgotten struct {
+	Form
+	LoginName string
+	Notice    string
+}
+
+func (Forgotten) about() (string, string) { return "forgotten.html", "forgotten" }
+
+// EnterCode asks for a code that was mailed. It says the same whether there was anybody to send one to.
+type EnterCode struct {
+	Form
+	LoginName string
+	Notice    string
+}
+
+func (EnterCode) about() (string, string) { return "enter_code.html", "enter_code" }
 
 // Account is a sub-account to choose.
 type Account struct {

@@ -14,6 +14,18 @@ var english = map[string]string{
 	"cookies":  "This browser does not keep cookies for this site. Please allow them to sign in.",
 	"continue": "Continue", "another_account": "Use another account",
 
+	"forgot": "Forgot your password?", "forgotten": "Forgot your password?",
+	"forgotten_why": "We will email you a code. With it you can choose a new password.",
+	"send_code":     "Send the code", "back_to_sign_in": "Back to sign-in",
+	"enter_code": "Check your email",
+	"enter_code_why": "If there is an account %s that can have a new password, we are sending a code " +
+		"to its email address.",
+	"mail_code":      "Code from the email",
+	"mail_code_hint": "8 letters and digits. It works for 10 minutes, in this browser.",
+	"too_often":      "There were too many attempts. Please wait a minute and try again.",
+	"send_again":     "Send another code", "other_name": "Use another login name",
+	"recovered_why": "The code is right. Choose a new password, and you are signed in.",
+
 	"new_password": "Choose a new password", "new_password_why": "Your password has to be changed before you go on.",
 	"new_password_field": "New password", "repeat_password": "Repeat the new password",
 	"set_password":  "Set the password and go on",
@@ -108,6 +120,17 @@ var chinese = map[string]string{
 	"too_many": "登录失败次数过多，请等待一分钟后重试。",
 	"cookies":  "此浏览器未保存本网站的 Cookie。请允许 Cookie 后再登录。",
 	"continue": "继续", "another_account": "使用其他账号",
+
+	"forgot": "忘记密码？", "forgotten": "忘记密码？",
+	"forgotten_why": "我们会向您发送一封含验证码的邮件，您可以用它设置新密码。",
+	"send_code":     "发送验证码", "back_to_sign_in": "返回登录",
+	"enter_code":     "请查收邮件",
+	"enter_code_why": "如果 %s 是可以重设密码的账号，验证码正在发往该账号的邮箱。",
+	"mail_code":      "邮件中的验证码",
+	"mail_code_hint": "8 位字母和数字，10 分钟内在此浏览器中有效。",
+	"too_often":      "尝试次数过多，请等待一分钟后重试。",
+	"send_again":     "重新发送验证码", "other_name": "使用其他登录名",
+	"recovered_why": "验证码正确。请设置新密码，设置后即登录。",
 
 	"new_password": "设置新密码", "new_password_why": "继续之前需要修改密码。",
 	"new_password_field": "新密码", "repeat_password": "再次输入新密码",

@@ -3,8 +3,10 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
+	"net/mail"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,21 +27,44 @@ type Settings struct {
 
 // Profile holds the members that clients set.
 type Profile struct {
-	Name             string `json:"name" doc:"The organization's name, up to 64 characters; empty: none is shown" example:"Acme"`
-	Logo             string `json:"logo" doc:"A data URI in base64 of a PNG, JPEG, GIF or WebP, up to 64 KiB; empty: none"`
-	Colour           string `json:"colour" doc:"Of buttons and links on light pages, with a contrast of at least 4.5 to white; empty: the platform's" example:"#1a5fb4"`
-	ColourDark       string `json:"colour_dark" doc:"Of those on dark pages, with a contrast of at least 4.5 to #1c1f26; empty: the platform's" example:"#8ab4ff"`
-	Locale           string `json:"locale" enum:"en,zh" doc:"The language where nothing says which one a person reads"`
-	Links            []Link `json:"links" doc:"At the foot of each page, up to 5"`
-	Texts            Texts  `json:"texts" doc:"What the tenant says on the pages"`
-	FailuresPerMin   int    `json:"failures_per_minute" doc:"Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try" example:"10"`
-	FailuresOfTenant int    `json:"failures_of_tenant" doc:"Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds" example:"300"`
+	Name             string   `json:"name" doc:"The organization's name, up to 64 characters; empty: none is shown" example:"Acme"`
+	Logo             string   `json:"logo" doc:"A data URI in base64 of a PNG, JPEG, GIF or WebP, up to 64 KiB; empty: none"`
+	Colour           string   `json:"colour" doc:"Of buttons and links on light pages, with a contrast of at least 4.5 to white; empty: the platform's" example:"#1a5fb4"`
+	ColourDark       string   `json:"colour_dark" doc:"Of those on dark pages, with a contrast of at least 4.5 to #1c1f26; empty: the platform's" example:"#8ab4ff"`
+	Locale           string   `json:"locale" enum:"en,zh" doc:"The language where nothing says which one a person reads"`
+	Links            []Link   `json:"links" doc:"At the foot of each page, up to 5"`
+	Texts            Texts    `json:"texts" doc:"What the tenant says on the pages"`
+	Messages         Messages `json:"messages,omitzero" doc:"How mails look, and how many there may be"`
+	FailuresPerMin   int      `json:"failures_per_minute" doc:"Wrong passwords from one address in a minute; beyond it, only browsers in which the person has signed in before may try" example:"10"`
+	FailuresOfTenant int      `json:"failures_of_tenant" doc:"Wrong passwords of all in a minute; beyond it, attempts from browsers that are not known wait some seconds" example:"300"`
 }
 
 // Link is shown at the foot of each page.
 type Link struct {
 	Label string `json:"label" doc:"Up to 64 characters" example:"Privacy"`
 	URL   string `json:"url" doc:"An https, http or mailto URL" example:"https://acme.test/privacy"`
+}
+
+// Messages are how the mails of sign-in look, and how many there may be. What is empty is the platform's.
+type Messages struct {
+	Sender    string            `json:"sender,omitempty" doc:"The name that mails come from, up to 64 characters; empty: the organization's" example:"Acme IT"`
+	ReplyTo   string            `json:"reply_to,omitempty" doc:"A mail address that answers go to; empty: the sender's" example:"help@acme.test"`
+	Footer    map[string]string `json:"footer,omitempty" doc:"At the foot of each mail, by language (en, zh); plain text of up to 500 characters"`
+	Recovery  MessageTexts      `json:"recovery,omitzero" doc:"Of the mail with the code with which a person sets a new password"`
+	OfAddress int               `json:"per_hour_of_address,omitempty" doc:"Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own" example:"5"`
+	OfTenant  int               `json:"per_hour,omitempty" doc:"Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count" example:"1000"`
+}
+
+// MostOfAddress is how many mails one address may have in an hour.
+func (m Messages) MostOfAddress() int { return cmp.Or(m.OfAddress, mailsOfAddress) }
+
+// MostOfTenant is how many mails strangers may ask for in an hour.
+func (m Messages) MostOfTenant() int { return cmp.Or(m.OfTenant, mailsOfTenant) }
+
+// MessageTexts are what a tenant says in a kind of mail, by language (en, zh); plain text.
+type MessageTexts struct {
+	Subject map[string]string `json:"subject,omitempty"`
+	Words   map[string]string `json:"words,omitempty"` // above the code
 }
 
 // Texts are what a tenant says on the pages, by language (en, zh); plain text.
@@ -52,6 +77,8 @@ type Texts struct {
 const (
 	failuresPerMin   = 10
 	failuresOfTenant = 300
+	mailsOfAddress   = 5
+	mailsOfTenant    = 1000
 )
 
 // Locales are the languages of the pages.
@@ -66,6 +93,9 @@ const (
 	maxLinks = 5
 	maxURL   = 2048
 	maxText  = 500 // characters
+
+	maxSubject = 100 // characters
+	maxAddress = 320
 )
 
 var all = outbox.DefineSingleton("sign_in_settings", "/sign-in/settings", docstore.Schema[Settings]{
@@ -88,6 +118,9 @@ func initial() Profile {
 
 // Of returns the tenant's settings; the defaults if it has none.
 func (s *Service) Of(ctx context.Context) (*Settings, error) { return all.Value(ctx, s.Store) }
+
+// In is Of inside a transaction.
+func In(ctx context.Context, tx *docstore.Tx) (*Settings, error) { return all.Value(ctx, tx) }
 
 // Get returns the tenant's settings, and stores the defaults if it has none.
 func (s *Service) Get(ctx context.Context) (Doc, error) { return all.Get(ctx, s.Store) }
@@ -130,9 +163,40 @@ func (p *Profile) check() error {
 	}
 	p.Texts.SignIn = checkTexts(&faults, "texts.sign_in", p.Texts.SignIn)
 	p.Texts.Help = checkTexts(&faults, "texts.help", p.Texts.Help)
+	p.Messages.check(faults.Within("messages"))
 	faults.Check(p.FailuresPerMin >= 1 && p.FailuresPerMin <= 1000, "failures_per_minute", "must lie in 1…1000")
 	faults.Check(p.FailuresOfTenant >= 1 && p.FailuresOfTenant <= 100_000, "failures_of_tenant", "must lie in 1…100000")
 	return faults.Err()
+}
+
+// Check reports every fault. The error is apperr.InvalidParameters, below messages.
+func (m *Messages) Check() error {
+	var faults apperr.Faults
+	m.check(faults.Within("messages"))
+	return faults.Err()
+}
+
+func (m *Messages) check(faults *apperr.Faults) {
+	checkLine(faults, "sender", m.Sender, maxName)
+	if m.ReplyTo != "" {
+		address, err := mail.ParseAddress(m.ReplyTo)
+		faults.Check(err == nil && address.Name == "" && address.Address == m.ReplyTo && len(m.ReplyTo) <= maxAddress,
+			"reply_to", "must be a mail address")
+	}
+	checkTexts(faults, "footer", m.Footer)
+	checkTexts(faults, "recovery.words", m.Recovery.Words)
+	checkTexts(faults, "recovery.subject", m.Recovery.Subject)
+	for _, text := range m.Recovery.Subject {
+		checkLine(faults, "recovery.subject", text, maxSubject)
+	}
+	faults.Check(m.OfAddress >= 0 && m.OfAddress <= 100, "per_hour_of_address", "must lie in 0…100")
+	faults.Check(m.OfTenant >= 0 && m.OfTenant <= 100_000, "per_hour", "must lie in 0…100000")
+}
+
+// checkLine checks a text that becomes part of a mail's header.
+func checkLine(faults *apperr.Faults, member, text string, most int) {
+	faults.Check(utf8.RuneCountInString(text) <= most && !strings.ContainsFunc(text, unicode.IsControl), member,
+		"must be one line of at most %d characters", most)
 }
 
 func checkTexts(faults *apperr.Faults, member string, texts map[string]string) map[string]string {

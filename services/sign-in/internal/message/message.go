@@ -1,0 +1,269 @@
+// Package message writes to people by mail. A message is stored in the transaction in which it becomes necessary, and
+// sent after the answer (package work): until a mail server takes it, for ten minutes.
+package message
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/work"
+	"github.com/idplatform/idplatform/services/sign-in/internal/mail"
+	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
+)
+
+// Kind says what a message is about.
+type Kind string
+
+// The kinds.
+const (
+	Recovery Kind = "recovery" // the code with which a person sets a new password
+)
+
+// Message is what one person is to be told.
+type Message struct {
+	Kind   Kind          `json:"kind"`
+	UserID string        `json:"user_id"`
+	To     string        `json:"to"`     // the mail address
+	Name   string        `json:"name"`   // of the person
+	Locale string        `json:"locale"` // en or zh
+	Code   secret.String `json:"-"`
+	Ends   clock.Time    `json:"ends"` // when the code ends: the message is of no use then
+}
+
+// stored is a message that is to be sent.
+type stored struct {
+	work.Item
+	Message
+	Sealed string `json:"sealed"` // the code
+}
+
+var messages = work.Define(docstore.Schema[stored]{Name: "messages", Noun: "message"})
+
+// Collections are the collections that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{messages.Def(), ends.Def(), counts.Def()} }
+
+// Config is what a Sender needs. All is required, unless it says otherwise.
+type Config struct {
+	Store    *docstore.Store
+	Bus      *bus.Bus
+	Keys     *secret.Keyring
+	Settings *settings.Service
+	Dialer   *net.Dialer // to mail servers that tenants name
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
+	// Platform is the mail server of tenants that have none. Optional.
+	Platform *mail.Server
+	// ToLog writes the mails of tenants without a mail server to the log, with their codes: for a platform that only
+	// its own machine can reach.
+	ToLog bool
+}
+
+// Sender sends messages, for one replica.
+type Sender struct {
+	*work.Queue[stored, *stored]
+	Config
+	servers *servers
+}
+
+// pauses are how long to wait after each attempt that has failed. After the last one the message is given up.
+var pauses = []time.Duration{
+	5 * time.Second, 20 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute,
+}
+
+// places are for the mails that are on their way from one replica.
+var places = fair.Limits{Most: 16, OfTenant: 4}
+
+const (
+	patience = 20 * time.Second // with one attempt
+	atEnd    = 5 * time.Second  // for mails that are on their way when the process ends
+)
+
+// New makes a sender.
+func New(c Config) (*Sender, error) {
+	servers, err := newServers(c)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sender{Config: c, servers: servers}
+	s.Queue = work.NewQueue[stored](work.Config[stored]{
+		Name: "send mails", Items: messages, Store: c.Store, Log: c.Log, Metrics: c.Metrics,
+		Places: places, Time: patience, Grace: atEnd,
+		Attempts: int64(len(pauses)) + 1, Pause: func(attempt int64) time.Duration { return pauses[attempt-1] },
+		Do: s.send,
+		Lost: func(_ context.Context, m *stored) work.Outcome {
+			return s.giveUp(m, errors.New("the replica that was sending the mail has ended"), reasonAway)
+		},
+	})
+	return s, nil
+}
+
+// Available reports whether the tenant's people can be written to, as far as is known.
+func (s *Sender) Available(ctx context.Context) bool {
+	return s.ToLog || s.Platform != nil || s.servers.known(ctx)
+}
+
+// sealedFor binds a code to its tenant.
+func sealedFor(ctx context.Context) []byte { return []byte("message " + request.Tenant(ctx)) }
+
+// Send stores a message, if the limits of the tenant bear it: otherwise it tells of the refusal, and nothing is sent.
+// asked says who has asked for it. Send is part of a transaction.
+func (s *Sender) Send(ctx context.Context, tx *docstore.Tx, m Message, asked AskedBy) (accepted bool, err error) {
+	of, err := settings.In(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	item := &stored{
+		Item: work.New(tx.Now), Message: m, Sealed: s.Keys.Seal([]byte(m.Code.Reveal()), sealedFor(ctx)),
+	}
+	reason, err := take(ctx, tx, m, asked, of.Messages)
+	if err != nil {
+		return false, err
+	}
+	if reason != "" {
+		return false, tell(ctx, tx, item, "refused", reason)
+	}
+	_, err = messages.Insert(ctx, tx, item)
+	return err == nil, err
+}
+
+// send makes an attempt.
+func (s *Sender) send(ctx context.Context, m *stored) work.Outcome {
+	if !m.Ends.IsZero() && !s.Store.Now().Before(m.Ends) {
+		return s.giveUp(m, errors.New("the mail is of no use any more"), reasonAway)
+	}
+	code, err := s.Keys.Open(m.Sealed, sealedFor(ctx))
+	if err != nil {
+		return s.giveUp(m, fmt.Errorf("the code of a mail: %w", err), reasonAway)
+	}
+	m.Code = secret.New(string(code))
+	of, err := s.Settings.Of(ctx)
+	if err != nil {
+		return s.again(m, err)
+	}
+	_, err = s.deliver(ctx, m.ID, m.Message, Compose(of, m.Message), false)
+	refusal, refused := errors.AsType[mail.Refusal](err)
+	switch {
+	case refused:
+		return s.giveUp(m, refusal, reasonAddress)
+	case errors.Is(err, mail.ErrNoServer):
+		return s.giveUp(m, err, reasonNoServer)
+	case err != nil:
+		return s.again(m, err)
+	}
+	return work.Done()
+}
+
+// Who takes mails.
+const (
+	byConnection = "connection" // the tenant's mail server
+	byPlatform   = "platform"   // the platform's
+	byLog        = "log"
+)
+
+// deliver sends a mail now, and returns who has taken it. The error is mail.Refusal, mail.ErrNoServer, or what another
+// attempt may mend. A dry run only finds out who would take it.
+func (s *Sender) deliver(ctx context.Context, id string, m Message, text Text, dryRun bool) (string, error) {
+	by := byConnection
+	server, err := s.servers.ofConnection(ctx)
+	if errors.Is(err, mail.ErrNoServer) {
+		switch {
+		case s.Platform != nil:
+			by, server, err = byPlatform, *s.Platform, nil
+		case s.ToLog:
+			if !dryRun {
+				s.Log.InfoContext(ctx, "a mail that is not sent, since there is no mail server", "to", m.To,
+					"subject", text.Subject, "text", text.Plain)
+			}
+			return byLog, nil
+		}
+	}
+	if err != nil || dryRun {
+		return by, err
+	}
+	return by, server.Send(ctx, mail.Mail{
+		ID: id, To: m.To, Sender: text.Sender, ReplyTo: text.ReplyTo, Subject: text.Subject, Text: text.Plain,
+		HTML: text.HTML, Time: s.Store.Now().Std(), Locale: text.Lang,
+	})
+}
+
+// again is another attempt, if one is left.
+func (s *Sender) again(m *stored, err error) work.Outcome {
+	if int(m.Attempt) > len(pauses) {
+		return s.giveUp(m, err, reasonAway)
+	}
+	return work.Retry(err)
+}
+
+func (s *Sender) giveUp(m *stored, err error, reason string) work.Outcome {
+	return work.GiveUp(err).With("", func(ctx context.Context, tx *docstore.Tx) error {
+		return tell(ctx, tx, m, "failed", reason)
+	})
+}
+
+// The reasons of events.
+const (
+	reasonAway     = "no_answer"     // of the mail server, until the message was of no use
+	reasonNoServer = "no_server"     // the tenant has no mail server
+	reasonAddress  = "address"       // the mail server does not know it
+	reasonOfOne    = "address_limit" // so many messages for one address
+	reasonOfAll    = "tenant_limit"  // so many messages of the tenant
+)
+
+// end is an empty record about which events tell of a message: the message itself has what nobody may see.
+type end struct{ docstore.Meta }
+
+var ends = docstore.Define(docstore.Schema[end]{Name: "message_ends", Noun: "message"})
+
+// told is the record of message.failed and message.refused.
+type told struct {
+	ID          string     `json:"id"`
+	TenantID    string     `json:"tenant_id"`
+	TimeCreated clock.Time `json:"time_created"`
+	UserID      string     `json:"user_id"`
+	Kind        Kind       `json:"kind"`
+	Channel     string     `json:"channel"`
+	Reason      string     `json:"reason"`
+}
+
+var eventKind = outbox.Kind{Entity: "message", Source: "/sign-in/messages"}
+
+// NotAsked tells of a message that was never made, because nobody could find out whom it is for.
+func NotAsked(ctx context.Context, tx *docstore.Tx, id string, kind Kind) error {
+	return tell(ctx, tx, &stored{Item: work.Item{Meta: docstore.Meta{ID: id}}, Message: Message{Kind: kind}}, "failed",
+		reasonAway)
+}
+
+// tell tells what has become of a message. The record lives no longer than the transaction.
+func tell(ctx context.Context, tx *docstore.Tx, m *stored, action, reason string) error {
+	e := &end{docstore.Meta{ID: m.ID}}
+	doc, err := ends.Insert(ctx, tx, e)
+	if err != nil {
+		return err
+	}
+	record, err := json.Marshal(told{
+		ID: m.ID, TenantID: request.Tenant(ctx), TimeCreated: tx.Now, UserID: m.UserID, Kind: m.Kind, Channel: "mail",
+		Reason: reason,
+	})
+	if err != nil {
+		return err
+	}
+	if err := outbox.TellAs(ctx, tx, eventKind, action, &doc, record, nil); err != nil {
+		return err
+	}
+	_, err = ends.Delete(ctx, tx, e)
+	return err
+}
