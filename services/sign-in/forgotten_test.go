@@ -176,6 +176,9 @@ func TestCodesEnd(t *testing.T) {
 	second := w.code(2)
 	require.NotEqual(t, first, second)
 	b.enter(first).shows(200, "not right, or it has expired")
+	w.EventsUntil(func(e stream.Event) bool {
+		return e.Type == "idp.sign_in.failed" && strings.Contains(string(e.Data), `"reason":"invalid_code"`)
+	})
 	for range 4 {
 		b.enter("BBBB-BBBB").shows(200, "not right, or it has expired")
 	}

@@ -191,6 +191,9 @@ func (a *app) addMails(c Config, settled *settings.Service) (err error) {
 	if err = c.mails(&config, a.PublicURL); err != nil {
 		return err
 	}
+	if config.ToLog {
+		a.Log.Warn("mails are not sent: they are written to this log, with their codes")
+	}
 	if a.messages, err = message.New(config); err != nil {
 		return err
 	}

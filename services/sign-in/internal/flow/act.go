@@ -124,7 +124,7 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 			return View{}, err
 		}
 		f.Another = f.Another || before != nil
-		return view, e.save(ctx, f, v.Browser, tellFailed(f, v))
+		return view, e.save(ctx, f, v.Browser, tellFailed(f, v, reasonPassword))
 	}
 	if err := e.keepProofs(ctx, f, done.User.ID, v); err != nil {
 		return View{}, err
@@ -163,7 +163,7 @@ func (e *Engine) enter(ctx context.Context, f *Flow, done Proven, v Visitor) (Vi
 	view, err := e.begin(ctx, f, done, v)
 	if errors.Is(err, errOvertaken) {
 		f.Notice, f.MustChange, f.Recovering, f.Proofs = NoticeWrong, false, "", []proof.Proof{}
-		return View{Kind: Leave, Flow: f}, e.save(ctx, f, v.Browser, tellFailed(f, v))
+		return View{Kind: Leave, Flow: f}, e.save(ctx, f, v.Browser, tellFailed(f, v, reasonPassword))
 	}
 	return view, err
 }

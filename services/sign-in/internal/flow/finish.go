@@ -209,13 +209,19 @@ func (e *Engine) Usable(ctx context.Context, userID string) ([]questions.Launcha
 	return usable, nil
 }
 
-// tellFailed tells of a wrong password. Whose it was nobody knows: what was typed is told to nobody, because people
-// type passwords into the wrong field.
-func tellFailed(f *Flow, v Visitor) func(context.Context, *docstore.Tx, *docstore.Doc[Flow]) error {
+// The reasons of a sign-in that has failed.
+const (
+	reasonPassword = "invalid_credentials"
+	reasonCode     = "invalid_code"
+)
+
+// tellFailed tells of a wrong password or code. Whose it was nobody knows: what was typed is told to nobody, because
+// people type passwords into the wrong field.
+func tellFailed(f *Flow, v Visitor, reason string) func(context.Context, *docstore.Tx, *docstore.Doc[Flow]) error {
 	return func(ctx context.Context, tx *docstore.Tx, doc *docstore.Doc[Flow]) error {
 		return session.TellEntry(ctx, tx, session.Entry{
 			AppID: f.AppID, Protocol: f.Protocol, FlowID: doc.ID, Address: v.Address, Browser: v.UserAgent(),
-			Reason: "invalid_credentials",
+			Reason: reason,
 		}, "failed", "", request.Tenant(ctx), doc)
 	}
 }

@@ -116,7 +116,7 @@ func (e *Engine) enterCode(ctx context.Context, f *Flow, form Form, v Visitor) (
 		return view, nil
 	case right == nil:
 		f.Notice = NoticeCode
-		return view, e.save(ctx, f, v.Browser, nil)
+		return view, e.save(ctx, f, v.Browser, tellFailed(f, v, reasonCode))
 	}
 	f.UserID, f.TimePasswordChanged, f.Proofs = right.UserID, right.TimePasswordChanged, []proof.Proof{}
 	f.MustChange, f.Recovering, f.SessionID, f.Another = true, Recovered, "", true
