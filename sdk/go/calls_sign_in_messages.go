@@ -12,7 +12,7 @@ type PreviewMessageBody = MessagePreviewInput
 
 // PreviewMessage: show a mail as people get it.
 //
-// With the tenant's words, and the name and the code of nobody.
+// The mail has the tenant's words, and a made-up name and code.
 //
 // (POST /v1/sign-in/messages/preview; scope sign-in:read)
 func (c *Client) PreviewMessage(ctx context.Context, body PreviewMessageBody, options ...Option) (*MailText, error) {

@@ -3058,8 +3058,12 @@ type FireTimes struct {
 
 // FlowForm defines model for FlowForm.
 type FlowForm struct {
-	// Action The button: begin, sign-in, new-password, continue, another, account, agree, deny
+	// Action The button: begin, sign-in, new-password, forgot, send-code, code, back, continue, another, account,
+	// agree, deny
 	Action string `json:"action"`
+
+	// Code The code from the email
+	Code *string `json:"code,omitempty"`
 
 	// Locale The language chosen on the page
 	Locale *string `json:"locale,omitempty"`
@@ -4799,7 +4803,7 @@ type MailText struct {
 
 // MailTexts defines model for MailTexts.
 type MailTexts struct {
-	// Subject One line of up to 100 characters; left out: the platform's, with the code
+	// Subject One line of up to 100 characters; the default has the code
 	Subject *PageText `json:"subject,omitempty"`
 
 	// Words Above the code
@@ -4928,12 +4932,12 @@ type MessagePreviewInput struct {
 	// Example: recovery
 	Kind string `json:"kind"`
 
-	// Locale The language; left out: that of the settings; one of "en", "zh"
+	// Locale The language; the default is that of the settings; one of "en", "zh"
 	//
 	// Example: en
 	Locale *string `json:"locale,omitempty"`
 
-	// Messages Settings that are not saved yet; left out: the tenant's
+	// Messages Settings to try; the default is the saved ones
 	Messages *MailSettings `json:"messages,omitempty"`
 }
 
@@ -4944,7 +4948,7 @@ type MessageTestInput struct {
 	// Example: recovery
 	Kind string `json:"kind"`
 
-	// Locale The language; left out: that of the settings; one of "en", "zh"
+	// Locale The language; the default is that of the settings; one of "en", "zh"
 	//
 	// Example: en
 	Locale *string `json:"locale,omitempty"`
@@ -4957,9 +4961,8 @@ type MessageTestInput struct {
 
 // MessageTested defines model for MessageTested.
 type MessageTested struct {
-	// Server Whose mail server has taken it: that of the tenant's connection, or the platform's; log: it is in the log,
-	// because the platform has no mail server and only its own machine can reach it; one of "connection", "platform",
-	// "log"
+	// Server What took the mail: the tenant's mail server (connection), the platform's, or the log; one of
+	// "connection", "platform", "log"
 	Server string `json:"server"`
 }
 
@@ -7967,8 +7970,7 @@ type SignInSettingsPatch struct {
 	Texts nullable.Nullable[SignInSettingsPatchTexts] `json:"texts,omitempty"`
 }
 
-// SignInSettingsPatch_Messages_Recovery_Subject One line of up to 100 characters; left out: the platform's, with the
-// code
+// SignInSettingsPatch_Messages_Recovery_Subject One line of up to 100 characters; the default has the code
 type SignInSettingsPatch_Messages_Recovery_Subject struct {
 	// En English
 	//
@@ -7996,7 +7998,7 @@ type SignInSettingsPatch_Messages_Recovery_Words struct {
 
 // SignInSettingsPatch_Messages_Recovery Of the mail with the code with which a person sets a new password
 type SignInSettingsPatch_Messages_Recovery struct {
-	// Subject One line of up to 100 characters; left out: the platform's, with the code
+	// Subject One line of up to 100 characters; the default has the code
 	Subject nullable.Nullable[SignInSettingsPatch_Messages_Recovery_Subject] `json:"subject,omitempty"`
 
 	// Words Above the code

@@ -196,8 +196,8 @@ type Recoverable struct {
 }
 
 // RecoverableUser asks for the user with a login name, if they may sign in, have a password, an email address that is
-// nobody else's, and no scope of the platform's API. A lock because of wrong passwords refuses nobody. Without an
-// answer, the asking service tries again later.
+// nobody else's, and no scope of the platform's API. A user who is locked because of wrong passwords is found, too.
+// Without an answer, the asking service tries again later.
 var RecoverableUser = bus.Question[LoginName, Recoverable]{
 	Service: "users", Name: "recoverable", Patience: 5 * time.Second,
 }

@@ -31,7 +31,7 @@ func withMails(t testing.TB) *world {
 
 var mailedCode = regexp.MustCompile(`[BCDFGHJKMNPQRTVWXY346789]{4}-[BCDFGHJKMNPQRTVWXY346789]{4}`)
 
-// code is that of the newest of so many mails.
+// code waits for the nth mail, and returns its code.
 func (w *world) code(n int) string {
 	w.t.Helper()
 	w.sendMails()
@@ -136,7 +136,7 @@ func TestACodeServesOnce(t *testing.T) {
 	require.Equal(t, password, w.users["ann"].password)
 }
 
-// A code is no good for whoever has another mail address by now, or may not sign in any more.
+// A code ends when the person gets another mail address, or may not sign in any more.
 func TestCodesOfPeopleWhoHaveChanged(t *testing.T) {
 	t.Parallel()
 	for member, value := range map[string]any{"email": "new@acme.test", "status": "0"} {
@@ -352,7 +352,7 @@ func TestCodesAreSecret(t *testing.T) {
 	require.NotContains(t, log.String(), "ann@acme.test", "no address is in the log")
 }
 
-// The page of sign-in is never in the way of a code, nor a code in the way of the page.
+// A person who goes back to the password can still enter the code.
 func TestBackFromTheCode(t *testing.T) {
 	t.Parallel()
 	w := withMails(t)
@@ -444,7 +444,7 @@ func TestWideCodes(t *testing.T) {
 	}, w.code(1))).shows(200, "The code is right")
 }
 
-// Who it is may be found out until the code would end; then an event says that nobody could.
+// The look-up of a person is tried again for ten minutes. Then an event says that it has failed.
 func TestRequestsThatNobodyCanLookUp(t *testing.T) {
 	t.Parallel()
 	w := withMails(t)

@@ -3426,7 +3426,7 @@ export const getSession = <ThrowOnError extends boolean = false>(options: Option
 /**
  * Show a mail as people get it
  *
- * With the tenant's words, and the name and the code of nobody.
+ * The mail has the tenant's words, and a made-up name and code.
  */
 export const previewMessage = <ThrowOnError extends boolean = false>(options: Options<PreviewMessageData, ThrowOnError>) => (options.client ?? client).post<PreviewMessageResponses, PreviewMessageErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

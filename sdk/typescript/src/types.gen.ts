@@ -3979,9 +3979,13 @@ export type FireTimes = {
 
 export type FlowForm = {
     /**
-     * The button: begin, sign-in, new-password, continue, another, account, agree, deny
+     * The button: begin, sign-in, new-password, forgot, send-code, code, back, continue, another, account, agree, deny
      */
     action: string;
+    /**
+     * The code from the email
+     */
+    code?: string;
     /**
      * The language chosen on the page
      */
@@ -6122,7 +6126,7 @@ export type MailText = {
 
 export type MailTexts = {
     /**
-     * One line of up to 100 characters; left out: the platform's, with the code
+     * One line of up to 100 characters; the default has the code
      */
     subject?: PageText;
     /**
@@ -6282,11 +6286,11 @@ export type MessagePreviewInput = {
      */
     kind: 'recovery';
     /**
-     * The language; left out: that of the settings
+     * The language; the default is that of the settings
      */
     locale?: 'en' | 'zh';
     /**
-     * Settings that are not saved yet; left out: the tenant's
+     * Settings to try; the default is the saved ones
      */
     messages?: MailSettings;
 };
@@ -6297,7 +6301,7 @@ export type MessageTestInput = {
      */
     kind: 'recovery';
     /**
-     * The language; left out: that of the settings
+     * The language; the default is that of the settings
      */
     locale?: 'en' | 'zh';
     /**
@@ -6308,7 +6312,7 @@ export type MessageTestInput = {
 
 export type MessageTested = {
     /**
-     * Whose mail server has taken it: that of the tenant's connection, or the platform's; log: it is in the log, because the platform has no mail server and only its own machine can reach it
+     * What took the mail: the tenant's mail server (connection), the platform's, or the log
      */
     server: 'connection' | 'platform' | 'log';
 };
@@ -10314,7 +10318,7 @@ export type SignInSettingsPatch = {
          */
         recovery?: {
             /**
-             * One line of up to 100 characters; left out: the platform's, with the code
+             * One line of up to 100 characters; the default has the code
              */
             subject?: {
                 /**
@@ -16310,7 +16314,7 @@ export type SignInSettingsPatchWritable = {
          */
         recovery?: {
             /**
-             * One line of up to 100 characters; left out: the platform's, with the code
+             * One line of up to 100 characters; the default has the code
              */
             subject?: {
                 /**

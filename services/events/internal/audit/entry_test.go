@@ -119,8 +119,8 @@ func TestDeniedAttemptIsAnEntry(t *testing.T) {
 	}, client)
 }
 
-// Each type of events that tells of an attempt is one whose entries are denied. A mail that is not sent is no attempt
-// of anybody: nobody learns that it was not.
+// Each type of events that tells of an attempt is one whose entries are denied. A mail that
+// could not be sent is a failure of the platform, and no attempt of a caller.
 func TestAttemptsAreInTheCatalogue(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}

@@ -215,8 +215,7 @@ const (
 	reasonCode     = "invalid_code"
 )
 
-// tellFailed tells of a wrong password or code. Whose it was nobody knows: what was typed is told to nobody, because
-// people type passwords into the wrong field.
+// tellFailed tells of a wrong password or code, without the login name: people type passwords into the wrong field.
 func tellFailed(f *Flow, v Visitor, reason string) func(context.Context, *docstore.Tx, *docstore.Doc[Flow]) error {
 	return func(ctx context.Context, tx *docstore.Tx, doc *docstore.Doc[Flow]) error {
 		return session.TellEntry(ctx, tx, session.Entry{

@@ -88,7 +88,7 @@ func (e *Engine) mayAsk(v Visitor, known bool) bool {
 	return address == "" || e.codes.Take(address) == 0 || known && e.codesOfKnown.Take(v.Browser) == 0
 }
 
-// enterCode checks a code. Whose it is sets a new password next, which then proves who it is; the code alone does not.
+// enterCode checks a code. If it is right, the person chooses a new password next, which signs them in.
 func (e *Engine) enterCode(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f}
 	if f.ID == "" { // a form from before; a flow without a code has no ticket

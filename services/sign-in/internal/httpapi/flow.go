@@ -17,10 +17,11 @@ import (
 // FlowForm describes the forms of the pages of a sign-in.
 type FlowForm struct {
 	Request    string `json:"request" doc:"The application's request, sealed"`
-	Action     string `json:"action" doc:"The button: begin, sign-in, new-password, continue, another, account, agree, deny"`
+	Action     string `json:"action" doc:"The button: begin, sign-in, new-password, forgot, send-code, code, back, continue, another, account, agree, deny"`
 	LoginName  string `json:"login_name,omitempty" doc:"Username, email or mobile"`
 	Password   string `json:"password,omitempty" doc:"The password, or the new one"`
 	Repeated   string `json:"repeated,omitempty" doc:"The new password again"`
+	Code       string `json:"code,omitempty" doc:"The code from the email"`
 	SubAccount string `json:"sub_account,omitempty" doc:"The id of the chosen sub-account"`
 	Locale     string `json:"locale,omitempty" doc:"The language chosen on the page"`
 }

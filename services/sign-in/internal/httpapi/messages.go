@@ -15,13 +15,13 @@ import (
 // MessageInput names a kind of mail, and its language.
 type MessageInput struct {
 	Kind   string `json:"kind" enum:"recovery" doc:"What the mail is about" example:"recovery"`
-	Locale string `json:"locale,omitempty" enum:"en,zh" doc:"The language; left out: that of the settings" example:"en"`
+	Locale string `json:"locale,omitempty" enum:"en,zh" doc:"The language; the default is that of the settings" example:"en"`
 }
 
 // MessagePreviewInput is what POST /v1/sign-in/messages/preview takes.
 type MessagePreviewInput struct {
 	MessageInput
-	Messages *settings.Messages `json:"messages,omitempty" doc:"Settings that are not saved yet; left out: the tenant's"`
+	Messages *settings.Messages `json:"messages,omitempty" doc:"Settings to try; the default is the saved ones"`
 }
 
 // MessageTestInput is what POST /v1/sign-in/messages/test takes.
@@ -32,7 +32,7 @@ type MessageTestInput struct {
 
 // MessageTested is how a test mail has left.
 type MessageTested struct {
-	Server string `json:"server" enum:"connection,platform,log" doc:"Whose mail server has taken it: that of the tenant's connection, or the platform's; log: it is in the log, because the platform has no mail server and only its own machine can reach it"`
+	Server string `json:"server" enum:"connection,platform,log" doc:"What took the mail: the tenant's mail server (connection), the platform's, or the log"`
 }
 
 const messagesPath = "/v1/sign-in/messages"
@@ -42,7 +42,7 @@ func (a *api) registerMessages(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "preview-message", Method: http.MethodPost, Path: messagesPath + "/preview", Scope: auth.SignInRead,
 		Summary: "Show a mail as people get it", NoReplay: true,
-		Doc:      "With the tenant's words, and the name and the code of nobody.",
+		Doc:      "The mail has the tenant's words, and a made-up name and code.",
 		Request:  map[string]any{"kind": "recovery", "locale": "en"},
 		Response: exampleText,
 	}, func(ctx context.Context, in *struct{ Body MessagePreviewInput }) (message.Text, error) {

@@ -108,7 +108,7 @@ func (s Server) message(m Mail) (*mail.Msg, error) {
 	msg.Subject(oneLine(m.Subject))
 	msg.SetDateWithValue(m.Time)
 	msg.SetMessageIDWithValue(m.ID + "@" + domain(s.From))
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: nobody's absence is told
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no automatic replies
 	msg.SetGenHeader("Content-Language", m.Locale)
 	msg.SetBodyString(mail.TypeTextPlain, m.Text)
 	msg.AddAlternativeString(mail.TypeTextHTML, m.HTML)

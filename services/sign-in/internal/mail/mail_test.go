@@ -23,7 +23,8 @@ func TestMain(m *testing.M) { basic.Main(m) }
 
 func code() Mail {
 	return Mail{
-		ID: "7", To: "li@acme.test", Sender: "示例科技", Subject: "您的验证码", Text: "BCDF-GHJK\n", HTML: "<p>BCDF-GHJK</p>",
+		ID: "7", To: "li@acme.test", Sender: "示例科技", Subject: "您的验证码",
+		Text: "BCDF-GHJK\n", HTML: "<p>BCDF-GHJK</p>",
 		Time: time.UnixMilli(1_700_000_000_000), Locale: "zh-Hans",
 	}
 }
@@ -146,7 +147,7 @@ func raw(t *testing.T, talk func(net.Conn)) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// A server that says nothing holds an attempt no longer than its context; one that never ends a line, not for ever.
+// An attempt ends with its context if the server says nothing, and soon if the server sends a line without end.
 func TestServersThatAreStrange(t *testing.T) {
 	t.Parallel()
 	s := Server{Host: "127.0.0.1", Security: None, From: "codes@acme.test", Dial: Anywhere}

@@ -119,8 +119,8 @@ func (s *Sender) Available(ctx context.Context) bool {
 // sealedFor binds a code to its tenant.
 func sealedFor(ctx context.Context) []byte { return []byte("message " + request.Tenant(ctx)) }
 
-// Send stores a message, if the limits of the tenant bear it: otherwise it tells of the refusal, and nothing is sent.
-// asked says who has asked for it. Send is part of a transaction.
+// Send stores a message, in a transaction; the queue sends it. If the tenant's limits are reached, Send stores nothing
+// and tells that the message was refused. asked says who has asked for it.
 func (s *Sender) Send(ctx context.Context, tx *docstore.Tx, m Message, asked AskedBy) (accepted bool, err error) {
 	of, err := settings.In(ctx, tx)
 	if err != nil {
@@ -223,7 +223,7 @@ const (
 	reasonOfAll    = "tenant_limit"  // so many messages of the tenant
 )
 
-// end is an empty record about which events tell of a message: the message itself has what nobody may see.
+// end is the record that events about a message belong to. It is empty, because the message has an address and a code.
 type end struct{ docstore.Meta }
 
 var ends = docstore.Define(docstore.Schema[end]{Name: "message_ends", Noun: "message"})
@@ -241,8 +241,8 @@ type told struct {
 
 var eventKind = outbox.Kind{Entity: "message", Source: "/sign-in/messages"}
 
-// NotAsked tells of a message that was never made, because nobody could find out whom it is for.
-func NotAsked(ctx context.Context, tx *docstore.Tx, id string, kind Kind) error {
+// TellNotMade tells that a message was not made, because the person could not be looked up.
+func TellNotMade(ctx context.Context, tx *docstore.Tx, id string, kind Kind) error {
 	return tell(ctx, tx, &stored{Item: work.Item{Meta: docstore.Meta{ID: id}}, Message: Message{Kind: kind}}, "failed",
 		reasonAway)
 }

@@ -90,7 +90,7 @@ func Compose(of *settings.Settings, m Message) Text {
 	return t
 }
 
-// Alphabet are the signs of codes: none looks like another one, and they spell no words.
+// Alphabet has the signs of codes. They are easy to tell apart, and make no words.
 const Alphabet = "BCDFGHJKMNPQRTVWXY346789"
 
 // CodeSigns is how many signs a code has.

@@ -12,12 +12,12 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
 )
 
-// example is a message to nobody, in a language; "" is that of the settings.
+// example is a message with a made-up name and code. Without a locale, it has that of the settings.
 func example(kind Kind, locale string, of *settings.Settings) Message {
 	return Message{Kind: kind, Name: "Li Wei", Locale: cmp.Or(locale, of.Locale), Code: secret.New("BCDFGHJK")}
 }
 
-// Preview makes the text of a mail to nobody, with the tenant's settings or with draft in their place. The error is
+// Preview makes the text of an example, with the tenant's settings or with draft in their place. The error is
 // apperr.InvalidParameters (in draft).
 func (s *Sender) Preview(ctx context.Context, kind Kind, locale string, draft *settings.Messages) (Text, error) {
 	of, err := s.Settings.Of(ctx)
@@ -40,7 +40,7 @@ const (
 	idBytes  = 16
 )
 
-// Test sends a mail with a code that serves nothing, and returns who has taken it. The error is
+// Test sends an example now, and returns who has taken it. The error is
 // apperr.InvalidParameters (the address), RateLimited, Unavailable, or InvalidState with what the mail server says. A
 // dry run sends nothing.
 func (s *Sender) Test(ctx context.Context, kind Kind, locale, to string, dryRun bool) (server string, err error) {

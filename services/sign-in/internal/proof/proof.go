@@ -1,5 +1,5 @@
 // Package proof says what proofs of a person are worth together: which class of sign-in they reach, and which steps of
-// a login they complete. It has no state, and asks nobody.
+// a login they complete. It has no state, and calls no service.
 //
 // A proof comes over a channel, such as a password or a key. Who has stolen a channel can make each of its proofs: so
 // two proofs over one channel never count as two.

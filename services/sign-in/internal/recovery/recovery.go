@@ -5,8 +5,8 @@
 //	                │
 //	                └──▶ the same page, at once, for every name ──▶ Try ──▶ Spend, with the flow's next step
 //
-// What a stranger sees of a name that nobody has is the same, and takes the same time. A code belongs to one flow, and
-// so to one browser. A newer code of the flow ends it; a stranger's request in another browser does not.
+// A stranger sees the same page after the same time, whether the login name exists or not. A code belongs to one flow,
+// and so to one browser. A newer code of the same flow ends it; a request from another browser does not.
 package recovery
 
 import (
@@ -41,13 +41,13 @@ import (
 const (
 	lifetime = message.Minutes * time.Minute // of a code
 	maxTries = 5
-	// pause is how much longer the pause before each attempt to look up whose code it is becomes, up to maxPause.
+	// A look-up that fails is tried again after pause, then after twice as long, and so on up to maxPause.
 	pause    = 5 * time.Second
 	maxPause = 30 * time.Second
 )
 
-// ticket is a flow in which somebody has asked for a code. It has the flow's id. There is one for every name; only that
-// of a person has a code.
+// ticket is a flow's request for a code, and has the flow's id. It is stored for every login name, and gets a code only
+// if the name is a person's.
 type ticket struct {
 	docstore.Meta
 	Request   string     `json:"request"` // the id of the newest request for a code
@@ -151,7 +151,7 @@ var errLate = errors.New("who has forgotten a password could not be looked up in
 func (r *Recoveries) lookUp(ctx context.Context, q *asked) work.Outcome {
 	if !r.Store.Now().Before(q.Ends) {
 		return work.GiveUp(errLate).With("", func(ctx context.Context, tx *docstore.Tx) error {
-			return message.NotAsked(ctx, tx, q.ID, message.Recovery)
+			return message.TellNotMade(ctx, tx, q.ID, message.Recovery)
 		})
 	}
 	found, err := questions.RecoverableUser.Ask(ctx, r.Bus, questions.LoginName{LoginName: q.LoginName})
