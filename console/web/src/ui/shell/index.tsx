@@ -106,7 +106,6 @@ const parts = signal<Record<string, ComponentType>>({});
 /** Loaded shows a screen as soon as its code is there. */
 function Loaded({screen}: {screen: Screen | undefined}) {
   const failed = useSignal<unknown>(undefined);
-  const turn = useSignal(0);
   const part = screen && parts.value[screen.name];
   const late = useLate(!!screen && !part && !failed.value);
   useEffect(() => {
@@ -120,7 +119,7 @@ function Loaded({screen}: {screen: Screen | undefined}) {
         failed.value = e;
       },
     );
-  }, [screen, turn.value]);
+  }, [screen]);
   if (!screen) {
     return (
       <Blank
@@ -141,12 +140,8 @@ function Loaded({screen}: {screen: Screen | undefined}) {
       <div class="screen">
         <div class="page">
           <h1>{t('screenFailed')}</h1>
-          <Failed
-            error={asProblem(failed.value)}
-            again={() => {
-              turn.value++;
-            }}
-          />
+          {/* A browser may keep the failure of a script for as long as its page, so the page is loaded anew. */}
+          <Failed error={asProblem(failed.value)} again={() => location.reload()} />
         </div>
       </div>
     );

@@ -70,7 +70,7 @@ export function ShowAsLayer() {
         part.value = {Dialog: m.ShowAsDialog};
       },
       () => {
-        shown.value = null; // the next attempt loads it
+        shown.value = null;
       },
     );
   }, [wanted]);
