@@ -26,8 +26,9 @@ const (
 
 // prefixes says which service answers which paths. A prefix covers itself and all paths below it, by whole segments:
 // /v1/application does not cover /v1/application-templates. A trailing star covers every segment that begins with the
-// text before it, and all paths below: /v1/users-* covers /v1/users-exist. The longest prefix that covers a path
-// decides; of two with the same number of segments, the one without a star.
+// text before it, and all paths below: /v1/users-* covers /v1/users-exist. A segment that is a star covers any one
+// segment. The longest prefix that covers a path decides; of two with the same number of segments, the one without a
+// star.
 var prefixes = map[string][]string{
 	Users: {
 		"/v1/users", "/v1/users-*", "/v1/batch/users*", "/v1/user-stored-credentials", "/v1/thin",
@@ -58,7 +59,7 @@ var prefixes = map[string][]string{
 	},
 	SignIn: {
 		signInPath, signInMetadataPath, "/v1/sign-in", "/v1/sessions", "/v1/consents",
-		"/v1/grants",
+		"/v1/grants", "/v1/invitations", "/v1/users/*/invite", "/v1/batch/users/invite",
 	},
 	Provisioning: {
 		"/v1/provisioning", "/scim/v2",
@@ -103,22 +104,35 @@ func kindOf(r *http.Request) kind {
 }
 
 // maxSegments is how many segments the longest prefix has.
-const maxSegments = 3
+const maxSegments = 4
 
 var routes = newRouteTable(prefixes)
 
 type routeTable struct {
-	exact map[string]string // prefix → service
-	stars []star            // longest first
+	exact  map[string]string // prefix → service
+	stars  []star            // longest first
+	inside []inside
 }
 
+// star is a prefix whose last segment ends in a star.
 type star struct{ prefix, service string }
+
+// inside is a prefix in which a segment is a star: what stands before it and after it, with their slashes.
+type inside struct{ before, after, service string }
+
+func (p inside) covers(head string) bool {
+	rest, ok := strings.CutPrefix(head, p.before)
+	segment, found := strings.CutSuffix(rest, p.after)
+	return ok && found && segment != "" && !strings.Contains(segment, "/")
+}
 
 func newRouteTable(prefixes map[string][]string) routeTable {
 	t := routeTable{exact: map[string]string{}}
 	for service, list := range prefixes {
 		for _, p := range list {
-			if s, ok := strings.CutSuffix(p, "*"); ok {
+			if before, after, ok := strings.Cut(p, "/*/"); ok {
+				t.inside = append(t.inside, inside{before + "/", "/" + after, service})
+			} else if s, ok := strings.CutSuffix(p, "*"); ok {
 				t.stars = append(t.stars, star{s, service})
 			} else {
 				t.exact[p] = service
@@ -144,6 +158,11 @@ func (t routeTable) find(path string) (service string, length int) {
 		head := path[:ends[n]]
 		if service, ok := t.exact[head]; ok {
 			return service, ends[n]
+		}
+		for _, p := range t.inside {
+			if p.covers(head) {
+				return p.service, ends[n]
+			}
 		}
 		for _, s := range t.stars {
 			// No slash in what the star stands for: it covers one segment.

@@ -97,6 +97,34 @@ func (c *Client) EndOwnGrant(
 	}, options)
 }
 
+// ShowInvitationPage: show where to accept an invitation.
+//
+// With the code in the query, too, a button has to be pressed: programs that read mails follow links.
+//
+// (GET /sign-in/{tenant}/invitation)
+func (c *Client) ShowInvitationPage(ctx context.Context, tenant string, options ...Option) (*Download, error) {
+	return c.download(ctx, Request{
+		Method: http.MethodGet, Path: "/sign-in/" + url.PathEscape(tenant) + "/invitation", Open: true,
+	}, options)
+}
+
+// AcceptInvitationBody is the body of AcceptInvitation.
+type AcceptInvitationBody = InvitationForm
+
+// AcceptInvitation: accept an invitation.
+//
+// The answer to a good code is a 303 to the page that asks for a password. The code can be used again until there is
+// one.
+//
+// (POST /sign-in/{tenant}/invitation)
+func (c *Client) AcceptInvitation(
+	ctx context.Context, tenant string, body AcceptInvitationBody, options ...Option,
+) (*Download, error) {
+	return c.download(ctx, Request{
+		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/invitation", Open: true,
+	}, options)
+}
+
 // GetSignInLogo: get the tenant's logo.
 //
 // (GET /sign-in/{tenant}/logo)

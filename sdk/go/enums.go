@@ -244,6 +244,13 @@ const (
 	IdentityIdentityTypeEveryone    = "everyone"
 )
 
+// The values of status of Invitation.
+const (
+	InvitationStatusPending  = "pending"
+	InvitationStatusAccepted = "accepted"
+	InvitationStatusExpired  = "expired"
+)
+
 // The values of concurrency of Job.
 const (
 	JobConcurrencyAllow = "allow"

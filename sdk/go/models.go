@@ -3897,6 +3897,120 @@ type Introspection struct {
 	TokenType *string `json:"token_type,omitempty"`
 }
 
+// Invitation defines model for Invitation.
+type Invitation struct {
+	// ApplicationID The application that opens once the password is chosen; empty: the person's own page
+	//
+	// Example: 1048577
+	ApplicationID string `json:"application_id"`
+
+	// Email Where the mail goes
+	//
+	// Example: li.wei@acme.test
+	Email string `json:"email"`
+
+	// ExpiresHours How long a link works
+	ExpiresHours int64 `json:"expires_hours"`
+
+	// ID Given by the platform; never used again
+	//
+	// Example: 1048577
+	ID string `json:"id"`
+
+	// InvitedBy The actor who has sent it last
+	//
+	// Example: client:console
+	InvitedBy string `json:"invited_by"`
+
+	// Status Accepted: the user has a password now; one of "pending", "accepted", "expired"
+	Status string `json:"status"`
+
+	// TenantID The tenant that it belongs to
+	//
+	// Example: acme
+	TenantID string `json:"tenant_id"`
+
+	// TimeCreated When it was created
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeCreated time.Time `json:"time_created"`
+
+	// TimeEnded When it was accepted or expired; null: it is pending
+	TimeEnded *time.Time `json:"time_ended,omitempty"`
+
+	// TimeExpires When its link ends
+	TimeExpires time.Time `json:"time_expires"`
+
+	// TimeModified When it last changed
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeModified time.Time `json:"time_modified"`
+
+	// TimeSent When it was sent last
+	TimeSent time.Time `json:"time_sent"`
+
+	// Version Grows by one with every change; If-Match takes it
+	Version int64 `json:"version"`
+}
+
+// InvitationBatch defines model for InvitationBatch.
+type InvitationBatch struct {
+	// Items In the order of the request
+	Items []Invitation `json:"items"`
+}
+
+// InvitationForm defines model for InvitationForm.
+type InvitationForm struct {
+	// Code From the mail, without regard to case and dashes
+	Code string `json:"code"`
+}
+
+// InvitationList defines model for InvitationList.
+type InvitationList struct {
+	// Items The records of the page
+	Items []Invitation `json:"items"`
+
+	// NextPageToken The page_token of the next page; left out on the last page
+	NextPageToken *string `json:"next_page_token,omitempty"`
+
+	// PageNum As asked, from 1; 1 with a page token
+	PageNum int64 `json:"page_num"`
+
+	// PageSize As asked: the most records of a page
+	PageSize int64 `json:"page_size"`
+
+	// Total How many records the filter selects; left out with count=false
+	Total *int64 `json:"total,omitempty"`
+
+	// TotalRelation gte if there are more records than total; otherwise left out; one of "gte"
+	TotalRelation *string `json:"total_relation,omitempty"`
+}
+
+// InvitationTerms defines model for InvitationTerms.
+type InvitationTerms struct {
+	// ApplicationID An application that opens once the password is chosen; the default is the person's own page
+	//
+	// Example: 1048577
+	ApplicationID *string `json:"application_id,omitempty"`
+
+	// ExpiresHours How long the link works; the default is 168, a week
+	ExpiresHours *int64 `json:"expires_hours,omitempty"`
+}
+
+// InviteManyInput defines model for InviteManyInput.
+type InviteManyInput struct {
+	// ApplicationID An application that opens once the password is chosen; the default is the person's own page
+	//
+	// Example: 1048577
+	ApplicationID *string `json:"application_id,omitempty"`
+
+	// ExpiresHours How long the link works; the default is 168, a week
+	ExpiresHours *int64 `json:"expires_hours,omitempty"`
+
+	// Ids Ids of users
+	Ids []string `json:"ids"`
+}
+
 // Item defines model for Item.
 type Item struct {
 	// After What it is; null: it is gone
@@ -4752,12 +4866,15 @@ type MailSettings struct {
 	// Footer At the foot of each mail, by language (en, zh); plain text of up to 500 characters
 	Footer map[string]string `json:"footer,omitempty"`
 
+	// Invitation Of the mail with the link with which a person chooses a first password
+	Invitation *MailTexts `json:"invitation,omitempty"`
+
 	// PerHour Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not
-	// count
+	// count. Invitations have as many of their own; the platform's mail server takes 1000 of them at most
 	PerHour *int64 `json:"per_hour,omitempty"`
 
 	// PerHourOfAddress Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in
-	// before has as many of its own
+	// before has as many of its own, and so have invitations
 	PerHourOfAddress *int64 `json:"per_hour_of_address,omitempty"`
 
 	// Recovery Of the mail with the code with which a person sets a new password
@@ -4803,7 +4920,7 @@ type MailText struct {
 
 // MailTexts defines model for MailTexts.
 type MailTexts struct {
-	// Subject One line of up to 100 characters; the default has the code
+	// Subject One line of up to 100 characters; without one, that of recovery has the code
 	Subject *PageText `json:"subject,omitempty"`
 
 	// Words Above the code
@@ -4927,7 +5044,7 @@ type Memberships struct {
 
 // MessagePreviewInput defines model for MessagePreviewInput.
 type MessagePreviewInput struct {
-	// Kind What the mail is about; one of "recovery"
+	// Kind What the mail is about; one of "recovery", "invitation"
 	//
 	// Example: recovery
 	Kind string `json:"kind"`
@@ -4943,7 +5060,7 @@ type MessagePreviewInput struct {
 
 // MessageTestInput defines model for MessageTestInput.
 type MessageTestInput struct {
-	// Kind What the mail is about; one of "recovery"
+	// Kind What the mail is about; one of "recovery", "invitation"
 	//
 	// Example: recovery
 	Kind string `json:"kind"`
@@ -7970,7 +8087,44 @@ type SignInSettingsPatch struct {
 	Texts nullable.Nullable[SignInSettingsPatchTexts] `json:"texts,omitempty"`
 }
 
-// SignInSettingsPatch_Messages_Recovery_Subject One line of up to 100 characters; the default has the code
+// SignInSettingsPatch_Messages_Invitation_Subject One line of up to 100 characters; without one, that of recovery has
+// the code
+type SignInSettingsPatch_Messages_Invitation_Subject struct {
+	// En English
+	//
+	// Example: Call 4711.
+	En nullable.Nullable[string] `json:"en,omitempty"`
+
+	// Zh Simplified Chinese
+	//
+	// Example: 请拨打 4711。
+	Zh nullable.Nullable[string] `json:"zh,omitempty"`
+}
+
+// SignInSettingsPatch_Messages_Invitation_Words Above the code
+type SignInSettingsPatch_Messages_Invitation_Words struct {
+	// En English
+	//
+	// Example: Call 4711.
+	En nullable.Nullable[string] `json:"en,omitempty"`
+
+	// Zh Simplified Chinese
+	//
+	// Example: 请拨打 4711。
+	Zh nullable.Nullable[string] `json:"zh,omitempty"`
+}
+
+// SignInSettingsPatch_Messages_Invitation Of the mail with the link with which a person chooses a first password
+type SignInSettingsPatch_Messages_Invitation struct {
+	// Subject One line of up to 100 characters; without one, that of recovery has the code
+	Subject nullable.Nullable[SignInSettingsPatch_Messages_Invitation_Subject] `json:"subject,omitempty"`
+
+	// Words Above the code
+	Words nullable.Nullable[SignInSettingsPatch_Messages_Invitation_Words] `json:"words,omitempty"`
+}
+
+// SignInSettingsPatch_Messages_Recovery_Subject One line of up to 100 characters; without one, that of recovery has the
+// code
 type SignInSettingsPatch_Messages_Recovery_Subject struct {
 	// En English
 	//
@@ -7998,7 +8152,7 @@ type SignInSettingsPatch_Messages_Recovery_Words struct {
 
 // SignInSettingsPatch_Messages_Recovery Of the mail with the code with which a person sets a new password
 type SignInSettingsPatch_Messages_Recovery struct {
-	// Subject One line of up to 100 characters; the default has the code
+	// Subject One line of up to 100 characters; without one, that of recovery has the code
 	Subject nullable.Nullable[SignInSettingsPatch_Messages_Recovery_Subject] `json:"subject,omitempty"`
 
 	// Words Above the code
@@ -8010,12 +8164,15 @@ type SignInSettingsPatchMessages struct {
 	// Footer At the foot of each mail, by language (en, zh); plain text of up to 500 characters
 	Footer nullable.Nullable[map[string]*string] `json:"footer,omitempty"`
 
+	// Invitation Of the mail with the link with which a person chooses a first password
+	Invitation nullable.Nullable[SignInSettingsPatch_Messages_Invitation] `json:"invitation,omitempty"`
+
 	// PerHour Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not
-	// count
+	// count. Invitations have as many of their own; the platform's mail server takes 1000 of them at most
 	PerHour nullable.Nullable[int64] `json:"per_hour,omitempty"`
 
 	// PerHourOfAddress Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in
-	// before has as many of its own
+	// before has as many of its own, and so have invitations
 	PerHourOfAddress nullable.Nullable[int64] `json:"per_hour_of_address,omitempty"`
 
 	// Recovery Of the mail with the code with which a person sets a new password

@@ -143,7 +143,10 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 		questions.LoginVerified{Verified: true, MustChangePassword: true, SignedIn: record}))
 	add(of(questions.SetPassword, questions.NewPassword{
 		ID: "7", UserID: "1048577", Password: "t1.…", TimePasswordChanged: clock.FromMillis(1_769_851_800_000),
+		Email: "li.wei@example.com",
 	}, record))
+	add(of(questions.InvitableUser, questions.UserToInvite{UserID: "1048577"}, questions.Invitable{
+		Reason: questions.HasPassword, SignedIn: record}))
 	add(of(questions.MayUse, questions.Use{UserID: "1048577", AppID: "2001"},
 		questions.MayUseAnswer{Allowed: true, RuleID: "9", Reason: "granted"}))
 	add(of(questions.Usable, questions.UsableQuestion{UserID: "1048577", AppIDs: []string{"2001", "2002"}},

@@ -202,6 +202,34 @@ var RecoverableUser = bus.Question[LoginName, Recoverable]{
 	Service: "users", Name: "recoverable", Patience: 5 * time.Second,
 }
 
+// UserToInvite names a user by id.
+type UserToInvite struct {
+	UserID string `json:"user_id"`
+}
+
+// The reasons for which a user cannot be invited, beside the states locked, disabled and resigned.
+const (
+	HasPassword = "has_password"
+	HasNoEmail  = "has_no_email"
+	HasScopes   = "has_scopes"
+)
+
+// Invitable says whether a user can be invited to choose a first password: they may sign in, have no password, an email
+// address, and no scope of the platform's API. Reason says why not; empty: they can.
+type Invitable struct {
+	Reason string `json:"reason,omitempty"`
+	SignedIn
+}
+
+// InvitableUser asks whether a user can be invited. NotFound says that there is no such user. Without an answer, nobody
+// is invited, and no invitation serves.
+var InvitableUser = bus.Question[UserToInvite, Invitable]{
+	Service: "users", Name: "invitable", Patience: 5 * time.Second, Refusals: []apperr.Kind{apperr.NotFound},
+}
+
+// Invite is the member of the data of user.created that is true if the user is to be invited.
+const Invite = "invite"
+
 // LockedByFailures is the lock_reason of users whom the platform has locked because of wrong passwords. Others could
 // cause this, so it does not end the user's sessions.
 const LockedByFailures = "too many failed logins"
@@ -212,12 +240,14 @@ type NewPassword struct {
 	ID       string `json:"change_id"`
 	UserID   string `json:"user_id"`
 	Password string `json:"password"`
-	// TimePasswordChanged is the record's when the old password was proven.
+	// TimePasswordChanged is the record's when the old password was proven; zero: there was none.
 	TimePasswordChanged clock.Time `json:"time_password_changed"`
+	// Email is the address that the user has shown to own, if that is what was proven. It becomes verified.
+	Email string `json:"email,omitempty"`
 }
 
 // SetPassword asks to set it. Faults are located at new_password. VersionMismatch is as in VerifyLogin, InvalidState
-// refuses a user who cannot sign in, or whose password is no longer the one that was proven. Without an answer, the
+// refuses a user who cannot sign in, or whose password or address is no longer what was proven. Without an answer, the
 // user is asked for a new password again.
 var SetPassword = bus.Question[NewPassword, SignedIn]{
 	Service: "users", Name: "set-password", Patience: 10 * time.Second,

@@ -6,12 +6,15 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/mailtest"
 )
@@ -24,10 +27,10 @@ func TestCommands(t *testing.T) {
 		Service: "sign-in",
 		Start: func(t testing.TB) (*testkit.Service, *testkit.Client) {
 			w = newWorld(t)
-			return w.Service, w.admin()
+			return w.Service, w.As("acme", auth.SignInRead, auth.SignInWrite, auth.UsersRead, auth.UsersSecrets)
 		},
 		Commands: func(testing.TB, *testkit.Service, *testkit.Client) []testkit.Commands {
-			return append(append(w.rowsOfPages(), w.rowsOfTokens()...), w.rowsOfRecords()...)
+			return slices.Concat(w.rowsOfPages(), w.rowsOfTokens(), w.rowsOfRecords(), w.rowsOfInvitations())
 		},
 		NotCounted: map[string]string{
 			"post-userinfo":    "it is get-userinfo",
@@ -35,7 +38,7 @@ func TestCommands(t *testing.T) {
 			"sign-out-by-saml-by-form": "SAML has no rows yet", "confirm-saml-sign-out": "SAML has no rows yet",
 			"authorize-device": "seldom", "enter-device-code": "seldom", "push-authorization-request": "seldom",
 			"change-own-password": "seldom", "withdraw-own-consent": "seldom", "end-own-session": "seldom",
-			"end-own-grant": "seldom", "test-message": "seldom",
+			"end-own-grant": "seldom", "test-message": "seldom", "accept-invitation": "seldom",
 		},
 	}.TestCommands(t)
 }
@@ -235,5 +238,38 @@ func (w *world) rowsOfRecords() []testkit.Commands {
 		testkit.Takes("delete a SAML key", http.MethodDelete, samlKey("next"), nil),
 		testkit.Takes("change the settings", http.MethodPatch, "/v1/sign-in/settings", object{"name": "Acme"}),
 		testkit.Takes("replace the settings", http.MethodPut, "/v1/sign-in/settings", object{"name": "Acme"}),
+	}
+}
+
+func (w *world) rowsOfInvitations() []testkit.Commands {
+	mails := mailtest.Start(w.t, mailtest.STARTTLS)
+	mails.Answer(func(string) error { return mailtest.Refused(550) }) // nothing waits
+	ids := 1000
+	newcomers := func(n int) (all []string) {
+		w.admin().Patch("/v1/sign-in/settings", object{"messages": object{"per_hour": 100_000}}).OK(nil)
+		w.change(func() {
+			w.mails = mails
+			for range n {
+				ids++
+				id := strconv.Itoa(ids)
+				w.users["new."+id] = newcomer(id, "new."+id)
+				all = append(all, id)
+			}
+		})
+		return all
+	}
+	user := testkit.Path(func() string { return "/v1/users/" + newcomers(1)[0] })
+	invited := testkit.Path(func() string {
+		id := newcomers(1)[0]
+		w.invite(id)
+		return "/v1/invitations/" + id
+	})
+	many := func(n int) func() any { return func() any { return object{"ids": newcomers(n)} } }
+	return []testkit.Commands{
+		testkit.Takes("invite a user", http.MethodPost, user.Below("/invite"), nil),
+		testkit.Takes("invite 10 users", http.MethodPost, "/v1/batch/users/invite", many(10)),
+		testkit.Takes("invite 100 users", http.MethodPost, "/v1/batch/users/invite", many(100)),
+		testkit.Takes("send an invitation again", http.MethodPost, invited.Below("/resend"), nil),
+		testkit.Takes("revoke an invitation", http.MethodDelete, invited, nil),
 	}
 }

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
+	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
@@ -23,7 +25,11 @@ func (a *app) onUser(ctx context.Context, e stream.Event) error {
 	case strings.HasSuffix(e.Type, ".deleted"):
 		return a.forgetUser(ctx, e.Subject)
 	case strings.HasSuffix(e.Type, ".created"):
-		return nil // who has signed in since is known in a newer state
+		return a.onCreated(ctx, e) // who has signed in since is known in a newer state
+	case strings.HasSuffix(e.Type, ".password_changed"):
+		if err := a.invitations.Accept(ctx, e.Subject); err != nil {
+			return err
+		}
 	}
 	if _, err := person.Find(ctx, a.Store, e.Subject); err != nil {
 		return apperr.Ignore(err, apperr.NotFound) // most users never sign in
@@ -56,6 +62,20 @@ func (a *app) onUser(ctx context.Context, e stream.Event) error {
 	return oidc.EndBefore(ctx, a.Store, e.Subject, proof.Password, set)
 }
 
+// onCreated has a user invited whose import asks for it.
+func (a *app) onCreated(ctx context.Context, e stream.Event) error {
+	if !bytes.Contains(e.Data, []byte(questions.Invite)) { // most events are not decoded
+		return nil
+	}
+	var data struct {
+		Invite bool `json:"invite"` // questions.Invite
+	}
+	if err := e.Read(&data); err != nil || !data.Invite {
+		return err
+	}
+	return a.invitations.Await(ctx, e.Subject, e.Actor)
+}
+
 // endUser ends the sessions of a user who may not sign in any more, and what applications may do without one.
 func (a *app) endUser(ctx context.Context, id string) error {
 	if err := a.sessions.EndOfUser(ctx, id); err != nil {
@@ -74,6 +94,9 @@ func (a *app) forgetUser(ctx context.Context, id string) error {
 			return err
 		}
 		if err := session.ForgetUser(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := invitation.Forget(ctx, tx, id); err != nil {
 			return err
 		}
 		return consent.Forget(ctx, tx, id, "")

@@ -46,6 +46,7 @@ func (w *world) sendMails() {
 	w.t.Helper()
 	w.RunTask("send recovery codes")
 	w.RunTask("send mails")
+	w.RunTask("send invitations")
 }
 
 // advanceUntil lets time pass, with its attempts, until a condition holds.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/mailtest"
 )
 
@@ -28,10 +29,17 @@ func TestGoldenDocuments(t *testing.T) {
 	b.answered(callback)
 	settings := w.admin().Patch("/v1/sign-in/settings", object{"name": "Acme", "colour": "#1a5fb4",
 		"texts": object{"help": object{"en": "Call 4711."}}}).ID()
+	w.change(func() { w.users["bob"], w.mails = newcomer("31", "bob"), mailtest.Start(t, mailtest.STARTTLS) })
+	w.invite("31")
+	link := ""
+	for id := range testkit.Stored(t, w.Service, "acme", "invitation_links") {
+		link = id
+	}
 	for name, document := range map[string]struct{ collection, id string }{
 		"session":  {"sessions", w.sessions()[0].(object)["id"].(string)},
 		"consent":  {"consents", first(w.admin().Get("/v1/consents"))["id"].(string)},
 		"settings": {"settings", settings}, "person": {"people", "20"},
+		"invitation": {"invitations", "31"}, "link": {"invitation_links", link},
 	} {
 		testkit.GoldenDocument(t, w.Service, began, name, document.collection, document.id, func(b []byte) []byte {
 			return randomID.ReplaceAll(b, []byte(`"$1": "random"`))
@@ -86,18 +94,19 @@ func TestGoldenEvents(t *testing.T) {
 	slices.SortStableFunc(events, func(a, b stream.Event) int { // those of different records come in any order
 		return cmp.Or(a.Time.Std().Compare(b.Time.Std()), strings.Compare(a.Type, b.Type))
 	})
-	events = append(events, slices.Concat(w.granted(), w.rolledOver(), w.unsent())...)
+	events = append(events, slices.Concat(w.granted(), w.rolledOver(), w.invited(), w.unsent())...)
 	testkit.GoldenEvents(t, began, events,
 		"session.created", "session.stepped_up", "session.ended", "sign_in.completed", "sign_in.refused", "sign_in.failed",
 		"consent.given", "consent.withdrawn", "sign_in_settings.updated", "grant.created", "grant.ended", "saml_key.created",
-		"saml_key.updated", "saml_key.activated", "saml_key.deleted", "message.failed", "message.refused")
+		"saml_key.updated", "saml_key.activated", "saml_key.deleted", "message.failed", "message.refused", "invitation.created",
+		"invitation.resent", "invitation.accepted", "invitation.expired", "invitation.deleted")
 	testkit.EventTypes(t, w.Service, "sign-in", began, append(events, w.reused()...), map[string]string{
 		"session": "Session", "consent": "GivenConsent", "sign_in_settings": "SignInSettings", "grant": "LastingGrant",
-		"saml_key": "SAMLKey",
+		"saml_key": "SAMLKey", "invitation": "Invitation",
 	})
 }
 
-var randomID = regexp.MustCompile(`"(flow_id|family_id|session_id|id)": ?"[A-Za-z0-9_-]{22,26}"`)
+var randomID = regexp.MustCompile(`"(flow_id|family_id|session_id|mail_id|id)": ?"[A-Za-z0-9_-]{22,64}"`)
 
 // redacted replaces the ids of flows, sessions and token families, which are random.
 func redacted(events []stream.Event) []stream.Event {
@@ -120,6 +129,31 @@ func (w *world) granted() []stream.Event {
 	events := w.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.grant.ended" })
 	others := func(e stream.Event) bool { return !strings.HasPrefix(e.Type, "idp.grant.") }
 	return redacted(slices.DeleteFunc(events, others))
+}
+
+// invited are the events about invitations.
+func (w *world) invited() []stream.Event {
+	w.t.Helper()
+	w.change(func() {
+		w.users["bob"], w.users["eve"] = newcomer("31", "bob"), newcomer("32", "eve")
+		w.mails = mailtest.Start(w.t, mailtest.STARTTLS)
+	})
+	w.invite("31")
+	w.Clock.Advance(time.Second)
+	w.inviter().Post("/v1/invitations/31/resend", "").OK(nil)
+	w.Clock.Advance(time.Second)
+	w.tellUser("password_changed", w.users["bob"])
+	wait.Until(w.t, func() bool { return w.invitation("31")["status"] == "accepted" })
+	w.Clock.Advance(time.Second)
+	w.inviter().Delete("/v1/invitations/31", nil).OK(nil)
+	w.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.invitation.deleted" })
+	w.inviter().Post("/v1/users/32/invite", object{"expires_hours": 1}).OK(nil)
+	w.RunTask("send invitations")
+	w.mails.Wait(w.t, 1)
+	w.Clock.Advance(time.Hour)
+	w.RunTask("end invitations")
+	events := w.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.invitation.expired" })
+	return slices.DeleteFunc(events, func(e stream.Event) bool { return !strings.HasPrefix(e.Type, "idp.invitation.") })
 }
 
 // unsent are the events about mails that nobody gets.

@@ -48,6 +48,20 @@ func TestPreviewOfMails(t *testing.T) {
 	got = c.Post(messagesPath+"/preview", object{"kind": "recovery", "locale": "en",
 		"messages": object{"sender": "Draft"}}).Object()
 	require.Equal(t, []any{"Draft", "Your code: BCDF-GHJK"}, []any{got["sender"], got["subject"]})
+	got = c.Post(messagesPath+"/preview", object{"kind": "invitation", "locale": "en"}).Object()
+	require.Equal(t, "Your account at Acme <i>", got["subject"])
+	text, page = got["text"].(string), got["html"].(string)
+	const link = "https://idp.test/sign-in/acme/invitation?code=BCDF-GHJK-MNPQ-RTVW"
+	for _, want := range []string{link, "You sign in as li.wei.", "Choose a password", "until 20", " UTC."} {
+		require.Contains(t, text, want)
+		require.Contains(t, page, want)
+	}
+	require.NotContains(t, text+page, "ZgotmplZ")
+	got = c.Post(messagesPath+"/preview", object{"kind": "invitation", "locale": "en", "messages": object{
+		"invitation": object{"subject": object{"en": "Welcome"}, "words": object{"en": "Glad <b>you</b> are here"}},
+	}}).Object()
+	require.Equal(t, "Welcome", got["subject"])
+	require.Contains(t, got["html"], "Glad &lt;b&gt;you&lt;/b&gt; are here")
 	c.Post(messagesPath+"/preview", object{"kind": "recovery", "messages": object{"reply_to": "x"}}).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.messages.reply_to")
 	c.Post(messagesPath+"/preview", object{"kind": "poem"}).
@@ -60,6 +74,7 @@ func TestFaultsOfMailSettings(t *testing.T) {
 	for member, value := range map[string]any{
 		"sender": "a\nb", "reply_to": "Acme <help@acme.test>", "footer": object{"fr": "x"}, "per_hour": -1,
 		"per_hour_of_address": 101, "recovery.subject": "", "recovery.words": object{"en": strings.Repeat("x", 501)},
+		"invitation.words": object{"en": strings.Repeat("x", 501)},
 	} {
 		body := object{member: value}
 		if of, name, ok := strings.Cut(member, "."); ok {

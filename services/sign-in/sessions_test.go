@@ -30,12 +30,17 @@ func (w *world) tellUser(action string, u *user) {
 // tell publishes an event of another service.
 func (w *world) tell(noun, action, id string, sequence int64, record object) {
 	w.t.Helper()
+	w.tellData(noun, action, id, sequence, object{"record": record})
+}
+
+func (w *world) tellData(noun, action, id string, sequence int64, data object) {
+	w.t.Helper()
 	w.TestTells(noun)
 	number := strconv.FormatInt(sequence, 10)
 	event, err := json.Marshal(object{
 		"specversion": "1.0", "id": noun + "/" + id + "/" + number, "source": "/" + noun + "s",
 		"type": "idp." + noun + "." + action, "subject": id, "time": w.Clock.Now(), "tenantid": "acme",
-		"sequence": number, "data": object{"record": record},
+		"sequence": number, "actor": "client:importer", "data": data,
 	})
 	w.must(err)
 	m := nats.NewMsg("idp.events.acme." + noun + "." + action)

@@ -22,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/httpapi"
+	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/mail"
 	"github.com/idplatform/idplatform/services/sign-in/internal/message"
 	"github.com/idplatform/idplatform/services/sign-in/internal/notice"
@@ -107,7 +108,8 @@ func Spec(c Config) service.Spec {
 		Name: "sign-in",
 		Collections: slices.Concat(session.Collections(), person.Collections(), consent.Collections(),
 			settings.Collections(), flow.Collections(), oidc.Collections(), saml.Collections(), cas.Collections(),
-			notice.Collections(), signout.Collections(), message.Collections(), recovery.Collections()),
+			notice.Collections(), signout.Collections(), message.Collections(), recovery.Collections(),
+			invitation.Collections()),
 		New: c.new,
 	}
 }
@@ -115,16 +117,17 @@ func Spec(c Config) service.Spec {
 // app is the service's parts.
 type app struct {
 	service.Deps
-	sessions *session.Sessions
-	consents *consent.Consents
-	engine   *flow.Engine
-	provider *oidc.Provider
-	saml     *saml.Provider
-	cas      *cas.Server
-	notices  *notice.Sender
-	signOuts *signout.SignOuts
-	messages *message.Sender
-	recovery *recovery.Recoveries
+	sessions    *session.Sessions
+	consents    *consent.Consents
+	engine      *flow.Engine
+	provider    *oidc.Provider
+	saml        *saml.Provider
+	cas         *cas.Server
+	notices     *notice.Sender
+	signOuts    *signout.SignOuts
+	messages    *message.Sender
+	recovery    *recovery.Recoveries
+	invitations *invitation.Invitations
 }
 
 func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
@@ -145,16 +148,19 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	clients, signing := client.New(d.Bus, d.Clock), keys.New(d.Store)
 	settled := &settings.Service{Store: d.Store}
 	own := flow.Own{
-		Sessions: a.sessions, Consents: a.consents,
+		Sessions: a.sessions, Consents: a.consents, Clients: clients,
 		EndGrant: func(ctx context.Context, id, userID string) error { return a.provider.EndOwnGrant(ctx, id, userID) },
 	}
 	if err := a.addMails(c, settled); err != nil {
 		return service.App{}, err
 	}
+	a.invitations = invitation.New(invitation.Config{
+		Store: d.Store, Bus: d.Bus, Messages: a.messages, Clients: clients, Log: d.Log, Metrics: d.Metrics,
+	})
 	protocols := map[string]protocol.Protocol{flow.OwnPage: own}
 	a.engine = flow.New(flow.Deps{
 		Store: d.Store, Bus: d.Bus, Keys: d.Keys, Clients: clients, Sessions: a.sessions, Consents: a.consents,
-		Settings: settled, Protocols: protocols, Recovery: a.recovery,
+		Settings: settled, Protocols: protocols, Recovery: a.recovery, Invitations: a.invitations,
 	})
 	a.provider = oidc.New(oidc.Deps{
 		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, MayUse: a.engine.MayUse,
@@ -170,7 +176,8 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	server := d.Server("sign-in")
 	httpapi.Register(server, httpapi.Deps{
 		Engine: a.engine, Own: own, Sessions: a.sessions, Consents: a.consents, Settings: settled, OIDC: a.provider,
-		SAML: a.saml, CAS: a.cas, SignOuts: a.signOuts, Messages: a.messages, Log: d.Log, PublicURL: d.PublicURL,
+		SAML: a.saml, CAS: a.cas, SignOuts: a.signOuts, Messages: a.messages, Invitations: a.invitations, Log: d.Log,
+		PublicURL: d.PublicURL,
 	})
 	return service.App{
 		Handler: server, Tasks: a.tasks(), Followers: []stream.FollowerConfig{clients.Follower()},
@@ -187,6 +194,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 func (a *app) addMails(c Config, settled *settings.Service) (err error) {
 	config := message.Config{
 		Store: a.Store, Bus: a.Bus, Keys: a.Keys, Settings: settled, Dialer: a.Dialer, Log: a.Log, Metrics: a.Metrics,
+		PublicURL: a.PublicURL,
 	}
 	if err = c.mails(&config, a.PublicURL); err != nil {
 		return err
@@ -258,6 +266,7 @@ func (a *app) tasks() []service.Task {
 			Do: a.sessions.ForgetBrowser},
 		service.DueWork{Name: "forget flows", Every: time.Minute, Due: flow.Due, Do: a.engine.Forget},
 		service.DueWork{Name: "forget recoveries", Every: time.Minute, Due: recovery.Due, Do: a.recovery.Forget},
+		service.DueWork{Name: "end invitations", Every: time.Minute, Due: invitation.Due, Do: a.invitations.Apply},
 		service.DueWork{Name: "forget counts of mails", Every: time.Minute, Due: message.Due, Do: a.messages.Forget},
 		service.DueWork{Name: "forget CAS tickets", Every: 10 * time.Second, Due: cas.Due, Do: a.cas.Expire},
 		service.DueWork{Name: "give up sign-outs in browsers", Every: 10 * time.Second, Due: signout.Due,
@@ -266,8 +275,12 @@ func (a *app) tasks() []service.Task {
 	for _, e := range a.saml.Expiring() {
 		work = append(work, service.DueWork{Name: e.Name, Every: time.Minute, Due: e.Due, Do: e.Do})
 	}
-	tasks := []service.Task{a.provider.Logouts(), service.QueueTask(a.notices.Name, a.notices),
-		service.QueueTask(a.messages.Name, a.messages), service.QueueTask(a.recovery.Name, a.recovery)}
+	tasks := []service.Task{
+		a.provider.Logouts(), service.QueueTask(a.notices.Name, a.notices),
+		service.QueueTask(a.messages.Codes.Name, a.messages.Codes),
+		service.QueueTask(a.messages.Invitations.Name, a.messages.Invitations),
+		service.QueueTask(a.recovery.Name, a.recovery), service.QueueTask(a.invitations.Name, a.invitations),
+	}
 	for _, w := range work {
 		tasks = append(tasks, a.DueTask(w))
 	}

@@ -64,10 +64,12 @@ type world struct {
 	afterVerify func()
 	recipient   *secret.Recipient
 	mails       *mailtest.Server // of the tenant's connection; nil: it has none
+	verifiedTo  string           // the address that was proven with the newest password
 }
 
 type user struct {
 	record     object
+	scoped     bool // has a scope of the platform's API
 	password   string
 	mustChange bool
 	sequence   int64
@@ -196,6 +198,7 @@ func (w *world) answer() {
 			return questions.Groups{Groups: []string{"company/company", "company/rd-" + q.UserID}}, nil
 		}))
 	w.must(questions.RecoverableUser.Answer(b, w.recoverable))
+	w.must(questions.InvitableUser.Answer(b, w.invitable))
 	w.must(questions.SettingsOfConnection.Answer(b, w.settings))
 	w.must(questions.MayUse.Answer(b, func(_ context.Context, q questions.Use) (questions.MayUseAnswer, error) {
 		w.mu.Lock()
@@ -271,6 +274,32 @@ func (w *world) recoverable(ctx context.Context, q questions.LoginName) (questio
 	return questions.Recoverable{Found: true, SignedIn: u.signedIn()}, nil
 }
 
+func (w *world) invitable(ctx context.Context, q questions.UserToInvite) (questions.Invitable, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away["users"] {
+		return questions.Invitable{}, apperr.Away("the users service", nil)
+	}
+	for _, u := range w.users {
+		if u.record["id"] != q.UserID || request.Tenant(ctx) != "acme" {
+			continue
+		}
+		may := questions.Invitable{SignedIn: u.signedIn()}
+		switch {
+		case u.record["status"] != "1":
+			may.Reason = "disabled"
+		case u.password != "":
+			may.Reason = questions.HasPassword
+		case u.record["email"] == "":
+			may.Reason = questions.HasNoEmail
+		case u.scoped:
+			may.Reason = questions.HasScopes
+		}
+		return may, nil
+	}
+	return questions.Invitable{}, apperr.Missing("user")
+}
+
 // settings are those of the tenant's connection to a mail server.
 func (w *world) settings(ctx context.Context, q questions.SettingsQuestion) (questions.SealedSettings, error) {
 	w.mu.Lock()
@@ -304,9 +333,13 @@ func (w *world) setPassword(ctx context.Context, q questions.NewPassword) (quest
 	}
 	for _, u := range w.users {
 		if u.record["id"] == q.UserID {
-			if u.record["time_password_changed"] != q.TimePasswordChanged {
+			if changed, _ := u.record["time_password_changed"].(clock.Time); changed != q.TimePasswordChanged {
 				return questions.SignedIn{}, apperr.New(apperr.InvalidState, "the password was changed meanwhile")
 			}
+			if q.Email != "" && q.Email != u.record["email"] {
+				return questions.SignedIn{}, apperr.New(apperr.InvalidState, "the email address was changed meanwhile")
+			}
+			w.verifiedTo = q.Email
 			u.password, u.mustChange, u.sequence = password, false, u.sequence+10
 			u.record["time_password_changed"] = w.Clock.Now()
 			return u.signedIn(), nil

@@ -43,12 +43,23 @@ func answerSignIn(b *bus.Bus, users *user.Users, recipient *secret.Recipient) er
 				record, err := signedIn(doc)
 				return questions.Recoverable{Found: true, SignedIn: record}, err
 			}),
+		questions.InvitableUser.Answer(b,
+			func(ctx context.Context, q questions.UserToInvite) (questions.Invitable, error) {
+				doc, reason, err := users.Invitable(ctx, q.UserID)
+				if err != nil {
+					return questions.Invitable{}, err
+				}
+				record, err := signedIn(doc)
+				return questions.Invitable{Reason: reason, SignedIn: record}, err
+			}),
 		questions.SetPassword.Answer(b, func(ctx context.Context, q questions.NewPassword) (questions.SignedIn, error) {
 			password, err := open(ctx, recipient, q.Password, questions.ToSet, q.UserID)
 			if err != nil {
 				return questions.SignedIn{}, err
 			}
-			doc, err := users.RenewPassword(ctx, q.UserID, q.ID, password.Reveal(), q.TimePasswordChanged)
+			doc, err := users.RenewPassword(ctx, q.UserID, q.ID, password.Reveal(), user.Proven{
+				TimePasswordChanged: q.TimePasswordChanged, Email: q.Email,
+			})
 			if err != nil {
 				return questions.SignedIn{}, err
 			}

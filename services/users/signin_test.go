@@ -263,6 +263,79 @@ func TestReplicasHaveOneTransitKey(t *testing.T) {
 	require.Equal(t, signerOf(t, s).key, signerOf(t, replica).key)
 }
 
+// An invitation is for who may sign in, has no password yet, and has an address.
+func TestAnswerInvitable(t *testing.T) {
+	t.Parallel()
+	scopes := map[string]string{}
+	s := startWith(t, cheap(), scopes)
+	c := s.As("acme", auth.UsersRead, auth.UsersWrite, auth.UsersSecrets, auth.UsersVerify)
+	ask := func(tenant, id string) (questions.Invitable, error) {
+		return questions.InvitableUser.Ask(request.System(t.Context(), tenant), s.Deps.Bus,
+			questions.UserToInvite{UserID: id})
+	}
+	reason := func(user object) string {
+		t.Helper()
+		answer, err := ask("acme", user["id"].(string))
+		require.NoError(t, err)
+		return answer.Reason
+	}
+	bob := addUser(t, c, "bob", object{"email": "bob@acme.test"})
+	id := bob["id"].(string)
+	answer, err := ask("acme", id)
+	require.NoError(t, err)
+	require.Empty(t, answer.Reason)
+	require.Contains(t, string(answer.User), "bob@acme.test")
+	require.Positive(t, answer.Sequence)
+	_, err = ask("globex", id)
+	require.Equal(t, apperr.NotFound, apperr.KindOf(err))
+	require.Equal(t, questions.HasNoEmail, reason(addUser(t, c, "no.mail", nil)))
+	require.Equal(t, questions.HasPassword,
+		reason(addUser(t, c, "has.one", object{"email": "one@acme.test", "password": password})))
+	scopes[id] = "kv:read"
+	require.Equal(t, questions.HasScopes, reason(bob), "whoever changes the address would get the scope")
+	delete(scopes, id)
+	c.Patch(path(bob), object{"status": "0"}).OK(nil)
+	require.Equal(t, "disabled", reason(bob))
+
+	lonely := testkit.Start(t, users.Spec(cheap())) // nobody says which scopes there are
+	c = lonely.As("acme", auth.UsersRead, auth.UsersWrite)
+	bob = addUser(t, c, "bob", object{"email": "bob@acme.test"})
+	_, err = questions.InvitableUser.Ask(request.System(t.Context(), "acme"), lonely.Deps.Bus,
+		questions.UserToInvite{UserID: bob["id"].(string)})
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
+}
+
+// Who shows by a mail that an address is theirs has it verified with the first password. If they have another one by
+// then, or if others have it, too, it is not.
+func TestSetPasswordByMail(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	a := signerOf(t, s)
+	set := func(user object, email string) error {
+		t.Helper()
+		id := user["id"].(string)
+		_, err := questions.SetPassword.Ask(request.System(t.Context(), "acme"), s.Deps.Bus, questions.NewPassword{
+			ID: "1", UserID: id, Password: a.sealed(questions.ToSet, id, password), Email: email,
+		})
+		return err
+	}
+	bob := addUser(t, c, "bob", object{"email": "bob@acme.test"})
+	require.Equal(t, apperr.InvalidState, apperr.KindOf(set(bob, "robert@acme.test")))
+	require.Equal(t, false, c.Get(path(bob)).Object()["password_set"])
+	require.NoError(t, set(bob, "bob@acme.test"))
+	now := c.Get(path(bob)).Object()
+	require.Equal(t, []any{true, true, false},
+		[]any{now["password_set"], now["email_verified"], now["must_change_password"]})
+
+	allowSharing(c, true)
+	eve := addUser(t, c, "eve", object{"email": "bob@acme.test"})
+	require.NoError(t, set(eve, "bob@acme.test"))
+	require.Equal(t, false, c.Get(path(eve)).Object()["email_verified"])
+	ann := addUser(t, c, "ann", object{"email": "ann@acme.test"})
+	require.NoError(t, set(ann, ""))
+	require.Equal(t, false, c.Get(path(ann)).Object()["email_verified"])
+}
+
 func TestAnswerSetPassword(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

@@ -19,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/users"
 )
@@ -656,4 +657,34 @@ func TestImportKeysBelongToTheIssuer(t *testing.T) {
 	require.Equal(t, []string{"failed"}, statuses(lines(t, from("b"))), "the user is there, and this is another import")
 	require.Equal(t, []string{"created"}, statuses(lines(t, from("a"))))
 	require.Equal(t, "true", from("b").Header.Get("Idempotent-Replayed"))
+}
+
+// An import that invites says so of each new user who has an address and no password, and of nobody else.
+func TestImportInvites(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	addUser(t, c, "known", object{"email": "known@acme.test"})
+	const lines = `{"username":"new","email":"new@acme.test"}
+{"username":"no.mail"}
+{"username":"has.one","email":"one@acme.test","password":"correct horse battery"}
+{"username":"known","email":"known@acme.test","display_name":"Known"}
+`
+	weak := s.As("acme", auth.UsersRead, auth.UsersWrite)
+	send(weak, ndjson, "?invite=true", lines).Problem(403, "forbidden")
+	send(c, ndjson, "?invite=true&on_conflict=update", lines)
+	send(c, ndjson, "", `{"username":"last","email":"last@acme.test"}`)
+	invited := []string{}
+	last := func(e stream.Event) bool { return bytes.Contains(e.Data, []byte("last@acme.test")) }
+	for _, e := range s.EventsUntil(last) {
+		var data struct {
+			Invite bool
+			Record struct{ Username string }
+		}
+		require.NoError(t, e.Read(&data))
+		if data.Invite {
+			require.Equal(t, "idp.user.created", e.Type)
+			invited = append(invited, data.Record.Username)
+		}
+	}
+	require.Equal(t, []string{"new"}, invited)
 }

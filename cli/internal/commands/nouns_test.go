@@ -72,6 +72,8 @@ func acme(w http.ResponseWriter, r *http.Request) {
 	case "GET /v1/auth-check/objects":
 		_, _ = io.WriteString(w, `{"items":[{"application_id":"30","object_type":"data","object_code":"invoice",
 			"object_name":"发票","actions":["read","write"]}]}`)
+	case "POST /v1/users/7/invite", "POST /v1/invitations/7/resend", "DELETE /v1/invitations/7":
+		_, _ = io.WriteString(w, `{"id":"7","email":"li@acme.test","status":"pending"}`)
 	case "GET /v1/users/7", "PATCH /v1/users/7", "POST /v1/users/7/resign", "PATCH /v1/tree-nodes/21":
 		_, _ = io.WriteString(w, `{"id":"7","username":"li.wei"}`)
 	default:
@@ -126,6 +128,16 @@ func TestUsers(t *testing.T) {
 	require.Equal(t, 0, p.run("users", "update", "li.wei", "-F", "mobile=null", "--if-version", "3").code)
 	assert.JSONEq(t, `{"mobile":null}`, p.last().body)
 	assert.Equal(t, `"3"`, p.last().header.Get("If-Match"))
+
+	got = p.run("users", "invite", "li.wei", "--application", "crm", "--expires-hours", "48", "-o", "name")
+	assert.Equal(t, "li@acme.test\n", got.out, got.err)
+	assert.JSONEq(t, `{"application_id":"30","expires_hours":48}`, p.last().body)
+	require.Equal(t, 0, p.run("users", "invite", "li@acme.test").code)
+	require.Equal(t, 0, p.run("invitations", "resend", "li.wei").code)
+	assert.Equal(t, "/v1/invitations/7/resend", p.last().target)
+	assert.Equal(t, 2, p.run("invitations", "revoke", "li.wei").code, "--yes is needed")
+	require.Equal(t, 0, p.run("invitations", "revoke", "li.wei", "--yes").code)
+	assert.Equal(t, "/v1/invitations/7", p.last().target)
 }
 
 func TestNodes(t *testing.T) {

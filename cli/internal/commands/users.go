@@ -34,7 +34,7 @@ func userStatus(user output.Object) string {
 func users(a *App) *cobra.Command {
 	user := firstOf(userID)
 	known := a.complete("users", usersLike)
-	return group("users", "People: list, create, change, lock, resign",
+	return group("users", "People: list, create, change, invite, lock, resign",
 		a.operation(operation{
 			use: "list", short: "List and search users", operation: "list-users", view: userView,
 			example: "  idp users list --keyword li\n  idp users list --search-type generic --keyword 研发 --all -o csv",
@@ -81,6 +81,15 @@ func users(a *App) *cobra.Command {
 		a.operation(operation{
 			use: "reinstate USER", short: "Take a resignation back", operation: "reinstate-user", view: userView,
 			arguments: 1, path: user, complete: known, example: "  idp users reinstate li.wei",
+		}),
+		a.operation(operation{
+			use: "invite USER", short: "Invite a user by mail to choose a first password", operation: "invite-user",
+			view: invitationView, arguments: 1, path: user, complete: known,
+			references: []reference{{
+				flag: "application", usage: "the application that opens once the password is chosen",
+				id: "application_id", find: applicationID, known: knownApplications,
+			}},
+			example: "  idp users invite li.wei\n  idp users invite li.wei --application crm --expires-hours 48",
 		}),
 	)
 }

@@ -83,6 +83,11 @@ const (
 	TypeFunctionInvocationCreated    Type = "function_invocation.created"
 	TypeGrantCreated                 Type = "grant.created"
 	TypeGrantEnded                   Type = "grant.ended"
+	TypeInvitationAccepted           Type = "invitation.accepted"
+	TypeInvitationCreated            Type = "invitation.created"
+	TypeInvitationDeleted            Type = "invitation.deleted"
+	TypeInvitationExpired            Type = "invitation.expired"
+	TypeInvitationResent             Type = "invitation.resent"
 	TypeJobCreated                   Type = "job.created"
 	TypeJobDeleted                   Type = "job.deleted"
 	TypeJobFinished                  Type = "job.finished"
@@ -234,6 +239,11 @@ var newData = map[Type]func() any{
 	TypeFunctionInvocationCreated:    func() any { return new(FunctionInvocationCreated) },
 	TypeGrantCreated:                 func() any { return new(GrantCreated) },
 	TypeGrantEnded:                   func() any { return new(GrantEnded) },
+	TypeInvitationAccepted:           func() any { return new(InvitationAccepted) },
+	TypeInvitationCreated:            func() any { return new(InvitationCreated) },
+	TypeInvitationDeleted:            func() any { return new(InvitationDeleted) },
+	TypeInvitationExpired:            func() any { return new(InvitationExpired) },
+	TypeInvitationResent:             func() any { return new(InvitationResent) },
 	TypeJobCreated:                   func() any { return new(JobCreated) },
 	TypeJobDeleted:                   func() any { return new(JobDeleted) },
 	TypeJobFinished:                  func() any { return new(JobFinished) },
@@ -956,6 +966,36 @@ type GrantEnded struct {
 	Previous json.RawMessage  `json:"previous"`
 	Reason   string           `json:"reason"`
 	Record   idp.LastingGrant `json:"record"`
+}
+
+// InvitationAccepted is the data of invitation.accepted: an invitation was accepted.
+type InvitationAccepted struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.Invitation  `json:"record"`
+}
+
+// InvitationCreated is the data of invitation.created: an invitation was created.
+type InvitationCreated struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.Invitation  `json:"record"`
+}
+
+// InvitationDeleted is the data of invitation.deleted: an invitation was deleted.
+type InvitationDeleted struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.Invitation  `json:"record"`
+}
+
+// InvitationExpired is the data of invitation.expired: an invitation expired.
+type InvitationExpired struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.Invitation  `json:"record"`
+}
+
+// InvitationResent is the data of invitation.resent: an invitation was resent.
+type InvitationResent struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.Invitation  `json:"record"`
 }
 
 // JobCreated is the data of job.created: a job was created.

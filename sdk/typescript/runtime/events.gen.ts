@@ -14,6 +14,7 @@ import type {
   Function,
   GivenConsent,
   GroupMember,
+  Invitation,
   Job,
   KvBucket,
   KvObject,
@@ -610,6 +611,31 @@ export interface EventData {
     reason?: string;
     record: LastingGrant;
   };
+  /** An invitation was accepted. */
+  'idp.invitation.accepted': {
+    previous?: Record<string, unknown>;
+    record: Invitation;
+  };
+  /** An invitation was created. */
+  'idp.invitation.created': {
+    previous?: Record<string, unknown>;
+    record: Invitation;
+  };
+  /** An invitation was deleted. */
+  'idp.invitation.deleted': {
+    previous?: Record<string, unknown>;
+    record: Invitation;
+  };
+  /** An invitation expired. */
+  'idp.invitation.expired': {
+    previous?: Record<string, unknown>;
+    record: Invitation;
+  };
+  /** An invitation was resent. */
+  'idp.invitation.resent': {
+    previous?: Record<string, unknown>;
+    record: Invitation;
+  };
   /** A job was created. */
   'idp.job.created': {
     previous?: Record<string, unknown>;
@@ -1180,6 +1206,11 @@ export const eventTypes: ReadonlySet<string> = /* @__PURE__ */ new Set([
   'idp.function_invocation.created',
   'idp.grant.created',
   'idp.grant.ended',
+  'idp.invitation.accepted',
+  'idp.invitation.created',
+  'idp.invitation.deleted',
+  'idp.invitation.expired',
+  'idp.invitation.resent',
   'idp.job.created',
   'idp.job.deleted',
   'idp.job.finished',

@@ -4966,6 +4966,128 @@ export type Introspection = {
     token_type?: string;
 };
 
+export type Invitation = {
+    /**
+     * The application that opens once the password is chosen; empty: the person's own page
+     */
+    readonly application_id: string;
+    /**
+     * Where the mail goes
+     */
+    readonly email: string;
+    /**
+     * How long a link works
+     */
+    readonly expires_hours: number;
+    /**
+     * Given by the platform; never used again
+     */
+    readonly id: string;
+    /**
+     * The actor who has sent it last
+     */
+    readonly invited_by: string;
+    /**
+     * Accepted: the user has a password now
+     */
+    status: 'pending' | 'accepted' | 'expired';
+    /**
+     * The tenant that it belongs to
+     */
+    readonly tenant_id: string;
+    /**
+     * When it was created
+     */
+    readonly time_created: string;
+    /**
+     * When it was accepted or expired; null: it is pending
+     */
+    readonly time_ended: string | null;
+    /**
+     * When its link ends
+     */
+    readonly time_expires: string;
+    /**
+     * When it last changed
+     */
+    readonly time_modified: string;
+    /**
+     * When it was sent last
+     */
+    readonly time_sent: string;
+    /**
+     * Grows by one with every change; If-Match takes it
+     */
+    readonly version: number;
+};
+
+export type InvitationBatch = {
+    /**
+     * In the order of the request
+     */
+    items: Array<Invitation>;
+};
+
+export type InvitationForm = {
+    /**
+     * From the mail, without regard to case and dashes
+     */
+    code: string;
+};
+
+export type InvitationList = {
+    /**
+     * The records of the page
+     */
+    items: Array<Invitation>;
+    /**
+     * The page_token of the next page; left out on the last page
+     */
+    next_page_token?: string;
+    /**
+     * As asked, from 1; 1 with a page token
+     */
+    page_num: number;
+    /**
+     * As asked: the most records of a page
+     */
+    page_size: number;
+    /**
+     * How many records the filter selects; left out with count=false
+     */
+    total?: number;
+    /**
+     * gte if there are more records than total; otherwise left out
+     */
+    total_relation?: 'gte';
+};
+
+export type InvitationTerms = {
+    /**
+     * An application that opens once the password is chosen; the default is the person's own page
+     */
+    application_id?: string;
+    /**
+     * How long the link works; the default is 168, a week
+     */
+    expires_hours?: number;
+};
+
+export type InviteManyInput = {
+    /**
+     * An application that opens once the password is chosen; the default is the person's own page
+     */
+    application_id?: string;
+    /**
+     * How long the link works; the default is 168, a week
+     */
+    expires_hours?: number;
+    /**
+     * Ids of users
+     */
+    ids: Array<string>;
+};
+
 export type Item = {
     /**
      * What it is; null: it is gone
@@ -6076,11 +6198,15 @@ export type MailSettings = {
         [key: string]: string;
     };
     /**
-     * Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count
+     * Of the mail with the link with which a person chooses a first password
+     */
+    invitation?: MailTexts;
+    /**
+     * Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count. Invitations have as many of their own; the platform's mail server takes 1000 of them at most
      */
     per_hour?: number;
     /**
-     * Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own
+     * Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own, and so have invitations
      */
     per_hour_of_address?: number;
     /**
@@ -6126,7 +6252,7 @@ export type MailText = {
 
 export type MailTexts = {
     /**
-     * One line of up to 100 characters; the default has the code
+     * One line of up to 100 characters; without one, that of recovery has the code
      */
     subject?: PageText;
     /**
@@ -6284,7 +6410,7 @@ export type MessagePreviewInput = {
     /**
      * What the mail is about
      */
-    kind: 'recovery';
+    kind: 'recovery' | 'invitation';
     /**
      * The language; the default is that of the settings
      */
@@ -6299,7 +6425,7 @@ export type MessageTestInput = {
     /**
      * What the mail is about
      */
-    kind: 'recovery';
+    kind: 'recovery' | 'invitation';
     /**
      * The language; the default is that of the settings
      */
@@ -10306,11 +10432,42 @@ export type SignInSettingsPatch = {
             [key: string]: string | null;
         } | null;
         /**
-         * Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count
+         * Of the mail with the link with which a person chooses a first password
+         */
+        invitation?: {
+            /**
+             * One line of up to 100 characters; without one, that of recovery has the code
+             */
+            subject?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+            /**
+             * Above the code
+             */
+            words?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+        } | null;
+        /**
+         * Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count. Invitations have as many of their own; the platform's mail server takes 1000 of them at most
          */
         per_hour?: number | null;
         /**
-         * Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own
+         * Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own, and so have invitations
          */
         per_hour_of_address?: number | null;
         /**
@@ -10318,7 +10475,7 @@ export type SignInSettingsPatch = {
          */
         recovery?: {
             /**
-             * One line of up to 100 characters; the default has the code
+             * One line of up to 100 characters; without one, that of recovery has the code
              */
             subject?: {
                 /**
@@ -14195,6 +14352,40 @@ export type HeldRequestListWritable = {
     total_relation?: 'gte';
 };
 
+export type InvitationBatchWritable = {
+    /**
+     * In the order of the request
+     */
+    items: Array<unknown>;
+};
+
+export type InvitationListWritable = {
+    /**
+     * The records of the page
+     */
+    items: Array<unknown>;
+    /**
+     * The page_token of the next page; left out on the last page
+     */
+    next_page_token?: string;
+    /**
+     * As asked, from 1; 1 with a page token
+     */
+    page_num: number;
+    /**
+     * As asked: the most records of a page
+     */
+    page_size: number;
+    /**
+     * How many records the filter selects; left out with count=false
+     */
+    total?: number;
+    /**
+     * gte if there are more records than total; otherwise left out
+     */
+    total_relation?: 'gte';
+};
+
 export type JobWritable = {
     /**
      * 1…64 letters, digits or . _ -; unique
@@ -16302,11 +16493,42 @@ export type SignInSettingsPatchWritable = {
             [key: string]: string | null;
         } | null;
         /**
-         * Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count
+         * Of the mail with the link with which a person chooses a first password
+         */
+        invitation?: {
+            /**
+             * One line of up to 100 characters; without one, that of recovery has the code
+             */
+            subject?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+            /**
+             * Above the code
+             */
+            words?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+        } | null;
+        /**
+         * Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count. Invitations have as many of their own; the platform's mail server takes 1000 of them at most
          */
         per_hour?: number | null;
         /**
-         * Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own
+         * Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own, and so have invitations
          */
         per_hour_of_address?: number | null;
         /**
@@ -16314,7 +16536,7 @@ export type SignInSettingsPatchWritable = {
          */
         recovery?: {
             /**
-             * One line of up to 100 characters; the default has the code
+             * One line of up to 100 characters; without one, that of recovery has the code
              */
             subject?: {
                 /**
@@ -20208,6 +20430,118 @@ export type IntrospectPersonTokenResponses = {
 };
 
 export type IntrospectPersonTokenResponse = IntrospectPersonTokenResponses[keyof IntrospectPersonTokenResponses];
+
+export type ShowInvitationPageData = {
+    body?: never;
+    path: {
+        /**
+         * The tenant's id
+         */
+        tenant: string;
+    };
+    query?: never;
+    url: '/sign-in/{tenant}/invitation';
+};
+
+export type ShowInvitationPageErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: string;
+    /**
+     * not_found
+     */
+    404: string;
+    /**
+     * rate_limited
+     */
+    429: string;
+    /**
+     * internal
+     */
+    500: string;
+    /**
+     * unavailable
+     */
+    503: string;
+};
+
+export type ShowInvitationPageError = ShowInvitationPageErrors[keyof ShowInvitationPageErrors];
+
+export type ShowInvitationPageResponses = {
+    /**
+     * OK
+     */
+    200: string;
+};
+
+export type ShowInvitationPageResponse = ShowInvitationPageResponses[keyof ShowInvitationPageResponses];
+
+export type AcceptInvitationData = {
+    body: InvitationForm;
+    path: {
+        /**
+         * The tenant's id
+         */
+        tenant: string;
+    };
+    query?: never;
+    url: '/sign-in/{tenant}/invitation';
+};
+
+export type AcceptInvitationErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: string;
+    /**
+     * forbidden
+     */
+    403: string;
+    /**
+     * not_found
+     */
+    404: string;
+    /**
+     * version_mismatch
+     */
+    412: string;
+    /**
+     * too_large
+     */
+    413: string;
+    /**
+     * unsupported_media_type
+     */
+    415: string;
+    /**
+     * rate_limited
+     */
+    429: string;
+    /**
+     * internal
+     */
+    500: string;
+    /**
+     * outcome_unknown
+     */
+    502: string;
+    /**
+     * unavailable
+     */
+    503: string;
+};
+
+export type AcceptInvitationError = AcceptInvitationErrors[keyof AcceptInvitationErrors];
+
+export type AcceptInvitationResponses = {
+    /**
+     * OK
+     */
+    200: string;
+};
+
+export type AcceptInvitationResponse = AcceptInvitationResponses[keyof AcceptInvitationResponses];
 
 export type GetTenantJwksData = {
     body?: never;
@@ -29281,6 +29615,90 @@ export type UnlockUsersResponses = {
 
 export type UnlockUsersResponse = UnlockUsersResponses[keyof UnlockUsersResponses];
 
+export type InviteUsersData = {
+    body: InviteManyInput;
+    headers?: {
+        /**
+         * 1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again
+         */
+        'Idempotency-Key'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/batch/users/invite';
+};
+
+export type InviteUsersErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * invalid_state, request_in_progress
+     */
+    409: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
+    /**
+     * idempotency_key_reused
+     */
+    422: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type InviteUsersError = InviteUsersErrors[keyof InviteUsersErrors];
+
+export type InviteUsersResponses = {
+    /**
+     * OK
+     */
+    200: InvitationBatch;
+};
+
+export type InviteUsersResponse = InviteUsersResponses[keyof InviteUsersResponses];
+
 export type ListComponentsData = {
     body?: never;
     headers?: {
@@ -34066,6 +34484,328 @@ export type ListProvidersResponses = {
 };
 
 export type ListProvidersResponse = ListProvidersResponses[keyof ListProvidersResponses];
+
+export type ListInvitationsData = {
+    body?: never;
+    headers?: {
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * Page number, from 1
+         */
+        page_num?: number;
+        /**
+         * Records a page
+         */
+        page_size?: number;
+        /**
+         * A page's next_page_token, to continue after it at a cost that does not grow; instead of page_num
+         */
+        page_token?: string;
+        /**
+         * field[order], order asc or desc; several are joined by commas
+         */
+        page_sort?: string;
+        /**
+         * false leaves total out
+         */
+        count?: 'true' | 'false' | '1' | '0';
+        /**
+         * Those of which this has become
+         */
+        status?: 'pending' | 'accepted' | 'expired';
+    };
+    url: '/v1/invitations';
+};
+
+export type ListInvitationsErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type ListInvitationsError = ListInvitationsErrors[keyof ListInvitationsErrors];
+
+export type ListInvitationsResponses = {
+    /**
+     * OK
+     */
+    200: InvitationList;
+};
+
+export type ListInvitationsResponse = ListInvitationsResponses[keyof ListInvitationsResponses];
+
+export type RevokeInvitationData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the record must still have; else 412
+         */
+        'If-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/invitations/{id}';
+};
+
+export type RevokeInvitationErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type RevokeInvitationError = RevokeInvitationErrors[keyof RevokeInvitationErrors];
+
+export type RevokeInvitationResponses = {
+    /**
+     * OK
+     */
+    200: Deleted;
+};
+
+export type RevokeInvitationResponse = RevokeInvitationResponses[keyof RevokeInvitationResponses];
+
+export type GetInvitationData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the client has; 304 if it is still the record's
+         */
+        'If-None-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/v1/invitations/{id}';
+};
+
+export type GetInvitationErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type GetInvitationError = GetInvitationErrors[keyof GetInvitationErrors];
+
+export type GetInvitationResponses = {
+    /**
+     * OK
+     */
+    200: Invitation;
+};
+
+export type GetInvitationResponse = GetInvitationResponses[keyof GetInvitationResponses];
+
+export type ResendInvitationData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the record must still have; else 412
+         */
+        'If-Match'?: string;
+        /**
+         * 1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again
+         */
+        'Idempotency-Key'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/invitations/{id}/resend';
+};
+
+export type ResendInvitationErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * invalid_state, request_in_progress
+     */
+    409: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * idempotency_key_reused
+     */
+    422: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type ResendInvitationError = ResendInvitationErrors[keyof ResendInvitationErrors];
+
+export type ResendInvitationResponses = {
+    /**
+     * OK
+     */
+    200: Invitation;
+};
+
+export type ResendInvitationResponse = ResendInvitationResponses[keyof ResendInvitationResponses];
 
 export type ListJobsData = {
     body?: never;
@@ -44001,6 +44741,10 @@ export type ImportUsersData = {
          * What happens to a record whose username, email or mobile is taken: it fails, is skipped, or updates the user with its username
          */
         on_conflict?: 'fail' | 'skip' | 'update';
+        /**
+         * Invite the new users who have a mail address and no password: each gets a mail with a link, by and by, within the limits of invitations. Needs the scope users:secrets
+         */
+        invite?: boolean;
     };
     url: '/v1/users/import';
 };
@@ -44749,6 +45493,103 @@ export type ChangePasswordResponses = {
 };
 
 export type ChangePasswordResponse = ChangePasswordResponses[keyof ChangePasswordResponses];
+
+export type InviteUserData = {
+    body?: InvitationTerms;
+    headers?: {
+        /**
+         * 1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again
+         */
+        'Idempotency-Key'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/users/{id}/invite';
+};
+
+export type InviteUserErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * invalid_state, request_in_progress
+     */
+    409: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
+    /**
+     * idempotency_key_reused
+     */
+    422: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type InviteUserError = InviteUserErrors[keyof InviteUserErrors];
+
+export type InviteUserResponses = {
+    /**
+     * OK
+     */
+    200: Invitation;
+};
+
+export type InviteUserResponse = InviteUserResponses[keyof InviteUserResponses];
 
 export type LockUserData = {
     body?: LockUserRequest;

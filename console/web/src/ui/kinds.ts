@@ -27,6 +27,7 @@ const kinds = texts({
   kv_object: ['Object', '对象'],
   membership: ['Membership', '成员关系'],
   message: ['Mail', '邮件'],
+  invitation: ['Invitation', '邀请'],
   node: ['Node', '节点'],
   protocol: ['Protocol', '协议'],
   resource: ['Resource', '资源'],
@@ -46,6 +47,7 @@ const kinds = texts({
 });
 
 const actions = texts({
+  accepted: ['accepted', '已接受'],
   activated: ['activated', '已激活'],
   adopted: ['adopted', '已接管'],
   approved: ['approved', '已批准'],
@@ -81,6 +83,7 @@ const actions = texts({
   reinstated: ['reinstated', '已复职'],
   rejected: ['rejected', '已驳回'],
   replayed: ['replayed', '已重放'],
+  resent: ['sent again', '已重新发送'],
   reset: ['reset', '已重置'],
   resigned: ['resigned', '已离职'],
   resumed: ['resumed', '已恢复'],

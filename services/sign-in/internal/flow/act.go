@@ -71,7 +71,7 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 	case ActCode:
 		return e.enterCode(ctx, f, form, v)
 	case ActBack:
-		if f.Recovering != Recovered {
+		if f.Recovering == RecoverAsk || f.Recovering == RecoverCode {
 			f.Recovering = ""
 		}
 	case ActContinue:
@@ -214,26 +214,39 @@ func (e *Engine) withPassword(in questions.SignedIn) (Proven, error) {
 // newPassword sets the password that must be changed before the person is signed in.
 func (e *Engine) newPassword(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f}
-	if !f.MustChange || f.UserID == "" { // a form from before
+	if !f.mustChoose() || f.UserID == "" { // a form from before
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
 	if form.Password != form.Repeated {
 		f.Notice = NoticeDiffers
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	if still, err := e.stillRecovered(ctx, f); err != nil {
+	still, err := e.stillMay(ctx, f)
+	if err != nil {
 		return unlessAway(view, err)
-	} else if !still {
+	}
+	switch {
+	case !still && f.Recovering == Invited:
+		f.endInvitation()
+		return view, e.save(ctx, f, v.Browser, nil)
+	case !still:
 		f.MustChange, f.Recovering, f.Notice = false, RecoverAsk, NoticeCode
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	in, err := e.users.setPassword(ctx, f.UserID, form.Password, f.TimePasswordChanged)
+	proven := questions.NewPassword{UserID: f.UserID, TimePasswordChanged: f.TimePasswordChanged}
+	if f.Recovering == Invited {
+		proven.Email = f.RecoveredTo
+	}
+	in, err := e.users.setPassword(ctx, form.Password, proven)
 	switch apperr.KindOf(err) {
 	case apperr.InvalidParameters:
 		f.Notice = NoticePassword
 		return view, e.save(ctx, f, v.Browser, nil)
 	case apperr.InvalidState, apperr.NotFound:
 		f.MustChange, f.Notice = false, NoticeWrong
+		if f.Recovering == Invited {
+			f.endInvitation()
+		}
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
 	if err != nil {
@@ -281,7 +294,8 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 		}
 		return "", apperr.New(apperr.Unauthenticated, "the password is wrong")
 	}
-	in, err := e.users.setPassword(ctx, s.UserID, next, user.TimePasswordChanged)
+	in, err := e.users.setPassword(ctx, next,
+		questions.NewPassword{UserID: s.UserID, TimePasswordChanged: user.TimePasswordChanged})
 	if apperr.KindOf(err) == apperr.InvalidParameters && err != nil {
 		return "", errors.Join(ErrPassword, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
+	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
@@ -30,15 +31,16 @@ type Clients interface {
 
 // Deps are what an Engine needs. All are required unless they say otherwise.
 type Deps struct {
-	Store     *docstore.Store
-	Bus       *bus.Bus
-	Keys      *secret.Keyring
-	Clients   Clients
-	Sessions  *session.Sessions
-	Consents  *consent.Consents
-	Settings  *settings.Service
-	Recovery  *recovery.Recoveries
-	Protocols map[string]protocol.Protocol // by name
+	Store       *docstore.Store
+	Bus         *bus.Bus
+	Keys        *secret.Keyring
+	Clients     Clients
+	Sessions    *session.Sessions
+	Consents    *consent.Consents
+	Settings    *settings.Service
+	Recovery    *recovery.Recoveries
+	Invitations *invitation.Invitations
+	Protocols   map[string]protocol.Protocol // by name
 	// Pause waits for a time, or until the context ends; nil: by the machine's clock.
 	Pause func(context.Context, time.Duration) error
 }
@@ -52,6 +54,7 @@ type Engine struct {
 	begins   *ratelimit.Buckets[string] // by address
 	// codes and codesOfKnown are for requests for codes, by address and by browser.
 	codes, codesOfKnown *ratelimit.Buckets[string]
+	opened              *ratelimit.Buckets[string] // by the link of an invitation
 }
 
 // New makes an engine.
@@ -64,6 +67,7 @@ func New(d Deps) *Engine {
 		begins:       ratelimit.New[string](beginsPerSecond, beginsAtOnce, maxCounts),
 		codes:        ratelimit.New[string](codesPerSecond, codesAtOnce, maxCounts),
 		codesOfKnown: ratelimit.New[string](codesPerSecond, maxCodesKnown, maxCounts),
+		opened:       ratelimit.New[string](opensPerSecond, opensAtOnce, maxCounts),
 	}
 	e.methods = map[string]Method{proof.Password: passwords{e}}
 	return e
@@ -166,7 +170,7 @@ func (e *Engine) nextStep(ctx context.Context, f *Flow, current *session.Session
 		view.Kind = Missing
 		return view, passive(r, protocol.LoginRequired), nil
 	}
-	if f.MustChange {
+	if f.mustChoose() {
 		view.Kind = ChangePassword
 		return view, "", nil
 	}

@@ -43,6 +43,7 @@ type Flow struct {
 	// RecoveredTo is the mail address whose code was right, and RecoverEnds when the new password must be there.
 	RecoveredTo string     `json:"recovered_to,omitempty"`
 	RecoverEnds clock.Time `json:"recover_ends,omitzero"`
+	Invitation  string     `json:"invitation,omitempty"` // the link by which the person was invited
 	// TimePasswordChanged says which password was proven.
 	TimePasswordChanged clock.Time `json:"time_password_changed"`
 
@@ -58,7 +59,7 @@ type Flow struct {
 	TimeExpires clock.Time `json:"time_expires"`
 }
 
-// Recovering is how far a person is who has forgotten the password.
+// Recovering is how far a person is who has no password, or has forgotten it.
 type Recovering string
 
 // The values of Recovering. Empty: the person signs in.
@@ -66,6 +67,7 @@ const (
 	RecoverAsk  Recovering = "ask"       // for the login name
 	RecoverCode Recovering = "code"      // has perhaps been sent
 	Recovered   Recovering = "recovered" // the code was right: a new password is due
+	Invited     Recovering = "invited"   // the link was good: a first password is due
 )
 
 // The notices.
@@ -74,10 +76,13 @@ const (
 	NoticeDiffers  = "differs"  // the two new passwords
 	NoticePassword = "password" // a new password is refused
 	NoticeCode     = "code"     // is wrong, or has ended
+	NoticeLink     = "link"     // of an invitation: is to be opened again, or has ended
 )
 
 const (
 	lifetime = time.Hour
+	// lifetimeInvited is that of a flow in which a first password is chosen: the invitation lasts for days.
+	lifetimeInvited = 24 * time.Hour
 	// kept is how long an expired flow is known, so that it can begin again; one in which nobody has proven anything is
 	// known for keptUnproven, since a stranger can make many.
 	kept         = 24 * time.Hour
@@ -117,6 +122,9 @@ func (e *Engine) Forget(ctx context.Context, id string) error {
 	})
 }
 
+// mustChoose reports whether the person has to choose a password.
+func (f *Flow) mustChoose() bool { return f.MustChange || f.Recovering == Invited }
+
 // signedIn reports whether the person has signed in for this very request.
 func (f *Flow) signedIn() bool { return f.SessionID != "" }
 
@@ -129,6 +137,9 @@ func Begin(r protocol.Request) *Flow {
 func (f *Flow) again() *Flow {
 	next := Begin(f.Request)
 	next.LoginName, next.Locale = f.LoginName, f.Locale
+	if f.Recovering == Invited {
+		next.Notice = NoticeLink
+	}
 	return next
 }
 
@@ -210,6 +221,9 @@ func (e *Engine) save(ctx context.Context, f *Flow, browser string, also func(co
 		if isNew {
 			f.Meta = docstore.Meta{ID: id}
 			f.Browser, f.TimeExpires = browser, tx.Now.Add(lifetime)
+			if f.Recovering == Invited {
+				f.TimeExpires = tx.Now.Add(lifetimeInvited)
+			}
 			var err error
 			if doc, err = flows.Insert(ctx, tx, f); err != nil {
 				f.Meta = docstore.Meta{}

@@ -129,13 +129,17 @@ func (e *Engine) enterCode(ctx context.Context, f *Flow, form Form, v Visitor) (
 // timeToChoose is how long a person has for a new password once the code was right.
 const timeToChoose = 10 * time.Minute
 
-// stillRecovered reports whether a code that was right is good for a new password still; true without a code.
-func (e *Engine) stillRecovered(ctx context.Context, f *Flow) (bool, error) {
-	if f.Recovering != Recovered {
-		return true, nil
+// stillMay reports whether a code or a link that was good is good for a new password still; true without one.
+func (e *Engine) stillMay(ctx context.Context, f *Flow) (bool, error) {
+	switch f.Recovering {
+	case Recovered:
+		if !e.Store.Now().Before(f.RecoverEnds) {
+			return false, nil
+		}
+		return e.Recovery.Still(ctx, f.UserID, f.LoginName, f.RecoveredTo)
+	case Invited:
+		opened, err := e.Invitations.Still(ctx, f.Invitation)
+		return err == nil && opened != nil && opened.User.ID == f.UserID && opened.Email == f.RecoveredTo, err
 	}
-	if !e.Store.Now().Before(f.RecoverEnds) {
-		return false, nil
-	}
-	return e.Recovery.Still(ctx, f.UserID, f.LoginName, f.RecoveredTo)
+	return true, nil
 }

@@ -3,8 +3,10 @@ package flow
 import (
 	"context"
 	"encoding/json"
+	"net/url"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
@@ -36,6 +38,8 @@ const (
 	EndSession      Action = "end_session"
 	WithdrawConsent Action = "withdraw_consent"
 	EndGrant        Action = "end_grant"
+	// OpenApplication changes nothing: it leads to an application.
+	OpenApplication Action = "open_application"
 )
 
 // Request asks the person to sign in anew before the change.
@@ -52,6 +56,7 @@ type Own struct {
 	Consents *consent.Consents
 	// EndGrant ends a grant of a person. The error is apperr.NotFound.
 	EndGrant func(ctx context.Context, id, userID string) error
+	Clients  Clients
 }
 
 // Grant implements protocol.Protocol. A change that another person asked for is not made.
@@ -67,9 +72,33 @@ func (o Own) Grant(ctx context.Context, issuer string, r protocol.Request, p pro
 		return protocol.Answer{URL: issuer}, nil
 	case c.UserID != p.UserID:
 		return protocol.Answer{URL: issuer + "?done=not_changed"}, nil
+	case c.Action == OpenApplication:
+		return protocol.Answer{URL: o.startOf(ctx, issuer, c.ID)}, nil
 	}
 	done, err := o.Make(ctx, *c)
 	return protocol.Answer{URL: issuer + "?done=" + done}, err
+}
+
+// startOf is where an application is opened; the person's own page, if it has no such address, or none that is known.
+func (o Own) startOf(ctx context.Context, issuer, appID string) string {
+	apps, err := o.Clients.Launchable(ctx)
+	if err != nil { // the page does without applications, too
+		return issuer
+	}
+	for _, app := range apps {
+		if app.ID == appID {
+			return StartOf(issuer, app)
+		}
+	}
+	return issuer
+}
+
+// StartOf is where an application is opened: its own address, or a sign-in that begins here.
+func StartOf(base string, app questions.Launchable) string {
+	if app.LoginURL != "" {
+		return app.LoginURL
+	}
+	return base + "/saml/start/" + url.PathEscape(app.ID)
 }
 
 // Refuse implements protocol.Protocol.

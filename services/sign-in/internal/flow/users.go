@@ -7,7 +7,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
-	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
@@ -32,15 +31,14 @@ func (e *Engine) verify(ctx context.Context, name, password string, v Visitor) (
 	})
 }
 
-// setPassword sets a new password in place of the one that was proven.
-func (u *users) setPassword(ctx context.Context, userID, password string, proven clock.Time) (questions.SignedIn,
+// setPassword sets a new password for a user. proven says who it is, and what they have proven.
+func (u *users) setPassword(ctx context.Context, password string, proven questions.NewPassword) (questions.SignedIn,
 	error,
 ) {
-	change := secret.Token(idBytes)
-	return sealed(ctx, u, questions.ToSet, userID, password, func(box string) (questions.SignedIn, error) {
-		return questions.SetPassword.Ask(ctx, u.bus, questions.NewPassword{
-			ID: change, UserID: userID, Password: box, TimePasswordChanged: proven,
-		})
+	proven.ID = secret.Token(idBytes)
+	return sealed(ctx, u, questions.ToSet, proven.UserID, password, func(box string) (questions.SignedIn, error) {
+		proven.Password = box
+		return questions.SetPassword.Ask(ctx, u.bus, proven)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/cas"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
+	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/message"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/saml"
@@ -20,18 +21,19 @@ import (
 
 // Deps are what the operations call. All are required.
 type Deps struct {
-	Engine    *flow.Engine
-	Own       flow.Own
-	Sessions  *session.Sessions
-	Consents  *consent.Consents
-	Settings  *settings.Service
-	OIDC      *oidc.Provider
-	SAML      *saml.Provider
-	CAS       *cas.Server
-	SignOuts  *signout.SignOuts
-	Messages  *message.Sender
-	Log       *slog.Logger
-	PublicURL string
+	Engine      *flow.Engine
+	Own         flow.Own
+	Sessions    *session.Sessions
+	Consents    *consent.Consents
+	Settings    *settings.Service
+	OIDC        *oidc.Provider
+	SAML        *saml.Provider
+	CAS         *cas.Server
+	SignOuts    *signout.SignOuts
+	Messages    *message.Sender
+	Invitations *invitation.Invitations
+	Log         *slog.Logger
+	PublicURL   string
 }
 
 type api struct {
@@ -58,6 +60,7 @@ func Register(s *rest.Server, d Deps) {
 	a.registerSAMLKeys(s.Tagged("Saml keys", "The keys that a tenant signs with for applications of SAML."))
 	a.registerSettings(s.Tagged("Sign in settings", "How the pages of a tenant look, and what they say."))
 	a.registerMessages(s.Tagged("Sign in messages", "The mails that people get."))
+	a.registerInvitations(s.Tagged("Invitations", "Links by which people choose a first password."))
 }
 
 // issuer is the name of a tenant's provider, and the address of all that it has.

@@ -47,6 +47,7 @@ var exampleFlowForm = FlowForm{Request: "v1.k1.c2VhbGVk", Action: flow.ActSignIn
 func (a *api) registerFlow(s *rest.Server) {
 	a.registerAssets(s)
 	a.registerHome(s)
+	a.registerInvitationPage(s)
 	pageErrors := []apperr.Kind{apperr.Forbidden}
 	rest.Handle(s, rest.Op{
 		ID: "begin-sign-in", Method: http.MethodPost, Path: below + "/flow", IfMatchParam: rest.NoRecord,

@@ -268,12 +268,11 @@ func (a *api) addHomeApps(ctx context.Context, v *visit, s *session.Session, c *
 	})
 	c.MoreApps = len(apps) > maxApps
 	for _, app := range apps[:min(len(apps), maxApps)] {
-		shown := page.HomeApp{Name: app.Name, URL: app.LoginURL, Icon: template.URL(monogram.DataURI(app.Name))}
+		shown := page.HomeApp{
+			Name: app.Name, URL: flow.StartOf(v.base, app), Icon: template.URL(monogram.DataURI(app.Name)),
+		}
 		if u, err := url.Parse(app.LoginURL); err == nil {
 			shown.Host = u.Host
-		}
-		if shown.URL == "" {
-			shown.URL = v.base + "/saml/start/" + url.PathEscape(app.ID)
 		}
 		c.Apps = append(c.Apps, shown)
 	}

@@ -14,7 +14,7 @@ import (
 
 // MessageInput names a kind of mail, and its language.
 type MessageInput struct {
-	Kind   string `json:"kind" enum:"recovery" doc:"What the mail is about" example:"recovery"`
+	Kind   string `json:"kind" enum:"recovery,invitation" doc:"What the mail is about" example:"recovery"`
 	Locale string `json:"locale,omitempty" enum:"en,zh" doc:"The language; the default is that of the settings" example:"en"`
 }
 
@@ -60,7 +60,7 @@ func (a *api) registerMessages(s *rest.Server) {
 	}, func(ctx context.Context, in *struct{ Body MessageTestInput }) (MessageTested, error) {
 		body := in.Body
 		server, err := a.Messages.Test(ctx, message.Kind(body.Kind), body.Locale, body.To, docstore.IsDryRun(ctx))
-		return MessageTested{Server: server}, err
+		return MessageTested{Server: string(server)}, err
 	})
 }
 

@@ -84,6 +84,8 @@ func notice(f *flow.Flow) string {
 		return "refused_new"
 	case flow.NoticeCode:
 		return "wrong_code"
+	case flow.NoticeLink:
+		return "open_again"
 	}
 	return f.Notice
 }
@@ -112,7 +114,7 @@ func tooMany(f *flow.Flow) string {
 func formOf(form page.Form, view flow.View, notice string) page.Content {
 	f := view.Flow
 	switch {
-	case f.MustChange:
+	case f.MustChange || f.Recovering == flow.Invited:
 		return newPasswordOf(form, f, notice)
 	case f.Recovering == flow.RecoverAsk:
 		return page.Forgotten{Form: form, LoginName: f.LoginName, Notice: notice}
@@ -124,8 +126,11 @@ func formOf(form page.Form, view flow.View, notice string) page.Content {
 
 func newPasswordOf(form page.Form, f *flow.Flow, notice string) page.NewPassword {
 	why := "new_password_why"
-	if f.Recovering == flow.Recovered {
+	switch f.Recovering {
+	case flow.Recovered:
 		why = "recovered_why"
+	case flow.Invited:
+		why = "invited_why"
 	}
 	return page.NewPassword{Form: form, LoginName: f.LoginName, Why: why, Notice: notice}
 }

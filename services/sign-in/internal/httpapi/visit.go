@@ -30,6 +30,7 @@ type visit struct {
 	settings *settings.Settings
 	lang     string // chosen on the page
 	cookies  []*http.Cookie
+	keepsNot bool   // the browser has sent no cookie with a form
 	locale   string // "" until it is known
 }
 
@@ -58,6 +59,7 @@ func (a *api) enter(ctx context.Context, in *Visitor) (context.Context, *visit, 
 	if made != nil && in.Request.Method == http.MethodGet {
 		v.cookies = append(v.cookies, made)
 	}
+	v.keepsNot = made != nil && in.Request.Method == http.MethodPost
 	if lang := in.Request.URL.Query().Get("lang"); slices.Contains(settings.Locales, lang) {
 		v.lang = lang
 		v.cookies = append(v.cookies, a.cookies.make(languageCookie, lang, rememberedFor))

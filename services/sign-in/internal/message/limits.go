@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
@@ -48,20 +50,54 @@ func (s *Sender) Forget(ctx context.Context, id string) error {
 // take counts a message, unless there were too many: then it returns the reason. An address has a count of its own for
 // each browser in which its owner has signed in, and these do not count for the tenant.
 func take(ctx context.Context, tx *docstore.Tx, m Message, by AskedBy, limits settings.Messages) (string, error) {
-	hour := tx.Now.Std().Truncate(time.Hour)
-	ofOne := "address " + strings.ToLower(m.To) + " " + by.Browser
-	ok, err := add(ctx, tx, ofOne, hour, limits.MostOfAddress())
-	if err != nil || !ok {
-		return reasonOfOne, err
+	quotas := []quota{{"address " + addressKey(m.To) + " " + by.Browser, limits.MostOfAddress(), 1}}
+	if by.Browser == "" {
+		quotas = append(quotas, quota{"all", limits.MostOfTenant(), 1})
 	}
-	if by.Browser != "" {
-		return "", nil
+	over, err := add(ctx, tx, quotas)
+	if over < 0 || err != nil {
+		return "", err
 	}
-	if ok, err = add(ctx, tx, "all", hour, limits.MostOfTenant()); err != nil || !ok {
-		return reasonOfAll, err
-	}
-	return "", nil
+	return []string{reasonOfOne, reasonOfAll}[over], nil
 }
+
+// mostByPlatform is how many invitations of a tenant the platform's mail server takes in an hour, whatever the tenant's
+// settings say: it serves others, too.
+const mostByPlatform = 1000
+
+// takeInvitations counts invitations, unless there would be too many: then the error is apperr.RateLimited. What
+// strangers ask for does not count for them.
+func takeInvitations(ctx context.Context, tx *docstore.Tx, all []Message, limits settings.Messages, by Carrier) error {
+	most := limits.MostOfTenant()
+	if by != byConnection {
+		most = min(most, mostByPlatform)
+	}
+	quotas := []quota{{"invitations", most, len(all)}}
+	at := map[string]int{}
+	for _, m := range all {
+		key := addressKey(m.To)
+		if at[key] == 0 {
+			at[key] = len(quotas)
+			quotas = append(quotas, quota{"invitation " + key, limits.MostOfAddress(), 0})
+		}
+		quotas[at[key]].n++
+	}
+	over, err := add(ctx, tx, quotas)
+	if over < 0 || err != nil {
+		return err
+	}
+	refusal := apperr.New(apperr.RateLimited, "there would be more than %d invitations in this hour", quotas[over].most)
+	if over > 0 {
+		refusal = apperr.New(apperr.RateLimited, "%s would get more than %d invitations in this hour",
+			all[slices.IndexFunc(all, func(m Message) bool { return at[addressKey(m.To)] == over })].To,
+			quotas[over].most)
+	}
+	now := tx.Now.Std()
+	refusal.RetryAfter = now.Truncate(time.Hour).Add(time.Hour).Sub(now)
+	return refusal
+}
+
+func addressKey(to string) string { return strings.ToLower(to) }
 
 // maxTests is how many mails a tenant's administrators may try out in an hour. Settings do not change it: the mails may
 // leave by the platform's server, to anybody.
@@ -69,26 +105,50 @@ const maxTests = 20
 
 // takeTest counts a test mail, unless there were too many.
 func takeTest(ctx context.Context, tx *docstore.Tx) (bool, error) {
-	return add(ctx, tx, "tests", tx.Now.Std().Truncate(time.Hour), maxTests)
+	over, err := add(ctx, tx, []quota{{"tests", maxTests, 1}})
+	return over < 0, err
 }
 
-func add(ctx context.Context, tx *docstore.Tx, what string, hour time.Time, most int) (bool, error) {
-	sum := sha256.Sum256([]byte(what + hour.UTC().Format(" 2006-01-02T15")))
-	id := hex.EncodeToString(sum[:16]) // no address is stored
-	found, err := counts.LoadMany(ctx, tx, []string{id})
+// quota is how many messages of a kind there may be in an hour, and how many are to be sent.
+type quota struct {
+	of   string
+	most int
+	n    int
+}
+
+// add counts messages for all quotas of the present hour, or for none: then it returns the first that would be
+// exceeded, and otherwise -1.
+func add(ctx context.Context, tx *docstore.Tx, quotas []quota) (over int, err error) {
+	hour := tx.Now.Std().Truncate(time.Hour)
+	ids := make([]string, len(quotas))
+	for i, q := range quotas {
+		sum := sha256.Sum256([]byte(q.of + hour.UTC().Format(" 2006-01-02T15")))
+		ids[i] = hex.EncodeToString(sum[:16]) // no address is stored
+	}
+	found, err := counts.LoadMany(ctx, tx, ids)
 	if err != nil {
-		return false, err
+		return -1, err
 	}
-	if len(found) == 0 {
-		_, err := counts.Insert(ctx, tx, &count{
-			Meta: docstore.Meta{ID: id}, N: 1, Ends: clock.Of(hour.Add(time.Hour)),
-		})
-		return true, err
+	known := map[string]*count{}
+	for _, c := range found {
+		known[c.ID] = c
 	}
-	if found[0].N >= most {
-		return false, nil
+	var added []*count
+	for i, q := range quotas {
+		c := known[ids[i]]
+		if c == nil {
+			c = &count{Meta: docstore.Meta{ID: ids[i]}, Ends: clock.Of(hour.Add(time.Hour))}
+			added = append(added, c)
+		}
+		if c.N += q.n; c.N > q.most {
+			return i, nil
+		}
 	}
-	found[0].N++
-	_, err = counts.Replace(ctx, tx, found[0])
-	return true, err
+	for _, c := range found {
+		if _, err = counts.Replace(ctx, tx, c); err != nil {
+			return -1, err
+		}
+	}
+	_, err = counts.InsertMany(ctx, tx, func(int) string { return "" }, added...)
+	return -1, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -30,7 +31,8 @@ type Kind string
 
 // The kinds.
 const (
-	Recovery Kind = "recovery" // the code with which a person sets a new password
+	Recovery   Kind = "recovery"   // the code with which a person sets a new password
+	Invitation Kind = "invitation" // the link with which a person chooses a first password
 )
 
 // Message is what one person is to be told.
@@ -42,6 +44,8 @@ type Message struct {
 	Locale string        `json:"locale"` // en or zh
 	Code   secret.String `json:"-"`
 	Ends   clock.Time    `json:"ends"` // when the code ends: the message is of no use then
+	// LoginName is what the person signs in with. Only invitations say it.
+	LoginName string `json:"login_name,omitempty"`
 }
 
 // stored is a message that is to be sent.
@@ -51,10 +55,16 @@ type stored struct {
 	Sealed string `json:"sealed"` // the code
 }
 
-var messages = work.Define(docstore.Schema[stored]{Name: "messages", Noun: "message"})
+// Invitations are apart, so that many of them delay no code.
+var (
+	messages    = work.Define(docstore.Schema[stored]{Name: "messages", Noun: "message"})
+	invitations = work.Define(docstore.Schema[stored]{Name: "invitation_mails", Noun: "message"})
+)
 
 // Collections are the collections that the store must have.
-func Collections() []*docstore.Def { return []*docstore.Def{messages.Def(), ends.Def(), counts.Def()} }
+func Collections() []*docstore.Def {
+	return []*docstore.Def{messages.Def(), invitations.Def(), ends.Def(), counts.Def()}
+}
 
 // Config is what a Sender needs. All is required, unless it says otherwise.
 type Config struct {
@@ -65,6 +75,8 @@ type Config struct {
 	Dialer   *net.Dialer // to mail servers that tenants name
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
+	// PublicURL is where people find the platform.
+	PublicURL string
 	// Platform is the mail server of tenants that have none. Optional.
 	Platform *mail.Server
 	// ToLog writes the mails of tenants without a mail server to the log, with their codes: for a platform that only
@@ -74,7 +86,7 @@ type Config struct {
 
 // Sender sends messages, for one replica.
 type Sender struct {
-	*work.Queue[stored, *stored]
+	Codes, Invitations *work.Queue[stored, *stored]
 	Config
 	servers *servers
 }
@@ -84,7 +96,7 @@ var pauses = []time.Duration{
 	5 * time.Second, 20 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute,
 }
 
-// places are for the mails that are on their way from one replica.
+// places are for the mails of a queue that are on their way from one replica.
 var places = fair.Limits{Most: 16, OfTenant: 4}
 
 const (
@@ -99,8 +111,14 @@ func New(c Config) (*Sender, error) {
 		return nil, err
 	}
 	s := &Sender{Config: c, servers: servers}
-	s.Queue = work.NewQueue[stored](work.Config[stored]{
-		Name: "send mails", Items: messages, Store: c.Store, Log: c.Log, Metrics: c.Metrics,
+	s.Codes = s.queue("send mails", messages)
+	s.Invitations = s.queue("send invitations", invitations)
+	return s, nil
+}
+
+func (s *Sender) queue(name string, items *docstore.Collection[stored]) *work.Queue[stored, *stored] {
+	return work.NewQueue[stored](work.Config[stored]{
+		Name: name, Items: items, Store: s.Store, Log: s.Log, Metrics: s.Metrics,
 		Places: places, Time: patience, Grace: atEnd,
 		Attempts: int64(len(pauses)) + 1, Pause: func(attempt int64) time.Duration { return pauses[attempt-1] },
 		Do: s.send,
@@ -108,7 +126,6 @@ func New(c Config) (*Sender, error) {
 			return s.giveUp(m, errors.New("the replica that was sending the mail has ended"), reasonAway)
 		},
 	})
-	return s, nil
 }
 
 // Available reports whether the tenant's people can be written to, as far as is known.
@@ -126,9 +143,7 @@ func (s *Sender) Send(ctx context.Context, tx *docstore.Tx, m Message, asked Ask
 	if err != nil {
 		return false, err
 	}
-	item := &stored{
-		Item: work.New(tx.Now), Message: m, Sealed: s.Keys.Seal([]byte(m.Code.Reveal()), sealedFor(ctx)),
-	}
+	item := s.seal(ctx, tx, m)
 	reason, err := take(ctx, tx, m, asked, of.Messages)
 	if err != nil {
 		return false, err
@@ -138,6 +153,51 @@ func (s *Sender) Send(ctx context.Context, tx *docstore.Tx, m Message, asked Ask
 	}
 	_, err = messages.Insert(ctx, tx, item)
 	return err == nil, err
+}
+
+func (s *Sender) seal(ctx context.Context, tx *docstore.Tx, m Message) *stored {
+	return &stored{
+		Item: work.New(tx.Now), Message: m, Sealed: s.Keys.Seal([]byte(m.Code.Reveal()), sealedFor(ctx)),
+	}
+}
+
+// Invite stores messages that an administrator has asked for, in a transaction, and returns their ids; the queue sends
+// them. The error is apperr.RateLimited if the tenant's limits would be exceeded.
+func (s *Sender) Invite(ctx context.Context, tx *docstore.Tx, by Carrier, all []Message) (ids []string, err error) {
+	of, err := settings.In(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	if err := takeInvitations(ctx, tx, all, of.Messages, by); err != nil {
+		return nil, err
+	}
+	items := make([]*stored, len(all))
+	for i, m := range all {
+		items[i] = s.seal(ctx, tx, m)
+		ids = append(ids, items[i].ID)
+	}
+	_, err = invitations.InsertMany(ctx, tx, func(int) string { return "" }, items...)
+	return ids, err
+}
+
+// Withdraw deletes those invitations that have not been sent yet. One that is on its way may arrive.
+func Withdraw(ctx context.Context, tx *docstore.Tx, ids []string) error {
+	found, err := invitations.LoadMany(ctx, tx, ids)
+	for i := 0; err == nil && i < len(found); i++ {
+		_, err = invitations.Delete(ctx, tx, found[i])
+	}
+	return err
+}
+
+// Check says who would take mails of the tenant. The error is apperr.InvalidState if there is no mail server, or
+// Unavailable.
+func (s *Sender) Check(ctx context.Context) (Carrier, error) {
+	by, err := s.deliver(ctx, "", Message{}, Text{}, true)
+	if errors.Is(err, mail.ErrNoServer) {
+		err = apperr.New(apperr.InvalidState, "there is no mail server: the tenant needs an enabled connection of %s",
+			provider)
+	}
+	return by, err
 }
 
 // send makes an attempt.
@@ -154,7 +214,7 @@ func (s *Sender) send(ctx context.Context, m *stored) work.Outcome {
 	if err != nil {
 		return s.again(m, err)
 	}
-	_, err = s.deliver(ctx, m.ID, m.Message, Compose(of, m.Message), false)
+	_, err = s.deliver(ctx, m.ID, m.Message, Compose(of, m.Message, s.link(ctx, m.Message)), false)
 	refusal, refused := errors.AsType[mail.Refusal](err)
 	switch {
 	case refused:
@@ -167,16 +227,27 @@ func (s *Sender) send(ctx context.Context, m *stored) work.Outcome {
 	return work.Done()
 }
 
-// Who takes mails.
+// link is the address of the page that a message leads to; empty: it leads to none.
+func (s *Sender) link(ctx context.Context, m Message) string {
+	if m.Kind != Invitation {
+		return ""
+	}
+	return s.PublicURL + "/sign-in/" + request.Tenant(ctx) + "/invitation?code=" + Grouped(m.Code.Reveal())
+}
+
+// Carrier is who takes mails.
+type Carrier string
+
+// The carriers.
 const (
-	byConnection = "connection" // the tenant's mail server
-	byPlatform   = "platform"   // the platform's
-	byLog        = "log"
+	byConnection Carrier = "connection" // the tenant's mail server
+	byPlatform   Carrier = "platform"   // the platform's
+	byLog        Carrier = "log"
 )
 
 // deliver sends a mail now, and returns who has taken it. The error is mail.Refusal, mail.ErrNoServer, or what another
 // attempt may mend. A dry run only finds out who would take it.
-func (s *Sender) deliver(ctx context.Context, id string, m Message, text Text, dryRun bool) (string, error) {
+func (s *Sender) deliver(ctx context.Context, id string, m Message, text Text, dryRun bool) (Carrier, error) {
 	by := byConnection
 	server, err := s.servers.ofConnection(ctx)
 	if errors.Is(err, mail.ErrNoServer) {

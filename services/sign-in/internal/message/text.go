@@ -3,11 +3,16 @@ package message
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	_ "embed"
 	"fmt"
 	"html/template"
+	"math/big"
+	"slices"
 	"strings"
 	texttemplate "text/template"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
 )
@@ -32,6 +37,14 @@ var words = map[string]map[string]string{
 		"recovery_ends": "It works once, within %d minutes, and only in the browser that has asked for it. " +
 			"Nobody will ask you for it by phone or by mail.",
 		"recovery_not_you": "If it was not you, ignore this mail. Your password stays as it is.",
+
+		"invitation_subject": "Your account at %s", "invitation_subject_plain": "Your account",
+		"invitation_words":   "You have an account. Choose a password, and you are signed in.",
+		"invitation_login":   "You sign in as %s.",
+		"invitation_button":  "Choose a password",
+		"invitation_code":    "If that does not work, open %s and enter this code:",
+		"invitation_ends":    "The link and the code work once, until %s.",
+		"invitation_not_you": "If you do not know what this is about, ignore this mail: nothing happens.",
 	},
 	"zh": {
 		"lang": "zh-Hans", "hello": "%s，您好：", "platform": "登录",
@@ -40,6 +53,14 @@ var words = map[string]map[string]string{
 		"recovery_code":    "请在要求输入验证码的页面上输入：",
 		"recovery_ends":    "验证码在 %d 分钟内有效，只能使用一次，并且只能在提出请求的浏览器中使用。不会有人通过电话或邮件向您索要验证码。",
 		"recovery_not_you": "如果不是您本人操作，无需理会，您的密码不会改变。",
+
+		"invitation_subject": "您在 %s 的账号", "invitation_subject_plain": "您的账号",
+		"invitation_words":   "已为您开通账号。请设置密码，设置后即登录。",
+		"invitation_login":   "您的登录名：%s",
+		"invitation_button":  "设置密码",
+		"invitation_code":    "如果无法打开，请访问 %s 并输入验证码：",
+		"invitation_ends":    "链接和验证码只能使用一次，有效期至 %s。",
+		"invitation_not_you": "如果您不清楚此邮件的来由，无需理会，不会有任何影响。",
 	},
 }
 
@@ -57,49 +78,95 @@ var (
 
 // content is what the templates show.
 type content struct {
-	Lang, Title, Organization, Hello, Words, CodeLabel, Code, Ends, NotYou, Footer string
+	Lang, Title, Organization, Hello, Words, Login, CodeLabel, Code, Ends, NotYou, Footer string
+	Link, Button, Colour                                                                  string
 }
 
+// platformColour is that of the pages' buttons.
+const platformColour = "#1a56c4"
+
 // Compose makes the text of a message, with the tenant's words in place of the platform's. Whatever a tenant or a
-// person has written is text, and no HTML.
-func Compose(of *settings.Settings, m Message) Text {
+// person has written is text, and no HTML. link is the address of the page that the message leads to, if it does.
+func Compose(of *settings.Settings, m Message, link string) Text {
 	say, ok := words[m.Locale]
 	if !ok {
 		say = words["en"]
 	}
-	key := func(of string) string { return string(m.Kind) + "_" + of }
+	text := func(of string, args ...any) string {
+		if len(args) == 0 {
+			return say[string(m.Kind)+"_"+of]
+		}
+		return fmt.Sprintf(say[string(m.Kind)+"_"+of], args...)
+	}
 	code := Grouped(m.Code.Reveal())
-	own := of.Messages
+	own, messages := of.Messages.Recovery, of.Messages
 	t := Text{
-		Sender: cmp.Or(own.Sender, of.Name, say["platform"]), ReplyTo: own.ReplyTo, Lang: say["lang"],
-		Subject: cmp.Or(own.Recovery.Subject[m.Locale], fmt.Sprintf(say[key("subject")], code)),
+		Sender: cmp.Or(messages.Sender, of.Name, say["platform"]), ReplyTo: messages.ReplyTo, Lang: say["lang"],
 	}
 	c := content{
-		Lang: t.Lang, Title: t.Subject, Organization: of.Name, Code: code,
-		Words:     cmp.Or(own.Recovery.Words[m.Locale], say[key("words")]),
-		CodeLabel: say[key("code")], Ends: fmt.Sprintf(say[key("ends")], Minutes), NotYou: say[key("not_you")],
-		Footer: own.Footer[m.Locale],
+		Lang: t.Lang, Organization: of.Name, Code: code, NotYou: text("not_you"), Footer: messages.Footer[m.Locale],
 	}
+	switch m.Kind {
+	case Invitation:
+		own = messages.Invitation
+		page, _, _ := strings.Cut(link, "?")
+		if t.Subject = text("subject_plain"); of.Name != "" {
+			t.Subject = text("subject", of.Name)
+		}
+		c.Login, c.Link, c.Button = text("login", m.LoginName), link, text("button")
+		c.Colour = cmp.Or(of.Colour, platformColour)
+		c.CodeLabel, c.Ends = text("code", page), text("ends", m.Ends.Std().UTC().Format("2006-01-02 15:04 UTC"))
+	default:
+		t.Subject, c.CodeLabel, c.Ends = text("subject", code), text("code"), text("ends", Minutes)
+	}
+	t.Subject = cmp.Or(own.Subject[m.Locale], t.Subject)
+	c.Title, c.Words = t.Subject, cmp.Or(own.Words[m.Locale], text("words"))
 	if m.Name != "" {
 		c.Hello = fmt.Sprintf(say["hello"], m.Name)
 	}
-	var text, page bytes.Buffer
-	_ = plain.Execute(&text, c) // writing to a buffer does not fail
+	var body, page bytes.Buffer
+	_ = plain.Execute(&body, c) // writing to a buffer does not fail
 	_ = html.Execute(&page, c)
-	t.Plain, t.HTML = strings.TrimSpace(text.String())+"\n", page.String()
+	t.Plain, t.HTML = strings.TrimSpace(body.String())+"\n", page.String()
 	return t
 }
 
 // Alphabet has the signs of codes. They are easy to tell apart, and make no words.
 const Alphabet = "BCDFGHJKMNPQRTVWXY346789"
 
-// CodeSigns is how many signs a code has.
-const CodeSigns = 8
+// CodeSigns is how many signs a code has that only one browser can use, for some minutes and a few times. An invitation
+// has LinkSigns: nobody can guess it, however often they try.
+const (
+	CodeSigns = 8
+	LinkSigns = 16
+)
 
-// Grouped is a code as people read it.
-func Grouped(code string) string {
-	if len(code) != CodeSigns {
-		return code
+// NewCode makes a code of signs of Alphabet.
+func NewCode(signs int) string {
+	code := make([]byte, signs)
+	for i := range code {
+		n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(Alphabet)))) // never fails (crypto/rand)
+		code[i] = Alphabet[n.Int64()]
 	}
-	return code[:CodeSigns/2] + "-" + code[CodeSigns/2:]
+	return string(code)
+}
+
+// ReadCode returns a code as it was made, however a person has written it.
+func ReadCode(code string) string {
+	code = norm.NFKC.String(code) // letters as wide as Chinese signs are letters, too
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(Alphabet, r) {
+			return r
+		}
+		return -1
+	}, strings.ToUpper(code))
+}
+
+// Grouped is a code as people read it: in groups of four signs.
+func Grouped(code string) string {
+	var groups []string
+	for group := range slices.Chunk([]byte(code), 4) {
+		groups = append(groups, string(group))
+	}
+	return strings.Join(groups, "-")
 }

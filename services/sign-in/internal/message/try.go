@@ -13,8 +13,16 @@ import (
 )
 
 // example is a message with a made-up name and code. Without a locale, it has that of the settings.
-func example(kind Kind, locale string, of *settings.Settings) Message {
-	return Message{Kind: kind, Name: "Li Wei", Locale: cmp.Or(locale, of.Locale), Code: secret.New("BCDFGHJK")}
+func (s *Sender) example(kind Kind, locale string, of *settings.Settings) Message {
+	m := Message{
+		Kind: kind, Name: "Li Wei", Locale: cmp.Or(locale, of.Locale), Code: secret.New("BCDFGHJK"),
+		Ends: s.Store.Now().Add(Minutes * time.Minute),
+	}
+	if kind == Invitation {
+		m.Code, m.LoginName = secret.New("BCDFGHJKMNPQRTVW"), "li.wei"
+		m.Ends = s.Store.Now().Add(7 * 24 * time.Hour)
+	}
+	return m
 }
 
 // Preview makes the text of an example, with the tenant's settings or with draft in their place. The error is
@@ -32,7 +40,8 @@ func (s *Sender) Preview(ctx context.Context, kind Kind, locale string, draft *s
 		changed.Messages = *draft
 		of = &changed
 	}
-	return Compose(of, example(kind, locale, of)), nil
+	m := s.example(kind, locale, of)
+	return Compose(of, m, s.link(ctx, m)), nil
 }
 
 const (
@@ -43,7 +52,7 @@ const (
 // Test sends an example now, and returns who has taken it. The error is
 // apperr.InvalidParameters (the address), RateLimited, Unavailable, or InvalidState with what the mail server says. A
 // dry run sends nothing.
-func (s *Sender) Test(ctx context.Context, kind Kind, locale, to string, dryRun bool) (server string, err error) {
+func (s *Sender) Test(ctx context.Context, kind Kind, locale, to string, dryRun bool) (server Carrier, err error) {
 	if address, err := mail.ParseAddress(to); err != nil || address.Name != "" || address.Address != to {
 		return "", apperr.Invalid("to", "must be a mail address")
 	}
@@ -53,7 +62,7 @@ func (s *Sender) Test(ctx context.Context, kind Kind, locale, to string, dryRun 
 	}
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
-	m := example(kind, locale, of)
+	m := s.example(kind, locale, of)
 	m.To = to
 	if !dryRun {
 		ok, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (bool, error) { return takeTest(ctx, tx) })
@@ -64,7 +73,7 @@ func (s *Sender) Test(ctx context.Context, kind Kind, locale, to string, dryRun 
 			return "", apperr.New(apperr.RateLimited, "there were %d test mails in this hour", maxTests)
 		}
 	}
-	server, err = s.deliver(ctx, secret.Token(idBytes), m, Compose(of, m), dryRun)
+	server, err = s.deliver(ctx, secret.Token(idBytes), m, Compose(of, m, s.link(ctx, m)), dryRun)
 	if err != nil && apperr.KindOf(err) != apperr.Unavailable {
 		err = apperr.New(apperr.InvalidState, "%s", err.Error()).Because(err)
 	}

@@ -53,6 +53,14 @@ type EnterCode struct {
 
 func (EnterCode) about() (string, string) { return "enter_code.html", "enter_code" }
 
+// Invitation asks whoever is invited to go on. Without a code it asks for one, too.
+type Invitation struct {
+	Code   string
+	Notice string
+}
+
+func (Invitation) about() (string, string) { return "invitation.html", "invitation" }
+
 // Account is a sub-account to choose.
 type Account struct {
 	ID, Account, DisplayName string

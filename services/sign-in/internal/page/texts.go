@@ -26,6 +26,16 @@ var english = map[string]string{
 	"send_again":     "Send another code", "other_name": "Use another login name",
 	"recovered_why": "The code is right. Choose a new password, and you are signed in.",
 
+	"invitation":          "You are invited",
+	"invitation_why":      "Choose a password for your account, and you are signed in.",
+	"invitation_code_why": "Enter the code from the email. Then you choose a password for your account.",
+	"invitation_accept":   "Accept the invitation",
+	"invitation_over": "This invitation does not work any more. If you have chosen a password already, sign in " +
+		"with it; otherwise ask your administrator for another invitation.",
+	"open_again": "If you were invited and have no password yet, open the link in the email again. " +
+		"If it does not work, ask your administrator for another invitation.",
+	"invited_why": "This account is yours. Choose a password, and you are signed in.",
+
 	"new_password": "Choose a new password", "new_password_why": "Your password has to be changed before you go on.",
 	"new_password_field": "New password", "repeat_password": "Repeat the new password",
 	"set_password":  "Set the password and go on",
@@ -131,6 +141,14 @@ var chinese = map[string]string{
 	"too_often":      "尝试次数过多，请等待一分钟后重试。",
 	"send_again":     "重新发送验证码", "other_name": "使用其他登录名",
 	"recovered_why": "验证码正确。请设置新密码，设置后即登录。",
+
+	"invitation":          "您收到了邀请",
+	"invitation_why":      "请为您的账号设置密码，设置后即登录。",
+	"invitation_code_why": "请输入邮件中的验证码，然后为您的账号设置密码。",
+	"invitation_accept":   "接受邀请",
+	"invitation_over":     "此邀请已失效。如果您已设置密码，请直接登录；否则请向管理员索取新的邀请。",
+	"open_again":          "如果您收到了邀请但尚未设置密码，请重新打开邮件中的链接；如链接失效，请向管理员索取新的邀请。",
+	"invited_why":         "这是您的账号。请设置密码，设置后即登录。",
 
 	"new_password": "设置新密码", "new_password_why": "继续之前需要修改密码。",
 	"new_password_field": "新密码", "repeat_password": "再次输入新密码",

@@ -12,17 +12,13 @@ package recovery
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -165,7 +161,7 @@ func (r *Recoveries) lookUp(ctx context.Context, q *asked) work.Outcome {
 	if err != nil {
 		return work.GiveUp(fmt.Errorf("the record of who has forgotten a password: %w", err))
 	}
-	code := newCode()
+	code := message.NewCode(message.CodeSigns)
 	m := message.Message{
 		Kind: message.Recovery, UserID: user.ID, To: user.Email, Name: user.Name(),
 		Locale: page.Language(user.Locale, q.Locale), Code: secret.New(code), Ends: q.Ends,
@@ -196,26 +192,6 @@ func (r *Recoveries) lookUp(ctx context.Context, q *asked) work.Outcome {
 
 func sealedFor(ctx context.Context, flowID string) []byte {
 	return []byte("recovery " + request.Tenant(ctx) + " " + flowID)
-}
-
-func newCode() string {
-	code := make([]byte, message.CodeSigns)
-	for i := range code {
-		n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(message.Alphabet)))) // never fails (crypto/rand)
-		code[i] = message.Alphabet[n.Int64()]
-	}
-	return string(code)
-}
-
-// normal is a code as it was made, however a person has written it.
-func normal(code string) string {
-	code = norm.NFKC.String(code) // letters as wide as Chinese signs are letters, too
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(message.Alphabet, r) {
-			return r
-		}
-		return -1
-	}, strings.ToUpper(code))
 }
 
 // maxCode bounds what may be sent as a code, in bytes.
@@ -294,7 +270,7 @@ func (r *Recoveries) try(ctx context.Context, flowID, code string) (*ticket, err
 		if err != nil {
 			return nil, err
 		}
-		if !secret.Equal(string(right), normal(code)) {
+		if !secret.Equal(string(right), message.ReadCode(code)) {
 			return nil, nil
 		}
 		return t, nil

@@ -45,6 +45,7 @@ const idle = time.Minute
 
 type importInput struct {
 	OnConflict string `query:"on_conflict" enum:"fail,skip,update" default:"fail" doc:"What happens to a record whose username, email or mobile is taken: it fails, is skipped, or updates the user with its username"`
+	Invite     bool   `query:"invite" doc:"Invite the new users who have a mail address and no password: each gets a mail with a link, by and by, within the limits of invitations. Needs the scope users:secrets"`
 	rest.Upload
 }
 
@@ -54,8 +55,11 @@ func (a *api) importUsers(ctx context.Context, in *importInput) (rest.Stream, er
 		return rest.Stream{}, err
 	}
 	options := transfer.ImportOptions{
-		Format: format, OnConflict: user.OnConflict(in.OnConflict), Secrets: auth.PrincipalFrom(ctx).
-			Has(auth.UsersSecrets),
+		Format: format, Secrets: auth.PrincipalFrom(ctx).Has(auth.UsersSecrets),
+		ImportOptions: user.ImportOptions{OnConflict: user.OnConflict(in.OnConflict), Invite: in.Invite},
+	}
+	if options.Invite && !options.Secrets {
+		return rest.Stream{}, apperr.New(apperr.Forbidden, "invite needs the scope %s", auth.UsersSecrets)
 	}
 	if keys := in.Request.Header.Values("Idempotency-Key"); len(keys) > 0 {
 		if err := rest.CheckIdempotencyKey(keys); err != nil {

@@ -68,10 +68,10 @@ func New(d Deps) *Transfers { return &Transfers{d} }
 
 // ImportOptions are the options of an import.
 type ImportOptions struct {
-	Format     Format
-	OnConflict user.OnConflict
-	Key        string // identifies the import and its caller (rest.KeyOf); may be empty
-	Secrets    bool   // the caller may set passwords
+	Format Format
+	user.ImportOptions
+	Key     string // identifies the import and its caller (rest.KeyOf); may be empty
+	Secrets bool   // the caller may set passwords
 }
 
 // Line is the result of one record, in the form of the answer.
@@ -218,7 +218,7 @@ func (t *Transfers) parse(ctx context.Context, b *block, secrets bool) error {
 func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, seen user.Seen) (_ []user.Imported,
 	replayed bool, _ error) {
 	if o.Key == "" || docstore.IsDryRun(ctx) {
-		imported, err := t.Users.ImportMany(ctx, b.parsed, o.OnConflict, seen,
+		imported, err := t.Users.ImportMany(ctx, b.parsed, o.ImportOptions, seen,
 			func(*docstore.Tx, []user.Imported) error { return nil })
 		return imported, false, err
 	}
@@ -236,7 +236,7 @@ func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, se
 	} else if !apperr.IsNotFound(err) {
 		return nil, false, err
 	}
-	imported, err := t.Users.ImportMany(ctx, b.parsed, o.OnConflict, nil,
+	imported, err := t.Users.ImportMany(ctx, b.parsed, o.ImportOptions, nil,
 		func(tx *docstore.Tx, results []user.Imported) error {
 			batch := now
 			batch.Results, batch.Until = results, tx.Now.Add(keepResults)
@@ -255,6 +255,9 @@ func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, se
 func (b *block) print(key []byte, o ImportOptions) string {
 	h := hmac.New(sha256.New, key)
 	_, _ = fmt.Fprintf(h, "%s %s %d %t\n", o.Format, o.OnConflict, len(b.records), b.last)
+	if o.Invite {
+		_, _ = io.WriteString(h, "invite\n")
+	}
 	for _, r := range b.records {
 		_, _ = fmt.Fprintf(h, "%d\n", len(r.raw))
 		_, _ = h.Write(r.raw)

@@ -186,23 +186,29 @@ func (r *Import) decode(raw []byte) bool {
 	return err == nil
 }
 
+// ImportOptions are the options of an import.
+type ImportOptions struct {
+	OnConflict OnConflict
+	Invite     bool // new users who have a mail address and no password
+}
+
 // ImportMany stores records independently of each other, in one transaction, in which it calls finish with their
 // results. In a dry run of several transactions, seen carries the names of the users who would exist from one to the
 // next; otherwise it is nil.
-func (s *Users) ImportMany(ctx context.Context, records []*Import, on OnConflict, seen Seen,
+func (s *Users) ImportMany(ctx context.Context, records []*Import, o ImportOptions, seen Seen,
 	finish func(*docstore.Tx, []Imported) error) ([]Imported, error) {
 	ids, err := s.Store.NewIDs(ctx, len(records))
 	if err != nil {
 		return nil, err
 	}
-	guarded, err := s.guard(ctx, records, on)
+	guarded, err := s.guard(ctx, records, o.OnConflict)
 	if err != nil {
 		return nil, err
 	}
 	var made Seen // made by the last attempt
 	results, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Imported, error) {
 		made = Seen{}
-		b := batch{s: s, tx: tx, on: on, seen: seen, made: made, guarded: guarded,
+		b := batch{s: s, tx: tx, on: o.OnConflict, invite: o.Invite, seen: seen, made: made, guarded: guarded,
 			created: map[string]bool{}}
 		if err := b.findOwners(ctx, records); err != nil {
 			return nil, err
@@ -228,6 +234,7 @@ type batch struct {
 	s      *Users
 	tx     *docstore.Tx
 	on     OnConflict
+	invite bool
 	owners Seen
 	seen   Seen // from earlier transactions of a dry run
 	made   Seen // from this transaction
@@ -344,7 +351,7 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 	}
 	b.own(&draft)
 	b.created[id] = true
-	_, err := Add(ctx, b.tx, id, draft, r.hash)
+	_, err := add(ctx, b.tx, id, draft, r.hash, b.invite && r.hash == "" && draft.Email != "")
 	return Imported{Status: Created, ID: id}, err
 }
 

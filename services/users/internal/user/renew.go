@@ -10,11 +10,20 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// RenewPassword sets the password that a user has chosen after a sign-in, which has proven the old one: that of the
-// time proven. A change that was made already, by its id, is not made again. The error is apperr.NotFound,
-// InvalidParameters (at new_password) or InvalidState (a user who cannot sign in, or has another password since). Wrong
-// passwords of strangers refuse nothing: the old one may have come from a known browser.
-func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword string, proven clock.Time) (Doc, error) {
+// Proven is what a user has shown before they choose a password.
+type Proven struct {
+	// TimePasswordChanged is that of the password at the time; zero: there was none.
+	TimePasswordChanged clock.Time
+	// Email is the address that is the user's own; empty: none was proven.
+	Email string
+}
+
+// RenewPassword sets the password that a user has chosen after they have proven who they are. A proven address becomes
+// verified, unless other users have it, too. A change that was made already, by its id, is not made again. The error is
+// apperr.NotFound, InvalidParameters (at new_password) or InvalidState (a user who cannot sign in, or has another
+// password or address since). Wrong passwords of strangers refuse nothing: the old one may have come from a known
+// browser.
+func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword string, proven Proven) (Doc, error) {
 	u, err := s.signable(ctx, id, refusalWhenKnown)
 	if err != nil {
 		return Doc{}, err
@@ -42,8 +51,11 @@ func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword str
 			return Doc{}, errCannotSignIn(reason)
 		}
 		if err := editAccount(ctx, tx, id, func(now *account) error {
-			if now.Password != a.Password || u.TimePasswordChanged != proven {
+			if now.Password != a.Password || u.TimePasswordChanged != proven.TimePasswordChanged {
 				return apperr.New(apperr.InvalidState, "the password was changed meanwhile")
+			}
+			if proven.Email != "" && proven.Email != u.Email {
+				return apperr.New(apperr.InvalidState, "the email address was changed meanwhile")
 			}
 			now.setPassword(hash)
 			now.LastChange = changeID
@@ -51,8 +63,42 @@ func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword str
 		}); err != nil {
 			return Doc{}, err
 		}
+		if proven.Email != "" && !slices.Contains(u.sharedKeys(), loginKey(u.Email)) {
+			u.EmailVerified = true
+		}
 		return passwordSet(ctx, tx, u, false)
 	})
+}
+
+// Invitable says whether a user can be invited to choose a first password with RenewPassword; reason is empty if they
+// can. Who has a scope of this API cannot, for the reason that Recoverable gives. The error is apperr.NotFound, or
+// Unavailable.
+func (s *Users) Invitable(ctx context.Context, id string) (doc Doc, reason string, err error) {
+	if doc, err = s.Get(ctx, id); err != nil {
+		return doc, "", err
+	}
+	u, err := doc.Value()
+	if err != nil {
+		return doc, "", err
+	}
+	a, err := findAccount(ctx, s.Store, id)
+	if err != nil {
+		return doc, "", err
+	}
+	reason = refusalWhenKnown(u)
+	switch {
+	case reason != "":
+		return doc, reason, nil
+	case a.Password != "":
+		return doc, questions.HasPassword, nil
+	case u.Email == "":
+		return doc, questions.HasNoEmail, nil
+	}
+	has, err := questions.ScopesOfUser.Ask(ctx, s.Bus, questions.HolderOfScopes{UserID: id})
+	if len(has.Scopes) > 0 {
+		reason = questions.HasScopes
+	}
+	return doc, reason, err
 }
 
 // Recoverable finds the user with a login name if they may set a new password with RenewPassword once it is proven that
