@@ -36,6 +36,22 @@ func (c *Client) WithdrawOwnConsent(
 	}, options)
 }
 
+// VerifyOwnEmailBody is the body of VerifyOwnEmail.
+type VerifyOwnEmailBody = EmailForm
+
+// VerifyOwnEmail: show that one's own email address is one's own.
+//
+// A form of the person's own page. The answer is a 303 to the page.
+//
+// (POST /sign-in/{tenant}/email)
+func (c *Client) VerifyOwnEmail(
+	ctx context.Context, tenant string, body VerifyOwnEmailBody, options ...Option,
+) (*Download, error) {
+	return c.download(ctx, Request{
+		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/email", Open: true,
+	}, options)
+}
+
 // BeginSignInBody is the body of BeginSignIn.
 type BeginSignInBody = FlowForm
 

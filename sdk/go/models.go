@@ -2663,6 +2663,15 @@ type DeviceForm struct {
 	Scope *string `json:"scope,omitempty"`
 }
 
+// EmailForm defines model for EmailForm.
+type EmailForm struct {
+	// Action send: a code to the address; verify: with the code
+	Action string `json:"action"`
+
+	// Code From the email
+	Code *string `json:"code,omitempty"`
+}
+
 // EndedSessions defines model for EndedSessions.
 type EndedSessions struct {
 	// Ended How many sessions there were
@@ -4889,6 +4898,9 @@ type MailSettings struct {
 	//
 	// Example: Acme IT
 	Sender *string `json:"sender,omitempty"`
+
+	// Verification Of the mail with the code with which a person shows that an address is theirs
+	Verification *MailTexts `json:"verification,omitempty"`
 }
 
 // MailText defines model for MailText.
@@ -5044,7 +5056,7 @@ type Memberships struct {
 
 // MessagePreviewInput defines model for MessagePreviewInput.
 type MessagePreviewInput struct {
-	// Kind What the mail is about; one of "recovery", "invitation"
+	// Kind What the mail is about; one of "recovery", "invitation", "verification"
 	//
 	// Example: recovery
 	Kind string `json:"kind"`
@@ -5060,7 +5072,7 @@ type MessagePreviewInput struct {
 
 // MessageTestInput defines model for MessageTestInput.
 type MessageTestInput struct {
-	// Kind What the mail is about; one of "recovery", "invitation"
+	// Kind What the mail is about; one of "recovery", "invitation", "verification"
 	//
 	// Example: recovery
 	Kind string `json:"kind"`
@@ -8159,6 +8171,43 @@ type SignInSettingsPatch_Messages_Recovery struct {
 	Words nullable.Nullable[SignInSettingsPatch_Messages_Recovery_Words] `json:"words,omitempty"`
 }
 
+// SignInSettingsPatch_Messages_Verification_Subject One line of up to 100 characters; without one, that of recovery has
+// the code
+type SignInSettingsPatch_Messages_Verification_Subject struct {
+	// En English
+	//
+	// Example: Call 4711.
+	En nullable.Nullable[string] `json:"en,omitempty"`
+
+	// Zh Simplified Chinese
+	//
+	// Example: 请拨打 4711。
+	Zh nullable.Nullable[string] `json:"zh,omitempty"`
+}
+
+// SignInSettingsPatch_Messages_Verification_Words Above the code
+type SignInSettingsPatch_Messages_Verification_Words struct {
+	// En English
+	//
+	// Example: Call 4711.
+	En nullable.Nullable[string] `json:"en,omitempty"`
+
+	// Zh Simplified Chinese
+	//
+	// Example: 请拨打 4711。
+	Zh nullable.Nullable[string] `json:"zh,omitempty"`
+}
+
+// SignInSettingsPatch_Messages_Verification Of the mail with the code with which a person shows that an address is
+// theirs
+type SignInSettingsPatch_Messages_Verification struct {
+	// Subject One line of up to 100 characters; without one, that of recovery has the code
+	Subject nullable.Nullable[SignInSettingsPatch_Messages_Verification_Subject] `json:"subject,omitempty"`
+
+	// Words Above the code
+	Words nullable.Nullable[SignInSettingsPatch_Messages_Verification_Words] `json:"words,omitempty"`
+}
+
 // SignInSettingsPatchMessages How mails look, and how many there may be
 type SignInSettingsPatchMessages struct {
 	// Footer At the foot of each mail, by language (en, zh); plain text of up to 500 characters
@@ -8187,6 +8236,9 @@ type SignInSettingsPatchMessages struct {
 	//
 	// Example: Acme IT
 	Sender nullable.Nullable[string] `json:"sender,omitempty"`
+
+	// Verification Of the mail with the code with which a person shows that an address is theirs
+	Verification nullable.Nullable[SignInSettingsPatch_Messages_Verification] `json:"verification,omitempty"`
 }
 
 // SignInSettingsPatch_Texts_Help Whom to ask, where something is refused

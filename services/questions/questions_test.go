@@ -145,6 +145,7 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 		ID: "7", UserID: "1048577", Password: "t1.…", TimePasswordChanged: clock.FromMillis(1_769_851_800_000),
 		Email: "li.wei@example.com",
 	}, record))
+	add(of(questions.VerifyEmail, questions.ProvenEmail{UserID: "1048577", Email: "li.wei@example.com"}, record))
 	add(of(questions.InvitableUser, questions.UserToInvite{UserID: "1048577"}, questions.Invitable{
 		Reason: questions.HasPassword, SignedIn: record}))
 	add(of(questions.MayUse, questions.Use{UserID: "1048577", AppID: "2001"},

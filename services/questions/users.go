@@ -227,6 +227,20 @@ var InvitableUser = bus.Question[UserToInvite, Invitable]{
 	Service: "users", Name: "invitable", Patience: 5 * time.Second, Refusals: []apperr.Kind{apperr.NotFound},
 }
 
+// ProvenEmail is an address that a user has shown to own.
+type ProvenEmail struct {
+	UserID string `json:"user_id"`
+	Email  string `json:"email"`
+}
+
+// VerifyEmail asks to make the address of a user a verified one. InvalidState refuses an address that is not the user's
+// any more, or that another user had before, and a user who cannot sign in. Without an answer, the user can enter the
+// code again.
+var VerifyEmail = bus.Question[ProvenEmail, SignedIn]{
+	Service: "users", Name: "verify-email", Patience: 5 * time.Second,
+	Refusals: []apperr.Kind{apperr.NotFound, apperr.InvalidState},
+}
+
 // Invite is the member of the data of user.created that is true if the user is to be invited.
 const Invite = "invite"
 

@@ -65,6 +65,7 @@ type world struct {
 	recipient   *secret.Recipient
 	mails       *mailtest.Server // of the tenant's connection; nil: it has none
 	verifiedTo  string           // the address that was proven with the newest password
+	sets        int              // how many passwords were set
 }
 
 type user struct {
@@ -199,6 +200,7 @@ func (w *world) answer() {
 		}))
 	w.must(questions.RecoverableUser.Answer(b, w.recoverable))
 	w.must(questions.InvitableUser.Answer(b, w.invitable))
+	w.must(questions.VerifyEmail.Answer(b, w.verifyEmail))
 	w.must(questions.SettingsOfConnection.Answer(b, w.settings))
 	w.must(questions.MayUse.Answer(b, func(_ context.Context, q questions.Use) (questions.MayUseAnswer, error) {
 		w.mu.Lock()
@@ -274,6 +276,25 @@ func (w *world) recoverable(ctx context.Context, q questions.LoginName) (questio
 	return questions.Recoverable{Found: true, SignedIn: u.signedIn()}, nil
 }
 
+func (w *world) verifyEmail(_ context.Context, q questions.ProvenEmail) (questions.SignedIn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away["users"] {
+		return questions.SignedIn{}, apperr.Away("the users service", nil)
+	}
+	for _, u := range w.users {
+		switch {
+		case u.record["id"] != q.UserID:
+		case u.record["email"] != q.Email:
+			return questions.SignedIn{}, apperr.New(apperr.InvalidState, "the user has another email address")
+		default:
+			u.record["email_verified"], u.sequence = true, u.sequence+10
+			return u.signedIn(), nil
+		}
+	}
+	return questions.SignedIn{}, apperr.Missing("user")
+}
+
 func (w *world) invitable(ctx context.Context, q questions.UserToInvite) (questions.Invitable, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -339,7 +360,7 @@ func (w *world) setPassword(ctx context.Context, q questions.NewPassword) (quest
 			if q.Email != "" && q.Email != u.record["email"] {
 				return questions.SignedIn{}, apperr.New(apperr.InvalidState, "the email address was changed meanwhile")
 			}
-			w.verifiedTo = q.Email
+			w.verifiedTo, w.sets = q.Email, w.sets+1
 			u.password, u.mustChange, u.sequence = password, false, u.sequence+10
 			u.record["time_password_changed"] = w.Clock.Now()
 			return u.signedIn(), nil

@@ -43,6 +43,13 @@ func answerSignIn(b *bus.Bus, users *user.Users, recipient *secret.Recipient) er
 				record, err := signedIn(doc)
 				return questions.Recoverable{Found: true, SignedIn: record}, err
 			}),
+		questions.VerifyEmail.Answer(b, func(ctx context.Context, q questions.ProvenEmail) (questions.SignedIn, error) {
+			doc, err := users.VerifyEmail(ctx, q.UserID, q.Email)
+			if err != nil {
+				return questions.SignedIn{}, err
+			}
+			return signedIn(doc)
+		}),
 		questions.InvitableUser.Answer(b,
 			func(ctx context.Context, q questions.UserToInvite) (questions.Invitable, error) {
 				doc, reason, err := users.Invitable(ctx, q.UserID)

@@ -336,6 +336,34 @@ func TestSetPasswordByMail(t *testing.T) {
 	require.Equal(t, false, c.Get(path(ann)).Object()["email_verified"])
 }
 
+func TestAnswerVerifyEmail(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	verify := func(user object, email string) error {
+		t.Helper()
+		answer, err := questions.VerifyEmail.Ask(request.System(t.Context(), "acme"), s.Deps.Bus,
+			questions.ProvenEmail{UserID: user["id"].(string), Email: email})
+		if err == nil {
+			require.Contains(t, string(answer.User), `"email_verified":true`)
+		}
+		return err
+	}
+	bob := addUser(t, c, "bob", object{"email": "bob@acme.test"})
+	require.Equal(t, apperr.InvalidState, apperr.KindOf(verify(bob, "robert@acme.test")))
+	require.Equal(t, apperr.InvalidState, apperr.KindOf(verify(addUser(t, c, "no.mail"), "")))
+	require.Equal(t, apperr.NotFound, apperr.KindOf(verify(object{"id": "404404"}, "bob@acme.test")))
+	require.NoError(t, verify(bob, "bob@acme.test"))
+	require.NoError(t, verify(bob, "bob@acme.test"), "again")
+	require.Equal(t, true, c.Get(path(bob)).Object()["email_verified"])
+	allowSharing(c, true)
+	eve := addUser(t, c, "eve", object{"email": "bob@acme.test"})
+	require.Equal(t, apperr.InvalidState, apperr.KindOf(verify(eve, "bob@acme.test")), "bob had it before")
+	require.NoError(t, verify(bob, "bob@acme.test"))
+	require.Equal(t, false, c.Get(path(eve)).Object()["email_verified"])
+	c.Patch(path(bob), object{"status": "0"}).OK(nil)
+	require.Equal(t, apperr.InvalidState, apperr.KindOf(verify(bob, "bob@acme.test")))
+}
+
 func TestAnswerSetPassword(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

@@ -3403,6 +3403,17 @@ export type DeviceForm = {
     scope?: string;
 };
 
+export type EmailForm = {
+    /**
+     * send: a code to the address; verify: with the code
+     */
+    action: string;
+    /**
+     * From the email
+     */
+    code?: string;
+};
+
 export type Empty = {
     [key: string]: never;
 };
@@ -6221,6 +6232,10 @@ export type MailSettings = {
      * The name that mails come from, up to 64 characters; empty: the organization's
      */
     sender?: string;
+    /**
+     * Of the mail with the code with which a person shows that an address is theirs
+     */
+    verification?: MailTexts;
 };
 
 export type MailText = {
@@ -6410,7 +6425,7 @@ export type MessagePreviewInput = {
     /**
      * What the mail is about
      */
-    kind: 'recovery' | 'invitation';
+    kind: 'recovery' | 'invitation' | 'verification';
     /**
      * The language; the default is that of the settings
      */
@@ -6425,7 +6440,7 @@ export type MessageTestInput = {
     /**
      * What the mail is about
      */
-    kind: 'recovery' | 'invitation';
+    kind: 'recovery' | 'invitation' | 'verification';
     /**
      * The language; the default is that of the settings
      */
@@ -10509,6 +10524,37 @@ export type SignInSettingsPatch = {
          * The name that mails come from, up to 64 characters; empty: the organization's
          */
         sender?: string | null;
+        /**
+         * Of the mail with the code with which a person shows that an address is theirs
+         */
+        verification?: {
+            /**
+             * One line of up to 100 characters; without one, that of recovery has the code
+             */
+            subject?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+            /**
+             * Above the code
+             */
+            words?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+        } | null;
     } | null;
     /**
      * The organization's name, up to 64 characters; empty: none is shown
@@ -16570,6 +16616,37 @@ export type SignInSettingsPatchWritable = {
          * The name that mails come from, up to 64 characters; empty: the organization's
          */
         sender?: string | null;
+        /**
+         * Of the mail with the code with which a person shows that an address is theirs
+         */
+        verification?: {
+            /**
+             * One line of up to 100 characters; without one, that of recovery has the code
+             */
+            subject?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+            /**
+             * Above the code
+             */
+            words?: {
+                /**
+                 * English
+                 */
+                en?: string | null;
+                /**
+                 * Simplified Chinese
+                 */
+                zh?: string | null;
+            } | null;
+        } | null;
     } | null;
     /**
      * The organization's name, up to 64 characters; empty: none is shown
@@ -20107,6 +20184,72 @@ export type AuthorizeDeviceResponses = {
 };
 
 export type AuthorizeDeviceResponse = AuthorizeDeviceResponses[keyof AuthorizeDeviceResponses];
+
+export type VerifyOwnEmailData = {
+    body: EmailForm;
+    path: {
+        /**
+         * The tenant's id
+         */
+        tenant: string;
+    };
+    query?: never;
+    url: '/sign-in/{tenant}/email';
+};
+
+export type VerifyOwnEmailErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: string;
+    /**
+     * forbidden
+     */
+    403: string;
+    /**
+     * not_found
+     */
+    404: string;
+    /**
+     * version_mismatch
+     */
+    412: string;
+    /**
+     * too_large
+     */
+    413: string;
+    /**
+     * unsupported_media_type
+     */
+    415: string;
+    /**
+     * rate_limited
+     */
+    429: string;
+    /**
+     * internal
+     */
+    500: string;
+    /**
+     * outcome_unknown
+     */
+    502: string;
+    /**
+     * unavailable
+     */
+    503: string;
+};
+
+export type VerifyOwnEmailError = VerifyOwnEmailErrors[keyof VerifyOwnEmailErrors];
+
+export type VerifyOwnEmailResponses = {
+    /**
+     * OK
+     */
+    200: string;
+};
+
+export type VerifyOwnEmailResponse = VerifyOwnEmailResponses[keyof VerifyOwnEmailResponses];
 
 export type BeginSignInData = {
     body: FlowForm;

@@ -44,7 +44,18 @@ type PasswordForm struct {
 	Repeated  string `json:"repeated" doc:"The new one again"`
 }
 
+// EmailForm asks for a code, or has one.
+type EmailForm struct {
+	Action string `json:"action" doc:"send: a code to the address; verify: with the code"`
+	Code   string `json:"code,omitempty" doc:"From the email"`
+}
+
 type homeInput struct{ Visitor }
+
+type emailInput struct {
+	Visitor
+	Form rest.Values[EmailForm]
+}
 
 type endSessionInput struct {
 	Visitor
@@ -69,7 +80,8 @@ type passwordInput struct {
 // The notices of the page, as its query names them; true for good news.
 var homeNotices = map[string]bool{
 	"password_changed": true, "withdrawn": true, "session_ended": true, "grant_ended": true, "not_changed": false, "wrong_password": false,
-	"differs": false, "refused_new": false, "too_many": false, "away": false,
+	"differs": false, "refused_new": false, "too_many": false, "away": false, flow.CodeSent: true,
+	flow.EmailVerified: true, flow.WrongCode: false, flow.TooManyMails: false, flow.NotVerifiable: false,
 }
 
 const (
@@ -110,6 +122,14 @@ func (a *api) registerHome(s *rest.Server) {
 		func(ctx context.Context, in *endGrantInput) (rest.Page, error) {
 			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
 				return a.change(ctx, v, s, flow.EndGrant, in.Form.Get("grant"))
+			})
+		})
+	rest.Handle(s, post("verify-own-email", "/email", "Show that one's own email address is one's own",
+		EmailForm{Action: "verify", Code: "BCDF-GHJK"}),
+		func(ctx context.Context, in *emailInput) (rest.Page, error) {
+			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
+				done, err := a.verifyOwn(ctx, v, s, in.Form)
+				return a.done(v, done), err
 			})
 		})
 	rest.Handle(s, post("change-own-password", "/password", "Change one's own password",
@@ -195,6 +215,20 @@ func (a *api) changeOwn(ctx context.Context, v *visit, s *session.Session, form 
 	return "", err
 }
 
+func (a *api) verifyOwn(ctx context.Context, v *visit, s *session.Session, form rest.Values[EmailForm]) (string,
+	error,
+) {
+	if form.Get("action") == "verify" {
+		return a.Engine.VerifyEmail(ctx, s, form.Get("code"))
+	}
+	u, err := a.userOf(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	v.choose(a.language(v), "", nil, u.Locale)
+	return a.Engine.AskToVerify(ctx, s, u, v.locale, v.Visitor)
+}
+
 func (a *api) userOf(ctx context.Context, s *session.Session) (*person.User, error) {
 	p, err := person.Find(ctx, a.Engine.Store, s.UserID)
 	if err != nil {
@@ -241,6 +275,11 @@ func (a *api) showHome(ctx context.Context, in *homeInput) (rest.Page, error) {
 			c.Notice, c.Good = done, good
 		}
 	}
+	can, err := a.Engine.VerificationOf(ctx, s, u)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	c.Email, c.Verifiable, c.CodeIsOut = u.Email, can != flow.NothingToVerify, can == flow.CodeIsOut
 	a.addHomeApps(ctx, v, s, &c)
 	if c.Sessions, err = a.homeSessions(ctx, s); err != nil {
 		return rest.Page{}, err

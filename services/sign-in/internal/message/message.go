@@ -33,6 +33,8 @@ type Kind string
 const (
 	Recovery   Kind = "recovery"   // the code with which a person sets a new password
 	Invitation Kind = "invitation" // the link with which a person chooses a first password
+	// Verification has the code with which a person shows that an address is theirs.
+	Verification Kind = "verification"
 )
 
 // Message is what one person is to be told.

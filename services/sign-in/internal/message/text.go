@@ -38,6 +38,12 @@ var words = map[string]map[string]string{
 			"Nobody will ask you for it by phone or by mail.",
 		"recovery_not_you": "If it was not you, ignore this mail. Your password stays as it is.",
 
+		"verification_subject": "Your code: %s",
+		"verification_words":   "You have asked to show that this address is yours.",
+		"verification_code":    "Enter this code on your own page:",
+		"verification_ends":    "It works once, within %d minutes, and only in the browser that has asked for it.",
+		"verification_not_you": "If it was not you, ignore this mail. Nothing changes.",
+
 		"invitation_subject": "Your account at %s", "invitation_subject_plain": "Your account",
 		"invitation_words":   "You have an account. Choose a password, and you are signed in.",
 		"invitation_login":   "You sign in as %s.",
@@ -53,6 +59,12 @@ var words = map[string]map[string]string{
 		"recovery_code":    "请在要求输入验证码的页面上输入：",
 		"recovery_ends":    "验证码在 %d 分钟内有效，只能使用一次，并且只能在提出请求的浏览器中使用。不会有人通过电话或邮件向您索要验证码。",
 		"recovery_not_you": "如果不是您本人操作，无需理会，您的密码不会改变。",
+
+		"verification_subject": "您的验证码：%s",
+		"verification_words":   "您要求验证此邮箱地址属于您本人。",
+		"verification_code":    "请在您的个人页面上输入：",
+		"verification_ends":    "验证码在 %d 分钟内有效，只能使用一次，并且只能在提出请求的浏览器中使用。",
+		"verification_not_you": "如果不是您本人操作，无需理会，不会有任何改变。",
 
 		"invitation_subject": "您在 %s 的账号", "invitation_subject_plain": "您的账号",
 		"invitation_words":   "已为您开通账号。请设置密码，设置后即登录。",
@@ -99,7 +111,10 @@ func Compose(of *settings.Settings, m Message, link string) Text {
 		return fmt.Sprintf(say[string(m.Kind)+"_"+of], args...)
 	}
 	code := Grouped(m.Code.Reveal())
-	own, messages := of.Messages.Recovery, of.Messages
+	messages := of.Messages
+	own := map[Kind]settings.MessageTexts{
+		Recovery: messages.Recovery, Invitation: messages.Invitation, Verification: messages.Verification,
+	}[m.Kind]
 	t := Text{
 		Sender: cmp.Or(messages.Sender, of.Name, say["platform"]), ReplyTo: messages.ReplyTo, Lang: say["lang"],
 	}
@@ -108,7 +123,6 @@ func Compose(of *settings.Settings, m Message, link string) Text {
 	}
 	switch m.Kind {
 	case Invitation:
-		own = messages.Invitation
 		page, _, _ := strings.Cut(link, "?")
 		if t.Subject = text("subject_plain"); of.Name != "" {
 			t.Subject = text("subject", of.Name)

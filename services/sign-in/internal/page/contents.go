@@ -179,6 +179,9 @@ type Home struct {
 	Name, LoginName string
 	Notice          string
 	Good            bool // the notice tells of a success
+	Email           string
+	Verifiable      bool // the email address, which is not verified
+	CodeIsOut       bool // a code was mailed to it
 	Apps            []HomeApp
 	AppsAway        bool // a service that knows them does not answer
 	MoreApps        bool // than Apps

@@ -26,6 +26,7 @@ type User struct {
 	Username            string     `json:"username"`
 	DisplayName         string     `json:"display_name"`
 	Email               string     `json:"email"`
+	EmailVerified       bool       `json:"email_verified"`
 	Mobile              string     `json:"mobile"`
 	Locale              string     `json:"locale"`
 	Status              string     `json:"status"`

@@ -47,13 +47,14 @@ type Link struct {
 
 // Messages are how the mails of sign-in look, and how many there may be. What is empty is the platform's.
 type Messages struct {
-	Sender     string            `json:"sender,omitempty" doc:"The name that mails come from, up to 64 characters; empty: the organization's" example:"Acme IT"`
-	ReplyTo    string            `json:"reply_to,omitempty" doc:"A mail address that answers go to; empty: the sender's" example:"help@acme.test"`
-	Footer     map[string]string `json:"footer,omitempty" doc:"At the foot of each mail, by language (en, zh); plain text of up to 500 characters"`
-	Recovery   MessageTexts      `json:"recovery,omitzero" doc:"Of the mail with the code with which a person sets a new password"`
-	Invitation MessageTexts      `json:"invitation,omitzero" doc:"Of the mail with the link with which a person chooses a first password"`
-	OfAddress  int               `json:"per_hour_of_address,omitempty" doc:"Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own, and so have invitations" example:"5"`
-	OfTenant   int               `json:"per_hour,omitempty" doc:"Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count. Invitations have as many of their own; the platform's mail server takes 1000 of them at most" example:"1000"`
+	Sender       string            `json:"sender,omitempty" doc:"The name that mails come from, up to 64 characters; empty: the organization's" example:"Acme IT"`
+	ReplyTo      string            `json:"reply_to,omitempty" doc:"A mail address that answers go to; empty: the sender's" example:"help@acme.test"`
+	Footer       map[string]string `json:"footer,omitempty" doc:"At the foot of each mail, by language (en, zh); plain text of up to 500 characters"`
+	Recovery     MessageTexts      `json:"recovery,omitzero" doc:"Of the mail with the code with which a person sets a new password"`
+	Invitation   MessageTexts      `json:"invitation,omitzero" doc:"Of the mail with the link with which a person chooses a first password"`
+	Verification MessageTexts      `json:"verification,omitzero" doc:"Of the mail with the code with which a person shows that an address is theirs"`
+	OfAddress    int               `json:"per_hour_of_address,omitempty" doc:"Mails to one address in an hour, up to 100; 0: 5. A browser in which its owner has signed in before has as many of its own, and so have invitations" example:"5"`
+	OfTenant     int               `json:"per_hour,omitempty" doc:"Mails in an hour that strangers have asked for, up to 100000; 0: 1000. Browsers that are known do not count. Invitations have as many of their own; the platform's mail server takes 1000 of them at most" example:"1000"`
 }
 
 // MostOfAddress is how many mails one address may have in an hour.
@@ -187,6 +188,7 @@ func (m *Messages) check(faults *apperr.Faults) {
 	checkTexts(faults, "footer", m.Footer)
 	m.Recovery.check(faults.Within("recovery"))
 	m.Invitation.check(faults.Within("invitation"))
+	m.Verification.check(faults.Within("verification"))
 	faults.Check(m.OfAddress >= 0 && m.OfAddress <= 100, "per_hour_of_address", "must lie in 0…100")
 	faults.Check(m.OfTenant >= 0 && m.OfTenant <= 100_000, "per_hour", "must lie in 0…100000")
 }

@@ -19,8 +19,8 @@ type Proven struct {
 }
 
 // RenewPassword sets the password that a user has chosen after they have proven who they are. A proven address becomes
-// verified, unless other users have it, too. A change that was made already, by its id, is not made again. The error is
-// apperr.NotFound, InvalidParameters (at new_password) or InvalidState (a user who cannot sign in, or has another
+// verified, unless another user had it before. A change that was made already, by its id, is not made again. The error
+// is apperr.NotFound, InvalidParameters (at new_password) or InvalidState (a user who cannot sign in, or has another
 // password or address since). Wrong passwords of strangers refuse nothing: the old one may have come from a known
 // browser.
 func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword string, proven Proven) (Doc, error) {
@@ -63,10 +63,33 @@ func (s *Users) RenewPassword(ctx context.Context, id, changeID, newPassword str
 		}); err != nil {
 			return Doc{}, err
 		}
-		if proven.Email != "" && !slices.Contains(u.sharedKeys(), loginKey(u.Email)) {
+		if proven.Email != "" {
 			u.EmailVerified = true
+			u.unverify()
 		}
 		return passwordSet(ctx, tx, u, false)
+	})
+}
+
+// VerifyEmail makes the address of a user a verified one, after they have shown to own it. The error is apperr.NotFound
+// or InvalidState (the user cannot sign in, has another address, or another user had it before).
+func (s *Users) VerifyEmail(ctx context.Context, id, email string) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		u, err := s.load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		if reason := refusalWhenKnown(u); reason != "" {
+			return Doc{}, errCannotSignIn(reason)
+		}
+		if email == "" || u.Email != email {
+			return Doc{}, apperr.New(apperr.InvalidState, "the user has another email address")
+		}
+		u.EmailVerified = true
+		if u.unverify(); !u.EmailVerified {
+			return Doc{}, apperr.New(apperr.InvalidState, "another user had the email address before")
+		}
+		return users.Replace(ctx, tx, u)
 	})
 }
 
