@@ -235,6 +235,31 @@ func TestUsersReset(t *testing.T) {
 	})
 }
 
+// TestInvitations: one user is invited from the record, many from the list, and who cannot be invited is named before.
+func TestInvitations(t *testing.T) {
+	play(t, "invite", func(b *browser) {
+		b.call(b.t, b.tenant, "POST", "/v1/users/import", lines(2)+`{"username":"person.none"}`)
+		b.open("users?q=person.000")
+		b.click("Person 000")
+		b.see("General")
+		b.clickIn(".panel", "More actions")
+		b.click("Invite by email…")
+		b.see("An email with a link goes to the user’s address")
+		b.click("Send the invitation")
+		b.see("Person 000 is invited by email to person.000@example.org")
+		b.open("users?q=person")
+		b.see("3 records")
+		b.press("jxjxjx")
+		b.see("3 selected")
+		b.clickIn(".bulk", "More actions")
+		b.click("Invite by email…")
+		b.see("The platform would do it for 2 of 3", "has no email address")
+		b.clickIn("dialog", "Invite 2 users")
+		b.see("2 users invited")
+		require.Len(b.t, b.call(b.t, b.tenant, "GET", "/v1/invitations?status=pending", nil)["items"], 2)
+	})
+}
+
 // TestUsersExport: the file has the users of the list, with its search and filters.
 func TestUsersExport(t *testing.T) {
 	play(t, "export", func(b *browser) {

@@ -4,6 +4,7 @@ import {useSignal} from '@preact/signals';
 import {
   deleteUser,
   getUser,
+  inviteUser,
   lockUser,
   reinstateUser,
   resetPassword,
@@ -142,7 +143,7 @@ function facts(u: User): [string, ComponentChildren][] {
 }
 
 function Actions({user, again}: {user: User; again: () => void}) {
-  const dialog = useSignal<'' | 'lock' | 'reset' | 'disable' | 'offboard'>('');
+  const dialog = useSignal<'' | 'lock' | 'invite' | 'reset' | 'disable' | 'offboard'>('');
   const name = userName(user);
   const path = {id: user.id};
   const after = () => {
@@ -169,6 +170,8 @@ function Actions({user, again}: {user: User; again: () => void}) {
     user.locked
       ? {label: t('unlock'), icon: 'unlock', scope, onClick: () => void unlock()}
       : {label: t('lock'), icon: 'lock', scope, onClick: ask('lock')},
+    !user.password_set &&
+      user.status === '1' && {label: t('invite'), icon: 'mail', scope: 'users:secrets', onClick: ask('invite')},
     {label: t('resetPassword'), icon: 'key', scope: 'users:secrets', onClick: ask('reset')},
     user.status === '1' && {label: t('disableMore'), icon: 'pause', scope, onClick: ask('disable')},
     user.status === '0' && {label: t('enable'), icon: 'play', scope, onClick: enable},
@@ -204,6 +207,7 @@ function Actions({user, again}: {user: User; again: () => void}) {
         }}
       />
       {dialog.value === 'lock' && <Lock user={user} close={close} after={after} />}
+      {dialog.value === 'invite' && <Invite user={user} close={close} />}
       {dialog.value === 'reset' && <Reset user={user} close={close} after={after} />}
       {dialog.value === 'disable' && <Disable user={user} close={close} after={after} />}
       {dialog.value === 'offboard' && <Offboard user={user} close={close} after={after} />}
@@ -241,6 +245,24 @@ function Lock({user, close, after}: ActionDialog) {
           <Effects user={user} ends={signedIn} />
         </>
       )}
+    </FormDialog>
+  );
+}
+
+function Invite({user, close}: Omit<ActionDialog, 'after'>) {
+  const name = userName(user);
+  return (
+    <FormDialog
+      title={t('inviteTitle', {name})}
+      yes={t('inviteDo')}
+      close={close}
+      submit={(key) => call(inviteUser({path: {id: user.id}, body: {}, headers: {'Idempotency-Key': key}}))}
+      done={({email}) => {
+        toast(t('invited', {name, email: email ?? ''}));
+        close();
+      }}
+    >
+      {() => <p class="muted">{t('inviteText')}</p>}
     </FormDialog>
   );
 }

@@ -74,6 +74,7 @@ export const t = texts({
   ],
   lock: ['Lock', '锁定'],
   unlock: ['Unlock', '解锁'],
+  invite: ['Invite by email…', '邮件邀请…'],
   resetPassword: ['Reset password…', '重置密码…'],
   delete: ['Delete…', '删除…'],
   lockTitle: ['Lock {name}?', '锁定 {name}？'],
@@ -83,6 +84,13 @@ export const t = texts({
   ],
   lockedDone: ['{name} is locked', '已锁定 {name}'],
   unlockedDone: ['{name} can log in again', '{name} 可以重新登录'],
+  inviteTitle: ['Invite {name}?', '邀请 {name}？'],
+  inviteText: [
+    'An email with a link goes to the user’s address. The link works for a week: the person chooses a first password and is signed in. An earlier link ends.',
+    '一封含链接的邮件将发送到该用户的邮箱。链接一周内有效：用户设置首个密码后即登录。此前的链接随即失效。',
+  ],
+  inviteDo: ['Send the invitation', '发送邀请'],
+  invited: ['{name} is invited by email to {email}', '已向 {email} 发送给 {name} 的邀请'],
   resetTitle: ['Reset the password of {name}', '重置 {name} 的密码'],
   resetText: [
     'The platform makes a new password and shows it once. The present one and all sessions end now, and the user has to choose another at the next login.',

@@ -2,6 +2,7 @@
 import {
   changeOrganizationOfUsers,
   deleteUsers,
+  inviteUsers,
   lockUsers,
   resetPasswords,
   unlockUsers,
@@ -10,12 +11,13 @@ import {
 import {call} from '../../../lib/api';
 import type {IconName} from '../../../ui/icon';
 
-export const actions = ['lock', 'unlock', 'reset', 'move', 'delete'] as const;
+export const actions = ['lock', 'unlock', 'invite', 'reset', 'move', 'delete'] as const;
 export type Action = (typeof actions)[number];
 
 export const icons: Record<Action, IconName> = {
   lock: 'lock',
   unlock: 'unlock',
+  invite: 'mail',
   reset: 'key',
   move: 'tree',
   delete: 'trash',
@@ -24,6 +26,7 @@ export const icons: Record<Action, IconName> = {
 export const scopes: Record<Action, string> = {
   lock: 'users:write',
   unlock: 'users:write',
+  invite: 'users:secrets',
   reset: 'users:secrets',
   move: 'users:write',
   delete: 'users:write',
@@ -48,6 +51,9 @@ export function sender(action: Action, d: Details, total: number, dry: boolean) 
         return undefined;
       case 'unlock':
         await call(unlockUsers({...sent, body: {ids}}));
+        return undefined;
+      case 'invite':
+        await call(inviteUsers({...sent, body: {ids}}));
         return undefined;
       case 'reset':
         return call(resetPasswords({...sent, body: {ids}}));

@@ -28,7 +28,7 @@ export function BulkActions({selected, clear, all}: {selected: User[]; clear: ()
       {button('lock')}
       {button('unlock')}
       {button('delete')}
-      <Menu small kind="ghost" icon="more" label={ui('more')} items={[item('reset'), item('move')]} />
+      <Menu small kind="ghost" icon="more" label={ui('more')} items={[item('invite'), item('reset'), item('move')]} />
       {action.value && (
         <BulkDialog
           action={action.value}

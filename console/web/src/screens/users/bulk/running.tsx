@@ -32,6 +32,11 @@ export function Returning() {
   );
 }
 
+const results: Partial<Record<Action, 'finishedDelete' | 'finishedInvite'>> = {
+  delete: 'finishedDelete',
+  invite: 'finishedInvite',
+};
+
 export function Running({
   action,
   details,
@@ -48,7 +53,7 @@ export function Running({
   const secretsLeft = useRef(false);
   const done = work.done.value.length,
     total = work.items.length;
-  const said = t(action === 'delete' ? 'finishedDelete' : 'finished', {n: done});
+  const said = t(results[action] ?? 'finished', {n: done});
   useEffect(() => {
     void work.go();
     return () => work.pause();

@@ -5,6 +5,7 @@ export const t = texts({
   ...words,
   lock: ['Lock', '锁定'],
   unlock: ['Unlock', '解锁'],
+  invite: ['Invite by email', '邮件邀请'],
   reset: ['Reset passwords', '重置密码'],
   move: ['Change organization', '变更组织'],
   delete: ['Delete', '删除'],
@@ -15,6 +16,10 @@ export const t = texts({
   unlockTitle: [
     {one: 'Unlock {n} user', other: 'Unlock {n} users'},
     {one: '解锁 {n} 个用户', other: '解锁 {n} 个用户'},
+  ],
+  inviteTitle: [
+    {one: 'Invite {n} user', other: 'Invite {n} users'},
+    {one: '邀请 {n} 个用户', other: '邀请 {n} 个用户'},
   ],
   resetTitle: [
     {one: 'Reset the password of {n} user', other: 'Reset the passwords of {n} users'},
@@ -33,6 +38,10 @@ export const t = texts({
     '被锁定的用户将在各处退出登录，不能再登录，其他一切保持不变。',
   ],
   unlockText: ['They can log in again.', '他们可以重新登录。'],
+  inviteText: [
+    'Each gets an email with a link, which works for a week: the person chooses a first password and is signed in. Who is invited already gets another link.',
+    '每个用户会收到一封含链接的邮件，一周内有效：用户设置首个密码后即登录。已被邀请的用户会收到新的链接。',
+  ],
   resetText: [
     'The platform makes a new password for each and shows them once, as a file. The present ones and all sessions end now, and everybody has to choose another at the next login.',
     '平台为每个用户生成新密码，并以文件形式显示一次。当前密码和所有会话立即失效，所有人下次登录时必须另设密码。',
@@ -78,6 +87,10 @@ export const t = texts({
   finished: [
     {one: '{n} user changed', other: '{n} users changed'},
     {one: '已更改 {n} 个用户', other: '已更改 {n} 个用户'},
+  ],
+  finishedInvite: [
+    {one: '{n} user invited', other: '{n} users invited'},
+    {one: '已邀请 {n} 个用户', other: '已邀请 {n} 个用户'},
   ],
   finishedDelete: [
     {one: '{n} user deleted', other: '{n} users deleted'},
