@@ -44,8 +44,8 @@ type ImportUsersParams struct {
 	// What happens to a record whose username, email or mobile is taken: it fails, is skipped, or updates the user with
 	// its username; one of "fail", "skip", "update"
 	OnConflict string `query:"on_conflict"`
-	// Invite the new users who have a mail address and no password: each gets a mail with a link, by and by, within the
-	// limits of invitations. Needs the scope users:secrets
+	// Invite the new users who may sign in, and have a mail address and no password: each gets a mail with a link, by
+	// and by, within the limits of invitations. Needs the scope users:secrets
 	Invite string `query:"invite"`
 }
 

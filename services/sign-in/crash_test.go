@@ -91,8 +91,8 @@ func (d *doomed) browser() *browser {
 
 const chosen = "a new battery staple"
 
-// setsPassword goes on as a person does, from page to page, until the browser is where it wants to be. After an error it
-// opens the last page again.
+// setsPassword goes on as a person does, from page to page, until there holds. After an error it opens the last page
+// again.
 func (b *browser) setsPassword(from string, code func() string, there func() bool) {
 	b.w.t.Helper()
 	b.get(from)
@@ -128,7 +128,8 @@ func (b *browser) setsPassword(from string, code func() string, there func() boo
 	require.FailNow(b.w.t, "the person does not get there", "%s\n%s", b.at, b.body)
 }
 
-// untilNobodyDies plays with a replica that dies at each of its writes, one after the other, until it outlives the play.
+// untilNobodyDies plays with a replica that dies at each of its writes, one after the other, until one outlives the
+// play.
 func untilNobodyDies(t *testing.T, play func(t *testing.T, d *doomed)) {
 	t.Helper()
 	step := rounds.Of(7, 1)
@@ -146,8 +147,8 @@ func untilNobodyDies(t *testing.T, play func(t *testing.T, d *doomed)) {
 	}
 }
 
-// Whenever a replica dies while a person sets a new password, the person gets there, the password is set once, and the
-// code serves nobody any more.
+// Whenever a replica dies while a person sets a new password, the person gets there, the password is set once, and
+// the code serves nobody any more.
 func TestCrashesInARecovery(t *testing.T) {
 	t.Parallel()
 	untilNobodyDies(t, func(t *testing.T, d *doomed) {
@@ -190,7 +191,7 @@ func TestCrashesInAnInvitation(t *testing.T) {
 				return request(w.Service).Status == http.StatusOK
 			})
 		}
-		require.Len(t, testkit.Stored(t, w.Service, "acme", "invitation_links"), 1)
+		require.Len(t, w.stored(storedLinks), 1)
 		wait.Until(t, func() bool {
 			w.sendMails()
 			w.Clock.Advance(time.Second)
@@ -203,6 +204,43 @@ func TestCrashesInAnInvitation(t *testing.T) {
 		require.Equal(t, []any{chosen, 1}, []any{w.users["bob"].password, w.sets})
 		w.tellUser("password_changed", w.users["bob"])
 		wait.Until(t, func() bool { return w.invitation("31")["status"] == "accepted" })
-		require.Empty(t, testkit.Stored(t, w.Service, "acme", "invitation_links"))
+		require.Empty(t, w.stored(storedLinks))
+	})
+}
+
+// Whenever a replica dies while a person verifies an address, it is verified in the end.
+func TestCrashesInAVerification(t *testing.T) {
+	t.Parallel()
+	untilNobodyDies(t, func(t *testing.T, d *doomed) {
+		w := d.world
+		w.users["ann"].record["email_verified"] = false
+		b := d.browser().get(base)
+		for range 20 {
+			switch {
+			case strings.Contains(b.body, "The address is verified"):
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				require.Equal(t, true, w.users["ann"].record["email_verified"])
+				return
+			case b.page.StatusCode >= http.StatusInternalServerError:
+				b.get(base)
+			case strings.Contains(b.body, `value="sign-in"`):
+				b.signIn("ann", password)
+			case strings.Contains(b.body, `value="verify"`):
+				wait.Until(t, func() bool {
+					w.sendMails()
+					w.Clock.Advance(time.Second) // a lease of the dead one ends
+					return len(w.mails.Mails()) > 0
+				})
+				mails := w.mails.Mails()
+				b.email("verify", mailedCode.FindString(mails[len(mails)-1].Data))
+			case strings.Contains(b.body, `value="send"`):
+				b.email("send", "")
+			default: // it was verified, and the answer was lost
+				require.Equal(t, true, w.users["ann"].record["email_verified"], "%s", b.body)
+				return
+			}
+		}
+		require.FailNow(t, "the person does not get there", "%s\n%s", b.at, b.body)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -139,10 +140,25 @@ func TestMailsOfThePlatform(t *testing.T) {
 	w.sendMails()
 	require.Equal(t, "codes@platform.test", mails.Wait(t, 1)[0].From)
 	own := mailtest.Start(t, mailtest.STARTTLS)
+	limits := object{"per_hour": 100_000}
+	w.admin().Patch("/v1/sign-in/settings", object{"messages": limits}).OK(nil)
+	ids := make([]string, 1000)
+	for i := range ids {
+		ids[i] = strconv.Itoa(1000 + i)
+		w.users[ids[i]] = newcomer(ids[i], "n"+ids[i])
+	}
+	w.users["bob"] = newcomer("31", "bob")
+	many := object{"ids": ids}
+	w.inviter().Post("/v1/batch/users/invite?dry_run=true", many).OK(nil)
+	w.invite("31")
+	w.RunTask("send invitations")
+	mails.Wait(t, 2)
+	w.inviter().Post("/v1/batch/users/invite?dry_run=true", many).Problem(429, "rate_limited") // it serves others, too
 	w.change(func() { w.mails = own })
+	w.inviter().Post("/v1/batch/users/invite?dry_run=true", many).OK(nil)
 	w.browser().forgets("ann")
 	w.code(1)
-	require.Len(t, mails.Mails(), 1, "the tenant's own server comes first")
+	require.Len(t, mails.Mails(), 2, "the tenant's own server comes first")
 }
 
 // On loopback the platform may write mails to its log, and nowhere else.

@@ -1,7 +1,10 @@
 package signin_test
 
 import (
+	"net/http"
+	"net/http/cookiejar"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +71,53 @@ func TestCodesOfVerificationsEnd(t *testing.T) {
 	b.email("verify", fifth).shows(200, "cannot be verified")
 	require.Equal(t, false, w.users["ann"].record["email_verified"])
 	w.browser().email("send", "").shows(200, "Sign in") // nobody is signed in
+}
+
+// A browser that drops its cookie has the limits of strangers.
+func TestLimitsOfVerifications(t *testing.T) {
+	t.Parallel()
+	w, b := unverified(t)
+	limits := object{"per_hour": 3, "per_hour_of_address": 2}
+	w.admin().Patch("/v1/sign-in/settings", object{"messages": limits}).OK(nil)
+	at, err := url.Parse(base)
+	require.NoError(t, err)
+	known := b.client.Jar.Cookies(at)
+	for range 5 {
+		b.client.Jar, err = cookiejar.New(nil)
+		require.NoError(t, err)
+		for _, c := range known {
+			if strings.Contains(c.Name, "session") {
+				c.Path, c.Secure = "/", true
+				b.client.Jar.SetCookies(at, []*http.Cookie{c})
+			}
+		}
+		b.email("send", "")
+	}
+	b.shows(200, "in an hour")
+	w.sendMails()
+	require.Len(t, w.mails.Mails(), 2)
+}
+
+// What others have, too, is not offered, and no link says what is not so.
+func TestNoticesOfVerifications(t *testing.T) {
+	t.Parallel()
+	w, b := unverified(t)
+	for _, done := range []string{"code_sent", "email_verified"} {
+		require.NotContains(t, b.get(base+"?done="+done).shows(200, "Change password").body, `class="notice`)
+	}
+	b.email("nonsense", "").shows(400, "This link does not work")
+	b.email("send", "")
+	w.code(1)
+	for range 5 {
+		b.email("verify", "BBBB-BBBB")
+	}
+	require.NotContains(t, b.body, "Code from the email", "no code can be right any more")
+	w, b = withMails(t), nil
+	w.users["ann"].record["email_verified"] = false
+	w.users["ann"].record["shared_contacts"] = []string{"email"}
+	b = w.browser().get(base).signIn("ann", password).shows(200, "Change password")
+	require.NotContains(t, b.body, "not verified")
+	b.email("send", "").shows(200, "cannot be verified")
 }
 
 // While the users service does not answer, no try counts, and the code stays.

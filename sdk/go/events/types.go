@@ -1492,6 +1492,7 @@ type TokenFamilyReused struct {
 
 // UserCreated is the data of user.created: a user was created.
 type UserCreated struct {
+	Invite   bool            `json:"invite"`
 	Previous json.RawMessage `json:"previous"`
 	Record   idp.User        `json:"record"`
 }

@@ -1067,6 +1067,7 @@ export interface EventData {
   };
   /** A user was created. */
   'idp.user.created': {
+    invite?: boolean;
     previous?: Record<string, unknown>;
     record: User;
   };

@@ -44885,7 +44885,7 @@ export type ImportUsersData = {
          */
         on_conflict?: 'fail' | 'skip' | 'update';
         /**
-         * Invite the new users who have a mail address and no password: each gets a mail with a link, by and by, within the limits of invitations. Needs the scope users:secrets
+         * Invite the new users who may sign in, and have a mail address and no password: each gets a mail with a link, by and by, within the limits of invitations. Needs the scope users:secrets
          */
         invite?: boolean;
     };

@@ -76,6 +76,7 @@ const (
 	NoticeDiffers  = "differs"  // the two new passwords
 	NoticePassword = "password" // a new password is refused
 	NoticeCode     = "code"     // is wrong, or has ended
+	NoticeSent     = "sent"     // another code, perhaps
 	NoticeLink     = "link"     // of an invitation: is to be opened again, or has ended
 )
 

@@ -62,10 +62,14 @@ func (e *Engine) sendCode(ctx context.Context, f *Flow, form Form, v Visitor) (V
 	if err != nil {
 		return View{}, err
 	}
+	again := f.Recovering == RecoverCode
 	f.Recovering, f.MustChange = RecoverCode, false
 	if !e.mayAsk(v, len(known) > 0) {
 		view.Kind = TooMany
 		return view, nil
+	}
+	if again {
+		f.Notice = NoticeSent
 	}
 	asked := recovery.Asked{LoginName: name, Locale: form.Language, Browser: v.Browser, KnownTo: known}
 	return view, e.save(ctx, f, v.Browser, func(ctx context.Context, tx *docstore.Tx, doc *docstore.Doc[Flow]) error {

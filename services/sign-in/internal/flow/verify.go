@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -33,7 +34,7 @@ const (
 
 // VerificationOf says what a person who is signed in can do about their address.
 func (e *Engine) VerificationOf(ctx context.Context, s *session.Session, u *person.User) (Verification, error) {
-	if u.Email == "" || u.EmailVerified || !e.Recovery.Available(ctx) {
+	if !u.VerifiableEmail() || !e.Recovery.Available(ctx) {
 		return NothingToVerify, nil
 	}
 	sent, err := e.Recovery.Verifies(ctx, s.ID, u.Email)
@@ -51,9 +52,15 @@ func (e *Engine) AskToVerify(ctx context.Context, s *session.Session, u *person.
 	if err != nil || can == NothingToVerify {
 		return NotVerifiable, err
 	}
-	sent, err := e.Recovery.AskToVerify(ctx, recovery.Verifying{
-		SessionID: s.ID, User: u, Locale: locale, Browser: v.Browser,
-	})
+	known, err := e.Sessions.KnownTo(ctx, v.Browser)
+	if err != nil {
+		return "", err
+	}
+	asking := recovery.Verifying{SessionID: s.ID, User: u, Locale: locale}
+	if slices.Contains(known, s.UserID) { // else a browser that drops its cookie would have limits without end
+		asking.Browser = v.Browser
+	}
+	sent, err := e.Recovery.AskToVerify(ctx, asking)
 	if err != nil || !sent {
 		return TooManyMails, err
 	}

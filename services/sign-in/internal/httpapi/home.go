@@ -218,8 +218,12 @@ func (a *api) changeOwn(ctx context.Context, v *visit, s *session.Session, form 
 func (a *api) verifyOwn(ctx context.Context, v *visit, s *session.Session, form rest.Values[EmailForm]) (string,
 	error,
 ) {
-	if form.Get("action") == "verify" {
+	switch form.Get("action") {
+	case "verify":
 		return a.Engine.VerifyEmail(ctx, s, form.Get("code"))
+	case "send":
+	default:
+		return "", apperr.Invalid("action", "is not one of the page's")
 	}
 	u, err := a.userOf(ctx, s)
 	if err != nil {
@@ -280,6 +284,9 @@ func (a *api) showHome(ctx context.Context, in *homeInput) (rest.Page, error) {
 		return rest.Page{}, err
 	}
 	c.Email, c.Verifiable, c.CodeIsOut = u.Email, can != flow.NothingToVerify, can == flow.CodeIsOut
+	if c.Notice == flow.CodeSent && !c.CodeIsOut || c.Notice == flow.EmailVerified && !u.EmailVerified {
+		c.Notice = "" // somebody else's link
+	}
 	a.addHomeApps(ctx, v, s, &c)
 	if c.Sessions, err = a.homeSessions(ctx, s); err != nil {
 		return rest.Page{}, err

@@ -84,6 +84,8 @@ func notice(f *flow.Flow) string {
 		return "refused_new"
 	case flow.NoticeCode:
 		return "wrong_code"
+	case flow.NoticeSent:
+		return "sent_again"
 	case flow.NoticeLink:
 		return "open_again"
 	}
@@ -125,14 +127,16 @@ func formOf(form page.Form, view flow.View, notice string) page.Content {
 }
 
 func newPasswordOf(form page.Form, f *flow.Flow, notice string) page.NewPassword {
-	why := "new_password_why"
+	c := page.NewPassword{
+		Form: form, Title: "new_password", LoginName: f.LoginName, Why: "new_password_why", Notice: notice,
+	}
 	switch f.Recovering {
 	case flow.Recovered:
-		why = "recovered_why"
+		c.Why = "recovered_why"
 	case flow.Invited:
-		why = "invited_why"
+		c.Title, c.Why = "choose_password", "invited_why"
 	}
-	return page.NewPassword{Form: form, LoginName: f.LoginName, Why: why, Notice: notice}
+	return c
 }
 
 // away is the page while a service does not answer. The form that was sent is shown again, without its password.

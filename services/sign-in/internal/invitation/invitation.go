@@ -209,7 +209,7 @@ func (s *Invitations) invite(ctx context.Context, userID string, terms Terms, ma
 		if err := may(tx); err != nil {
 			return Doc{}, err
 		}
-		docs, err := s.send(ctx, tx, terms, by, user)
+		docs, err := s.send(ctx, tx, terms, message.Inviting{By: by}, user)
 		if err != nil {
 			return Doc{}, err
 		}
@@ -232,7 +232,7 @@ func (s *Invitations) InviteMany(ctx context.Context, ids []string, terms Terms)
 		return docstore.Batch{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Batch, error) {
-		docs, err := s.send(ctx, tx, terms, by, users...)
+		docs, err := s.send(ctx, tx, terms, message.Inviting{By: by}, users...)
 		if err != nil {
 			return docstore.Batch{}, err
 		}
@@ -274,7 +274,7 @@ func (s *Invitations) findMany(ctx context.Context, ids []string) ([]*person.Use
 }
 
 // send makes invitations pending, and has them mailed.
-func (s *Invitations) send(ctx context.Context, tx *docstore.Tx, terms Terms, by message.Carrier,
+func (s *Invitations) send(ctx context.Context, tx *docstore.Tx, terms Terms, how message.Inviting,
 	users ...*person.User) ([]Doc, error) {
 	of, err := settings.In(ctx, tx)
 	if err != nil {
@@ -319,7 +319,7 @@ func (s *Invitations) send(ctx context.Context, tx *docstore.Tx, terms Terms, by
 			Locale: page.Language(u.Locale, of.Locale), Code: secret.New(code), Ends: v.TimeExpires,
 		}
 	}
-	sent, err := s.Messages.Invite(ctx, tx, by, mails)
+	sent, err := s.Messages.Invite(ctx, tx, how, mails)
 	if err != nil {
 		return nil, err
 	}
@@ -387,6 +387,9 @@ func (s *Invitations) Resend(ctx context.Context, id string) (Doc, error) {
 // Revoke deletes an invitation: its link ends. The error is apperr.NotFound or VersionMismatch.
 func (s *Invitations) Revoke(ctx context.Context, id string) (docstore.Deleted, error) {
 	return invitations.Remove(ctx, s.Store, id, func(tx *docstore.Tx, i *Invitation) error {
+		if err := newcomers.DeleteWhere(ctx, tx, docstore.ID(id), nil); err != nil { // else it would come back
+			return err
+		}
 		return endLinks(ctx, tx, i)
 	})
 }

@@ -65,14 +65,54 @@ func take(ctx context.Context, tx *docstore.Tx, m Message, by AskedBy, limits se
 // settings say: it serves others, too.
 const mostByPlatform = 1000
 
-// takeInvitations counts invitations, unless there would be too many: then the error is apperr.RateLimited. What
-// strangers ask for does not count for them.
-func takeInvitations(ctx context.Context, tx *docstore.Tx, all []Message, limits settings.Messages, by Carrier) error {
+// Inviting is how invitations leave.
+type Inviting struct {
+	By Carrier
+	// Imported users leave a fifth of the limit to those who are invited by hand.
+	Imported bool
+}
+
+// most is how many invitations there may be in an hour.
+func (i Inviting) most(limits settings.Messages) int {
 	most := limits.MostOfTenant()
-	if by != byConnection {
+	if i.By != byConnection {
 		most = min(most, mostByPlatform)
 	}
-	quotas := []quota{{"invitations", most, len(all)}}
+	if i.Imported {
+		most = max(1, most*4/5)
+	}
+	return most
+}
+
+const ofInvitations = "invitations"
+
+// UntilRoom is how long it takes until another invitation may leave; 0: it may now, as far as is known.
+func (s *Sender) UntilRoom(ctx context.Context, how Inviting) (time.Duration, error) {
+	of, err := s.Settings.Of(ctx)
+	if err != nil {
+		return 0, err
+	}
+	now := s.Store.Now().Std()
+	found, err := counts.FindMany(ctx, s.Store, []string{countID(ofInvitations, now)})
+	if err != nil || len(found) == 0 {
+		return 0, err
+	}
+	c, err := found[0].Value()
+	if err != nil || c.N < how.most(of.Messages) {
+		return 0, err
+	}
+	return untilNextHour(now), nil
+}
+
+func untilNextHour(now time.Time) time.Duration {
+	return now.Truncate(time.Hour).Add(time.Hour).Sub(now)
+}
+
+// takeInvitations counts invitations, unless there would be too many: then the error is apperr.RateLimited. What
+// strangers ask for does not count for them.
+func takeInvitations(ctx context.Context, tx *docstore.Tx, all []Message, limits settings.Messages, how Inviting,
+) error {
+	quotas := []quota{{ofInvitations, how.most(limits), len(all)}}
 	at := map[string]int{}
 	for _, m := range all {
 		key := addressKey(m.To)
@@ -92,8 +132,7 @@ func takeInvitations(ctx context.Context, tx *docstore.Tx, all []Message, limits
 			all[slices.IndexFunc(all, func(m Message) bool { return at[addressKey(m.To)] == over })].To,
 			quotas[over].most)
 	}
-	now := tx.Now.Std()
-	refusal.RetryAfter = now.Truncate(time.Hour).Add(time.Hour).Sub(now)
+	refusal.RetryAfter = untilNextHour(tx.Now.Std())
 	return refusal
 }
 
@@ -116,14 +155,19 @@ type quota struct {
 	n    int
 }
 
+// countID is the id of the count of a quota in an hour. No address is stored.
+func countID(of string, hour time.Time) string {
+	sum := sha256.Sum256([]byte(of + hour.UTC().Format(" 2006-01-02T15")))
+	return hex.EncodeToString(sum[:16])
+}
+
 // add counts messages for all quotas of the present hour, or for none: then it returns the first that would be
 // exceeded, and otherwise -1.
 func add(ctx context.Context, tx *docstore.Tx, quotas []quota) (over int, err error) {
 	hour := tx.Now.Std().Truncate(time.Hour)
 	ids := make([]string, len(quotas))
 	for i, q := range quotas {
-		sum := sha256.Sum256([]byte(q.of + hour.UTC().Format(" 2006-01-02T15")))
-		ids[i] = hex.EncodeToString(sum[:16]) // no address is stored
+		ids[i] = countID(q.of, hour)
 	}
 	found, err := counts.LoadMany(ctx, tx, ids)
 	if err != nil {

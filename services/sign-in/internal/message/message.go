@@ -37,6 +37,8 @@ const (
 	Verification Kind = "verification"
 )
 
+func (k Kind) known() bool { return k == Recovery || k == Invitation || k == Verification }
+
 // Message is what one person is to be told.
 type Message struct {
 	Kind   Kind          `json:"kind"`
@@ -165,12 +167,12 @@ func (s *Sender) seal(ctx context.Context, tx *docstore.Tx, m Message) *stored {
 
 // Invite stores messages that an administrator has asked for, in a transaction, and returns their ids; the queue sends
 // them. The error is apperr.RateLimited if the tenant's limits would be exceeded.
-func (s *Sender) Invite(ctx context.Context, tx *docstore.Tx, by Carrier, all []Message) (ids []string, err error) {
+func (s *Sender) Invite(ctx context.Context, tx *docstore.Tx, how Inviting, all []Message) (ids []string, err error) {
 	of, err := settings.In(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	if err := takeInvitations(ctx, tx, all, of.Messages, by); err != nil {
+	if err := takeInvitations(ctx, tx, all, of.Messages, how); err != nil {
 		return nil, err
 	}
 	items := make([]*stored, len(all))
@@ -207,6 +209,9 @@ func (s *Sender) send(ctx context.Context, m *stored) work.Outcome {
 	if !m.Ends.IsZero() && !s.Store.Now().Before(m.Ends) {
 		return s.giveUp(m, errors.New("the mail is of no use any more"), reasonAway)
 	}
+	if !m.Kind.known() { // of a later version: a replica that knows it sends it
+		return s.again(m, fmt.Errorf("the kind %q of a mail is not known here", m.Kind))
+	}
 	code, err := s.Keys.Open(m.Sealed, sealedFor(ctx))
 	if err != nil {
 		return s.giveUp(m, fmt.Errorf("the code of a mail: %w", err), reasonAway)
@@ -216,7 +221,7 @@ func (s *Sender) send(ctx context.Context, m *stored) work.Outcome {
 	if err != nil {
 		return s.again(m, err)
 	}
-	_, err = s.deliver(ctx, m.ID, m.Message, Compose(of, m.Message, s.link(ctx, m.Message)), false)
+	_, err = s.deliver(ctx, m.ID, m.Message, s.compose(ctx, of, m.Message), false)
 	refusal, refused := errors.AsType[mail.Refusal](err)
 	switch {
 	case refused:
@@ -235,6 +240,11 @@ func (s *Sender) link(ctx context.Context, m Message) string {
 		return ""
 	}
 	return s.PublicURL + "/sign-in/" + request.Tenant(ctx) + "/invitation?code=" + Grouped(m.Code.Reveal())
+}
+
+// compose makes the text of a message that leaves now.
+func (s *Sender) compose(ctx context.Context, of *settings.Settings, m Message) Text {
+	return Compose(of, m, s.link(ctx, m), s.Store.Now())
 }
 
 // Carrier is who takes mails.

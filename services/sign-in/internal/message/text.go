@@ -11,9 +11,11 @@ import (
 	"slices"
 	"strings"
 	texttemplate "text/template"
+	"time"
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
 )
 
@@ -98,8 +100,9 @@ type content struct {
 const platformColour = "#1a56c4"
 
 // Compose makes the text of a message, with the tenant's words in place of the platform's. Whatever a tenant or a
-// person has written is text, and no HTML. link is the address of the page that the message leads to, if it does.
-func Compose(of *settings.Settings, m Message, link string) Text {
+// person has written is text, and no HTML. link is the address of the page that the message leads to, if it does; now
+// is when it leaves.
+func Compose(of *settings.Settings, m Message, link string, now clock.Time) Text {
 	say, ok := words[m.Locale]
 	if !ok {
 		say = words["en"]
@@ -131,7 +134,7 @@ func Compose(of *settings.Settings, m Message, link string) Text {
 		c.Colour = cmp.Or(of.Colour, platformColour)
 		c.CodeLabel, c.Ends = text("code", page), text("ends", m.Ends.Std().UTC().Format("2006-01-02 15:04 UTC"))
 	default:
-		t.Subject, c.CodeLabel, c.Ends = text("subject", code), text("code"), text("ends", Minutes)
+		t.Subject, c.CodeLabel, c.Ends = text("subject", code), text("code"), text("ends", minutes(m.Ends.Sub(now)))
 	}
 	t.Subject = cmp.Or(own.Subject[m.Locale], t.Subject)
 	c.Title, c.Words = t.Subject, cmp.Or(own.Words[m.Locale], text("words"))
@@ -144,6 +147,9 @@ func Compose(of *settings.Settings, m Message, link string) Text {
 	t.Plain, t.HTML = strings.TrimSpace(body.String())+"\n", page.String()
 	return t
 }
+
+// minutes is a time in minutes as a mail says it, at least one.
+func minutes(d time.Duration) int { return max(1, int(d.Round(time.Minute)/time.Minute)) }
 
 // Alphabet has the signs of codes. They are easy to tell apart, and make no words.
 const Alphabet = "BCDFGHJKMNPQRTVWXY346789"

@@ -40,8 +40,7 @@ func (s *Sender) Preview(ctx context.Context, kind Kind, locale string, draft *s
 		changed.Messages = *draft
 		of = &changed
 	}
-	m := s.example(kind, locale, of)
-	return Compose(of, m, s.link(ctx, m)), nil
+	return s.compose(ctx, of, s.example(kind, locale, of)), nil
 }
 
 const (
@@ -73,7 +72,7 @@ func (s *Sender) Test(ctx context.Context, kind Kind, locale, to string, dryRun 
 			return "", apperr.New(apperr.RateLimited, "there were %d test mails in this hour", maxTests)
 		}
 	}
-	server, err = s.deliver(ctx, secret.Token(idBytes), m, Compose(of, m, s.link(ctx, m)), dryRun)
+	server, err = s.deliver(ctx, secret.Token(idBytes), m, s.compose(ctx, of, m), dryRun)
 	if err != nil && apperr.KindOf(err) != apperr.Unavailable {
 		err = apperr.New(apperr.InvalidState, "%s", err.Error()).Because(err)
 	}

@@ -28,12 +28,13 @@ func (SignIn) about() (string, string) { return "sign_in.html", "sign_in" }
 // NewPassword asks for a new password, before the person is signed in.
 type NewPassword struct {
 	Form
+	Title     string // the key of a text
 	LoginName string
 	Why       string // the key of a text
 	Notice    string
 }
 
-func (NewPassword) about() (string, string) { return "new_password.html", "new_password" }
+func (p NewPassword) about() (string, string) { return "new_password.html", p.Title }
 
 // Forgotten asks for the login name of who has forgotten the password.
 type Forgotten struct {

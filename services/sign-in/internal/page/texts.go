@@ -23,6 +23,7 @@ var english = map[string]string{
 	"mail_code":      "Code from the email",
 	"mail_code_hint": "8 letters and digits. It works for 10 minutes, in this browser.",
 	"too_often":      "There were too many attempts. Please wait a minute and try again.",
+	"sent_again":     "Another code is on its way, unless several were sent already. The newest one counts.",
 	"send_again":     "Send another code", "other_name": "Use another login name",
 	"recovered_why": "The code is right. Choose a new password, and you are signed in.",
 
@@ -34,7 +35,8 @@ var english = map[string]string{
 		"with it; otherwise ask your administrator for another invitation.",
 	"open_again": "If you were invited and have no password yet, open the link in the email again. " +
 		"If it does not work, ask your administrator for another invitation.",
-	"invited_why": "This account is yours. Choose a password, and you are signed in.",
+	"choose_password": "Choose a password",
+	"invited_why":     "This account is yours. Choose a password, and you are signed in.",
 
 	"new_password": "Choose a new password", "new_password_why": "Your password has to be changed before you go on.",
 	"new_password_field": "New password", "repeat_password": "Repeat the new password",
@@ -145,6 +147,7 @@ var chinese = map[string]string{
 	"mail_code":      "邮件中的验证码",
 	"mail_code_hint": "8 位字母和数字，10 分钟内在此浏览器中有效。",
 	"too_often":      "尝试次数过多，请等待一分钟后重试。",
+	"sent_again":     "新的验证码正在发送（已发送多次时除外），请使用最新收到的验证码。",
 	"send_again":     "重新发送验证码", "other_name": "使用其他登录名",
 	"recovered_why": "验证码正确。请设置新密码，设置后即登录。",
 
@@ -154,6 +157,7 @@ var chinese = map[string]string{
 	"invitation_accept":   "接受邀请",
 	"invitation_over":     "此邀请已失效。如果您已设置密码，请直接登录；否则请向管理员索取新的邀请。",
 	"open_again":          "如果您收到了邀请但尚未设置密码，请重新打开邮件中的链接；如链接失效，请向管理员索取新的邀请。",
+	"choose_password":     "设置密码",
 	"invited_why":         "这是您的账号。请设置密码，设置后即登录。",
 
 	"new_password": "设置新密码", "new_password_why": "继续之前需要修改密码。",

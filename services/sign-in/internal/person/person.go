@@ -5,6 +5,7 @@ package person
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/dnsname"
@@ -27,6 +28,8 @@ type User struct {
 	DisplayName         string     `json:"display_name"`
 	Email               string     `json:"email"`
 	EmailVerified       bool       `json:"email_verified"`
+	SharedContacts      []string   `json:"shared_contacts"` // members whose value other users have, too
+	FirstContacts       []string   `json:"first_contacts"`  // those of them that the user had first
 	Mobile              string     `json:"mobile"`
 	Locale              string     `json:"locale"`
 	Status              string     `json:"status"`
@@ -61,6 +64,13 @@ func (u *User) Name() string {
 		return u.DisplayName
 	}
 	return u.Username
+}
+
+// VerifiableEmail reports whether the user has an email address that is not verified and can be.
+func (u *User) VerifiableEmail() bool {
+	const member = "email"
+	return u.Email != "" && !u.EmailVerified &&
+		(!slices.Contains(u.SharedContacts, member) || slices.Contains(u.FirstContacts, member))
 }
 
 // Answers reports whether the user signs in with a login name.

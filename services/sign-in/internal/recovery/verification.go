@@ -16,7 +16,7 @@ type Verifying struct {
 	SessionID string
 	User      *person.User
 	Locale    string // of the page
-	Browser   string // the hash of its cookie
+	Browser   string // the hash of its cookie, if the person has signed in with it before
 }
 
 func ticketOf(sessionID string) string { return "verify." + sessionID }
@@ -53,14 +53,14 @@ func (r *Recoveries) AskToVerify(ctx context.Context, v Verifying) (bool, error)
 	})
 }
 
-// Verifies reports whether a code for an address was sent in a session that has not ended.
+// Verifies reports whether a code for an address was sent in a session that can still be entered.
 func (r *Recoveries) Verifies(ctx context.Context, sessionID, email string) (bool, error) {
 	doc, err := tickets.Find(ctx, r.Store, ticketOf(sessionID))
 	if err != nil {
 		return false, apperr.Ignore(err, apperr.NotFound)
 	}
 	t, err := doc.Value()
-	return err == nil && t.To == email && r.Store.Now().Before(t.CodeEnds), err
+	return err == nil && t.To == email && t.Tries < maxTries && r.Store.Now().Before(t.CodeEnds), err
 }
 
 // TryToVerify counts a try in a session, and returns the address whose code is right; empty if it is wrong, ended, or

@@ -45,7 +45,7 @@ const idle = time.Minute
 
 type importInput struct {
 	OnConflict string `query:"on_conflict" enum:"fail,skip,update" default:"fail" doc:"What happens to a record whose username, email or mobile is taken: it fails, is skipped, or updates the user with its username"`
-	Invite     bool   `query:"invite" doc:"Invite the new users who have a mail address and no password: each gets a mail with a link, by and by, within the limits of invitations. Needs the scope users:secrets"`
+	Invite     bool   `query:"invite" doc:"Invite the new users who may sign in, and have a mail address and no password: each gets a mail with a link, by and by, within the limits of invitations. Needs the scope users:secrets"`
 	rest.Upload
 }
 

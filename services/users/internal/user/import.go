@@ -189,7 +189,7 @@ func (r *Import) decode(raw []byte) bool {
 // ImportOptions are the options of an import.
 type ImportOptions struct {
 	OnConflict OnConflict
-	Invite     bool // new users who have a mail address and no password
+	Invite     bool // new users who may sign in, and have a mail address and no password
 }
 
 // ImportMany stores records independently of each other, in one transaction, in which it calls finish with their
@@ -351,7 +351,7 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 	}
 	b.own(&draft)
 	b.created[id] = true
-	_, err := add(ctx, b.tx, id, draft, r.hash, b.invite && r.hash == "" && draft.Email != "")
+	_, err := add(ctx, b.tx, id, draft, r.hash, b.invite && r.hash == "" && draft.Email != "" && draft.Status == Active)
 	return Imported{Status: Created, ID: id}, err
 }
 
