@@ -100,13 +100,6 @@ func (c *InFlight) tell() {
 	}
 }
 
-// Has reports whether a run is in progress.
-func (c *InFlight) Has(ref docstore.Ref) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls[ref] != nil
-}
-
 // Full reports whether no run of any tenant has room now.
 func (c *InFlight) Full() bool {
 	c.mu.Lock()

@@ -71,9 +71,9 @@ func (e *Engine) sendCode(ctx context.Context, f *Flow, form Form, v Visitor) (V
 	if again {
 		f.Notice = NoticeSent
 	}
-	asked := recovery.Asked{LoginName: name, Locale: form.Language, Browser: v.Browser, KnownTo: known}
+	request := recovery.Request{LoginName: name, Locale: form.Language, Browser: v.Browser, KnownTo: known}
 	return view, e.save(ctx, f, v.Browser, func(ctx context.Context, tx *docstore.Tx, doc *docstore.Doc[Flow]) error {
-		return e.Recovery.Ask(ctx, tx, doc.ID, asked)
+		return e.Recovery.Ask(ctx, tx, doc.ID, request)
 	})
 }
 

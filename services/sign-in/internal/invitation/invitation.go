@@ -319,7 +319,7 @@ func (s *Invitations) send(ctx context.Context, tx *docstore.Tx, terms Terms, ho
 			Locale: page.Language(u.Locale, of.Locale), Code: secret.New(code), Ends: v.TimeExpires,
 		}
 	}
-	sent, err := s.Messages.Invite(ctx, tx, how, mails)
+	sent, err := s.Messages.SubmitInvitations(ctx, tx, how, mails)
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
 )
 
-// AskedBy says who has asked for a message, since a stranger must not use up what others need.
-type AskedBy struct {
+// Requester is who has asked for a message: a stranger must not use up what others need.
+type Requester struct {
 	// Browser is the hash of the cookie of a browser in which the recipient has signed in before; empty: a stranger
 	// asks.
 	Browser string
@@ -49,7 +49,7 @@ func (s *Sender) Forget(ctx context.Context, id string) error {
 
 // take counts a message, unless there were too many: then it returns the reason. An address has a count of its own for
 // each browser in which its owner has signed in, and these do not count for the tenant.
-func take(ctx context.Context, tx *docstore.Tx, m Message, by AskedBy, limits settings.Messages) (string, error) {
+func take(ctx context.Context, tx *docstore.Tx, m Message, by Requester, limits settings.Messages) (string, error) {
 	quotas := []quota{{"address " + addressKey(m.To) + " " + by.Browser, limits.MostOfAddress(), 1}}
 	if by.Browser == "" {
 		quotas = append(quotas, quota{"all", limits.MostOfTenant(), 1})

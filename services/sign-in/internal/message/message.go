@@ -67,7 +67,7 @@ var (
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{messages.Def(), invitations.Def(), ends.Def(), counts.Def()}
+	return []*docstore.Def{messages.Def(), invitations.Def(), outcomes.Def(), counts.Def()}
 }
 
 // Config is what a Sender needs. All is required, unless it says otherwise.
@@ -125,7 +125,7 @@ func (s *Sender) queue(name string, items *docstore.Collection[stored]) *work.Qu
 		Name: name, Items: items, Store: s.Store, Log: s.Log, Metrics: s.Metrics,
 		Places: places, Time: patience, Grace: atEnd,
 		Attempts: int64(len(pauses)) + 1, Pause: func(attempt int64) time.Duration { return pauses[attempt-1] },
-		Do: s.send,
+		Do: s.attempt,
 		Lost: func(_ context.Context, m *stored) work.Outcome {
 			return s.giveUp(m, errors.New("the replica that was sending the mail has ended"), reasonAway)
 		},
@@ -140,15 +140,15 @@ func (s *Sender) Available(ctx context.Context) bool {
 // sealedFor binds a code to its tenant.
 func sealedFor(ctx context.Context) []byte { return []byte("message " + request.Tenant(ctx)) }
 
-// Send stores a message, in a transaction; the queue sends it. If the tenant's limits are reached, Send stores nothing
-// and tells that the message was refused. asked says who has asked for it.
-func (s *Sender) Send(ctx context.Context, tx *docstore.Tx, m Message, asked AskedBy) (accepted bool, err error) {
+// Submit stores a message, in a transaction; the queue sends it. If the tenant's limits are reached, Submit stores
+// nothing and tells that the message was refused.
+func (s *Sender) Submit(ctx context.Context, tx *docstore.Tx, m Message, by Requester) (accepted bool, err error) {
 	of, err := settings.In(ctx, tx)
 	if err != nil {
 		return false, err
 	}
 	item := s.seal(ctx, tx, m)
-	reason, err := take(ctx, tx, m, asked, of.Messages)
+	reason, err := take(ctx, tx, m, by, of.Messages)
 	if err != nil {
 		return false, err
 	}
@@ -165,9 +165,11 @@ func (s *Sender) seal(ctx context.Context, tx *docstore.Tx, m Message) *stored {
 	}
 }
 
-// Invite stores messages that an administrator has asked for, in a transaction, and returns their ids; the queue sends
-// them. The error is apperr.RateLimited if the tenant's limits would be exceeded.
-func (s *Sender) Invite(ctx context.Context, tx *docstore.Tx, how Inviting, all []Message) (ids []string, err error) {
+// SubmitInvitations stores messages that an administrator has asked for, in a transaction, and returns their ids; the
+// queue sends them. The error is apperr.RateLimited if the tenant's limits would be exceeded.
+func (s *Sender) SubmitInvitations(ctx context.Context, tx *docstore.Tx, how Inviting, all []Message) (ids []string,
+	err error,
+) {
 	of, err := settings.In(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -204,8 +206,8 @@ func (s *Sender) Check(ctx context.Context) (Carrier, error) {
 	return by, err
 }
 
-// send makes an attempt.
-func (s *Sender) send(ctx context.Context, m *stored) work.Outcome {
+// attempt sends a message, if that is of use still.
+func (s *Sender) attempt(ctx context.Context, m *stored) work.Outcome {
 	if !m.Ends.IsZero() && !s.Store.Now().Before(m.Ends) {
 		return s.giveUp(m, errors.New("the mail is of no use any more"), reasonAway)
 	}
@@ -306,10 +308,11 @@ const (
 	reasonOfAll    = "tenant_limit"  // so many messages of the tenant
 )
 
-// end is the record that events about a message belong to. It is empty, because the message has an address and a code.
-type end struct{ docstore.Meta }
+// outcome is the record that events about a message belong to. It is empty, because the message has an address and a
+// code.
+type outcome struct{ docstore.Meta }
 
-var ends = docstore.Define(docstore.Schema[end]{Name: "message_ends", Noun: "message"})
+var outcomes = docstore.Define(docstore.Schema[outcome]{Name: "message_ends", Noun: "message"})
 
 // told is the record of message.failed and message.refused.
 type told struct {
@@ -332,8 +335,8 @@ func TellNotMade(ctx context.Context, tx *docstore.Tx, id string, kind Kind) err
 
 // tell tells what has become of a message. The record lives no longer than the transaction.
 func tell(ctx context.Context, tx *docstore.Tx, m *stored, action, reason string) error {
-	e := &end{docstore.Meta{ID: m.ID}}
-	doc, err := ends.Insert(ctx, tx, e)
+	o := &outcome{docstore.Meta{ID: m.ID}}
+	doc, err := outcomes.Insert(ctx, tx, o)
 	if err != nil {
 		return err
 	}
@@ -347,6 +350,6 @@ func tell(ctx context.Context, tx *docstore.Tx, m *stored, action, reason string
 	if err := outbox.TellAs(ctx, tx, eventKind, action, &doc, record, nil); err != nil {
 		return err
 	}
-	_, err = ends.Delete(ctx, tx, e)
+	_, err = outcomes.Delete(ctx, tx, o)
 	return err
 }

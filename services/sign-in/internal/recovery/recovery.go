@@ -62,23 +62,23 @@ var tickets = docstore.Define(docstore.Schema[ticket]{
 	Name: "recoveries", Noun: "recovery", Due: func(t *ticket) clock.Time { return t.TimeExpires },
 })
 
-// asked is a request for a code whose login name is to be looked up.
-type asked struct {
+// pendingRequest is a request for a code whose login name is to be looked up.
+type pendingRequest struct {
 	work.Item
-	Asked
+	Request
 	FlowID string     `json:"flow_id"`
 	Ends   clock.Time `json:"ends"`
 }
 
-// Asked is what is known of a request for a code.
-type Asked struct {
+// Request is a request for a code, and what is known of its sender.
+type Request struct {
 	LoginName string   `json:"login_name"`
 	Locale    string   `json:"locale"`   // of the page
 	Browser   string   `json:"browser"`  // the hash of its cookie
 	KnownTo   []string `json:"known_to"` // ids of users who have signed in with the browser
 }
 
-var requests = work.Define(docstore.Schema[asked]{Name: "recovery_requests", Noun: "request for a code"})
+var requests = work.Define(docstore.Schema[pendingRequest]{Name: "recovery_requests", Noun: "request for a code"})
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{tickets.Def(), requests.Def()} }
@@ -98,14 +98,14 @@ type Config struct {
 
 // Recoveries are the use cases, and what carries them out in one replica.
 type Recoveries struct {
-	*work.Queue[asked, *asked]
+	*work.Queue[pendingRequest, *pendingRequest]
 	Config
 }
 
 // New makes the use cases.
 func New(c Config) *Recoveries {
 	r := &Recoveries{Config: c}
-	r.Queue = work.NewQueue[asked](work.Config[asked]{
+	r.Queue = work.NewQueue[pendingRequest](work.Config[pendingRequest]{
 		Name: "send recovery codes", Items: requests, Store: c.Store, Log: c.Log, Metrics: c.Metrics,
 		Places: fair.Limits{Most: 16, OfTenant: 8}, Time: 10 * time.Second,
 		// More than there is time for: a request ends with its Ends.
@@ -120,8 +120,8 @@ func (r *Recoveries) Available(ctx context.Context) bool { return r.Messages.Ava
 
 // Ask has a code sent to the person with a login name, if there is one who may have it. It is part of the transaction
 // that stores the flow. A code that was sent before in the flow ends once there is a newer one.
-func (r *Recoveries) Ask(ctx context.Context, tx *docstore.Tx, flowID string, a Asked) error {
-	q := &asked{Item: work.New(tx.Now), Asked: a, FlowID: flowID, Ends: tx.Now.Add(lifetime)}
+func (r *Recoveries) Ask(ctx context.Context, tx *docstore.Tx, flowID string, request Request) error {
+	q := &pendingRequest{Item: work.New(tx.Now), Request: request, FlowID: flowID, Ends: tx.Now.Add(lifetime)}
 	found, err := tickets.LoadMany(ctx, tx, []string{flowID})
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (r *Recoveries) Ask(ctx context.Context, tx *docstore.Tx, flowID string, a 
 var errLate = errors.New("who has forgotten a password could not be looked up in time")
 
 // lookUp finds the person, and sends the code.
-func (r *Recoveries) lookUp(ctx context.Context, q *asked) work.Outcome {
+func (r *Recoveries) lookUp(ctx context.Context, q *pendingRequest) work.Outcome {
 	if !r.Store.Now().Before(q.Ends) {
 		return work.GiveUp(errLate).With("", func(ctx context.Context, tx *docstore.Tx) error {
 			return message.TellNotMade(ctx, tx, q.ID, message.Recovery)
@@ -166,7 +166,7 @@ func (r *Recoveries) lookUp(ctx context.Context, q *asked) work.Outcome {
 		Kind: message.Recovery, UserID: user.ID, To: user.Email, Name: user.Name(),
 		Locale: page.Language(user.Locale, q.Locale), Code: secret.New(code), Ends: q.Ends,
 	}
-	by := message.AskedBy{}
+	by := message.Requester{}
 	if slices.Contains(q.KnownTo, user.ID) {
 		by.Browser = q.Browser
 	}
@@ -178,7 +178,7 @@ func (r *Recoveries) lookUp(ctx context.Context, q *asked) work.Outcome {
 		if err != nil {
 			return err
 		}
-		accepted, err := r.Messages.Send(ctx, tx, m, by)
+		accepted, err := r.Messages.Submit(ctx, tx, m, by)
 		if err != nil || !accepted {
 			return err
 		}

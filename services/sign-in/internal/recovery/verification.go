@@ -27,10 +27,10 @@ func (r *Recoveries) AskToVerify(ctx context.Context, v Verifying) (bool, error)
 	id, code := ticketOf(v.SessionID), message.NewCode(message.CodeSigns)
 	return docstore.Write(ctx, r.Store, func(tx *docstore.Tx) (bool, error) {
 		ends := tx.Now.Add(lifetime)
-		accepted, err := r.Messages.Send(ctx, tx, message.Message{
+		accepted, err := r.Messages.Submit(ctx, tx, message.Message{
 			Kind: message.Verification, UserID: v.User.ID, To: v.User.Email, Name: v.User.Name(), Locale: v.Locale,
 			Code: secret.New(code), Ends: ends,
-		}, message.AskedBy{Browser: v.Browser})
+		}, message.Requester{Browser: v.Browser})
 		if err != nil || !accepted {
 			return false, err
 		}
