@@ -61,6 +61,21 @@ func open(t *testing.T) *office {
 	return o
 }
 
+// mortal opens the store once more, as a replica has it that dies while its engine is away.
+func (o *office) mortal() (*engine, *docstore.Store) {
+	o.t.Helper()
+	e := &engine{Engine: prepared{o.engine.Engine}}
+	store, err := docstore.Open(o.t.Context(), e, o.clock, letters.Def(), reads.Def())
+	require.NoError(o.t, err)
+	return e, store
+}
+
+// prepared is an engine that another store has prepared, and closes.
+type prepared struct{ docstore.Engine }
+
+func (prepared) Prepare(context.Context, []*docstore.Def) error { return nil }
+func (prepared) Close() error                                   { return nil }
+
 // engine can be away, and can say of a write that it failed although it was committed.
 type engine struct {
 	docstore.Engine
@@ -134,7 +149,10 @@ func (o *office) replica(c Config[letter]) (q *Queue[letter, *letter], stop func
 
 // complete fills in what a test leaves out.
 func (o *office) complete(c Config[letter]) Config[letter] {
-	c.Name, c.Items, c.Store, c.Metrics = "send letters", letters, o.store, prometheus.NewRegistry()
+	c.Name, c.Items, c.Metrics = "send letters", letters, prometheus.NewRegistry()
+	if c.Store == nil {
+		c.Store = o.store
+	}
 	if c.Log == nil {
 		c.Log = basic.Log(o.t)
 	}
@@ -275,7 +293,9 @@ func TestAnItemOfADeadReplicaIsCarriedOutByAnother(t *testing.T) {
 	t.Parallel()
 	o := open(t)
 	claimed, late := make(chan int64, 1), make(chan struct{})
-	_, stopFirst := o.replica(Config[letter]{Do: func(_ context.Context, l *letter) Outcome {
+	first, store := o.mortal()
+	_, stopFirst := o.replica(Config[letter]{Store: store, Do: func(_ context.Context, l *letter) Outcome {
+		first.away.Store(true) // before the lease is renewed
 		claimed <- l.Attempt
 		<-late
 		return Retry(nil)
@@ -294,6 +314,7 @@ func TestAnItemOfADeadReplicaIsCarriedOutByAnother(t *testing.T) {
 	o.clock.Advance(time.Millisecond)
 	require.EqualValues(t, 2, wait.Receive(t, attempts))
 	before := o.find("acme", "1")
+	first.away.Store(false)
 	close(late)
 	stopFirst()
 	require.Equal(t, before, o.find("acme", "1"))
@@ -539,9 +560,13 @@ func TestAnAttemptWithoutItsLeaseIsBrokenOff(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, o *office){
 		"claimed by another": func(t *testing.T, o *office) {
-			o.clock.Advance(time.Minute)
-			_, err := NewQueue[letter](o.complete(Config[letter]{})).claim(request.System(t.Context(), "acme"), "1")
-			require.NoError(t, err)
+			other := NewQueue[letter](o.complete(Config[letter]{}))
+			wait.Until(t, func() bool { // the lease may be renewed in between
+				o.clock.Advance(time.Minute)
+				claimed, err := other.claim(request.System(t.Context(), "acme"), "1")
+				require.NoError(t, err)
+				return len(claimed) > 0
+			})
 		},
 		"deleted": func(t *testing.T, o *office) {
 			ctx := request.System(t.Context(), "acme")
