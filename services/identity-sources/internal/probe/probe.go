@@ -95,7 +95,7 @@ type run struct {
 	ctx    context.Context
 	config Config
 	steps  []Step
-	conn   *boundedConn // the last connection; nil for HTTP
+	conn   *outbound.BoundedConn // the last connection; nil for HTTP
 }
 
 // step runs one step. The result has the message that fn returns or, for an error, its explanation.
@@ -119,7 +119,7 @@ func (r *run) cause(ctx context.Context, err error) error {
 	switch {
 	case explained:
 		return err
-	case r.conn != nil && r.conn.left.Load() <= 0:
+	case r.conn != nil && r.conn.Exceeded():
 		return outbound.ErrTooLarge
 	case !time.Now().Before(deadline):
 		return context.DeadlineExceeded

@@ -37,10 +37,10 @@ type invitationInput struct {
 
 var inviteErrors = []apperr.Kind{apperr.InvalidState, apperr.RateLimited, apperr.Unavailable}
 
-const inviteDoc = "The link and the code in the mail work once: the person chooses a password and is signed in, and " +
-	"the address becomes verified. They end when the user gets another address, a password by other means, or a " +
-	"scope of this API. A user who has such a scope cannot be invited: whoever may change an address or the mail " +
-	"server can read the mail."
+const inviteDoc = "The mail has a link and a code, either of which lets the person choose a password, once: the " +
+	"person is signed in then, and the address is verified. The invitation ends when the user gets another address, " +
+	"gets a password in another way, or gets a scope of this API. A user who has such a scope cannot be invited: " +
+	"whoever may change an address or the mail server can read the mail."
 
 func (a *api) registerInvitations(s *rest.Server) {
 	rest.Named[invitation.Terms](s, "InvitationTerms")

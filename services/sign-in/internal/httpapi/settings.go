@@ -23,7 +23,7 @@ type PageText struct {
 
 // MailTexts describes settings.MessageTexts.
 type MailTexts struct {
-	Subject PageText `json:"subject,omitempty" doc:"One line of up to 100 characters; without one, that of recovery has the code"`
+	Subject PageText `json:"subject,omitempty" doc:"One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is about a forgotten password"`
 	Words   PageText `json:"words,omitempty" doc:"Above the code"`
 }
 

@@ -330,7 +330,7 @@ func (s *Invitations) send(ctx context.Context, tx *docstore.Tx, terms Terms, ho
 	return docs, err
 }
 
-// linkID is the id of the link with a code. It cannot be guessed from the store's contents.
+// linkID is the id of the link with a code. Who reads the store does not learn the code from it.
 func linkID(code string) string {
 	sum := sha256.Sum256([]byte("invitation " + code))
 	return hex.EncodeToString(sum[:])
@@ -402,7 +402,7 @@ func (s *Invitations) Get(ctx context.Context, id string) (Doc, error) {
 // Filter selects invitations. An empty member means any.
 type Filter struct {
 	docstore.Paging
-	Status string `query:"status" enum:"pending,accepted,expired" doc:"Those of which this has become" example:"pending"`
+	Status string `query:"status" enum:"pending,accepted,expired" doc:"Those with this status" example:"pending"`
 }
 
 // List returns a page of invitations.

@@ -7,12 +7,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/textproto"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -163,8 +161,7 @@ func (s Server) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, err
 	}
-	bounded := &boundedConn{Conn: conn}
-	bounded.left.Store(maxTalk)
+	bounded := outbound.Bounded(conn, maxTalk)
 	if s.Security != TLS {
 		return bounded, nil
 	}
@@ -174,22 +171,6 @@ func (s Server) dial(ctx context.Context, network, address string) (net.Conn, er
 		return nil, err
 	}
 	return encrypted, nil
-}
-
-// boundedConn fails after a number of bytes: the client keeps each reply in memory.
-type boundedConn struct {
-	net.Conn
-	left atomic.Int64
-}
-
-func (c *boundedConn) Read(p []byte) (int, error) {
-	left := c.left.Load()
-	if left <= 0 {
-		return 0, io.ErrUnexpectedEOF
-	}
-	n, err := c.Conn.Read(p[:min(int64(len(p)), left)])
-	c.left.Add(int64(-n))
-	return n, err
 }
 
 // explain leaves out what the server says.
