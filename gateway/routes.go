@@ -60,6 +60,7 @@ var prefixes = map[string][]string{
 	SignIn: {
 		signInPath, signInMetadataPath, "/v1/sign-in", "/v1/sessions", "/v1/consents",
 		"/v1/grants", "/v1/invitations", "/v1/users/*/invite", "/v1/batch/users/invite",
+		"/v1/factors", "/v1/users/*/recovery-codes",
 	},
 	Provisioning: {
 		"/v1/provisioning", "/scim/v2",

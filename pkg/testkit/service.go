@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -59,6 +60,8 @@ type Options struct {
 	Key      secret.String         // of the other process: see secret.NewKey
 	Metrics  prometheus.Registerer // instead of a new registry
 
+	PublicURL string // instead of https://idp.test; for Replica, too
+
 	Forwarded *forwarded.Trust // instead of one that believes the peer of the test's requests
 
 	// Engine, if set, returns the engine for the store, given the test's own: such as one that counts or fails.
@@ -103,7 +106,7 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	s.Deps = service.Deps{
 		Store: store, Keys: keys, Outbound: o.Outbound, Dialer: o.Dialer, Pictures: picture.NewRoom(), Clock: s.Clock,
 		Log: log, Strict: true, Recheck: 10 * time.Millisecond,
-		PublicURL: "https://idp.test",
+		PublicURL: cmp.Or(o.PublicURL, "https://idp.test"),
 		Forwarded: forwarded.Trust{Proxies: forwarded.Proxies{netip.MustParsePrefix("192.0.2.1/32")}}, // httptest's
 	}
 	if o.Forwarded != nil {
@@ -131,13 +134,17 @@ func (borrowed) Prepare(context.Context, []*docstore.Def) error { return nil }
 func (borrowed) Close() error                                   { return nil }
 
 // Replica runs the service again on the same database and NATS, as another process would: with ids, connections, tasks,
-// a relay and consumers of its own. Its spec must have the same collections. Of the options, only Engine counts.
+// a relay and consumers of its own. Its spec must have the same collections. Of the options, only Engine and PublicURL
+// count.
 func (s *Service) Replica(spec service.Spec, options ...Options) *Service {
 	s.t.Helper()
 	r := *s
 	var engine docstore.Engine = borrowed{s.engine}
 	if len(options) > 0 && options[0].Engine != nil {
 		engine = options[0].Engine(engine)
+	}
+	if len(options) > 0 {
+		r.Deps.PublicURL = cmp.Or(options[0].PublicURL, r.Deps.PublicURL)
 	}
 	var err error
 	r.Deps.Store, err = spec.Open(context.Background(), engine, s.Clock, r.Deps.Keys)

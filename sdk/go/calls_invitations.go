@@ -14,10 +14,10 @@ type InviteUsersBody = InviteManyInput
 
 // InviteUsers: invite users by mail to choose a first password.
 //
-// All or nothing. A user who cannot be invited is a fault at `ids[i]`. The link and the code in the mail work once: the
-// person chooses a password and is signed in, and the address becomes verified. They end when the user gets another
-// address, a password by other means, or a scope of this API. A user who has such a scope cannot be invited: whoever
-// may change an address or the mail server can read the mail.
+// All or nothing. A user who cannot be invited is a fault at `ids[i]`. The mail has a link and a code, either of which
+// lets the person choose a password, once: the person is signed in then, and the address is verified. The invitation
+// ends when the user gets another address, gets a password in another way, or gets a scope of this API. A user who has
+// such a scope cannot be invited: whoever may change an address or the mail server can read the mail.
 //
 // (POST /v1/batch/users/invite; scope users:secrets)
 func (c *Client) InviteUsers(ctx context.Context, body InviteUsersBody, options ...Option) (*InvitationBatch, error) {
@@ -42,7 +42,7 @@ type ListInvitationsParams struct {
 	PageSort string `query:"page_sort"`
 	// false leaves total out
 	Count *bool `query:"count"`
-	// Those of which this has become; one of "pending", "accepted", "expired"
+	// Those with this status; one of "pending", "accepted", "expired"
 	Status string `query:"status"`
 }
 
@@ -100,10 +100,11 @@ func (c *Client) RevokeInvitation(ctx context.Context, id string, options ...Opt
 
 // ResendInvitation: send an invitation again.
 //
-// With a new link, to the user's present address, for as long as before. The former link ends. The link and the code in
-// the mail work once: the person chooses a password and is signed in, and the address becomes verified. They end when
-// the user gets another address, a password by other means, or a scope of this API. A user who has such a scope cannot
-// be invited: whoever may change an address or the mail server can read the mail.
+// With a new link, to the user's present address, for as long as before. The former link ends. The mail has a link and
+// a code, either of which lets the person choose a password, once: the person is signed in then, and the address is
+// verified. The invitation ends when the user gets another address, gets a password in another way, or gets a scope of
+// this API. A user who has such a scope cannot be invited: whoever may change an address or the mail server can read
+// the mail.
 //
 // (POST /v1/invitations/{id}/resend; scope users:secrets)
 func (c *Client) ResendInvitation(ctx context.Context, id string, options ...Option) (*Invitation, error) {
@@ -118,10 +119,10 @@ type InviteUserBody = InvitationTerms
 
 // InviteUser: invite a user by mail to choose a first password.
 //
-// A user who is invited already gets another link, and the former one ends. The link and the code in the mail work
-// once: the person chooses a password and is signed in, and the address becomes verified. They end when the user gets
-// another address, a password by other means, or a scope of this API. A user who has such a scope cannot be invited:
-// whoever may change an address or the mail server can read the mail.
+// A user who is invited already gets another link, and the former one ends. The mail has a link and a code, either of
+// which lets the person choose a password, once: the person is signed in then, and the address is verified. The
+// invitation ends when the user gets another address, gets a password in another way, or gets a scope of this API. A
+// user who has such a scope cannot be invited: whoever may change an address or the mail server can read the mail.
 //
 // (POST /v1/users/{id}/invite; scope users:secrets)
 func (c *Client) InviteUser(

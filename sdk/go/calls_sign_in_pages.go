@@ -10,8 +10,8 @@ import (
 
 // ShowOwnPage: show the person's own page.
 //
-// The applications that the person may use, sessions, consents, and the change of the password; the sign-in page, if
-// nobody is signed in.
+// The applications that the person may use, second factors, sessions, consents, and the change of the password; the
+// sign-in page, if nobody is signed in.
 //
 // (GET /sign-in/{tenant})
 func (c *Client) ShowOwnPage(ctx context.Context, tenant string, options ...Option) (*Download, error) {
@@ -49,6 +49,22 @@ func (c *Client) VerifyOwnEmail(
 ) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/email", Open: true,
+	}, options)
+}
+
+// ChangeOwnFactorsBody is the body of ChangeOwnFactors.
+type ChangeOwnFactorsBody = FactorForm
+
+// ChangeOwnFactors: change one's own second factors.
+//
+// A form of the person's own page. The answer is a 303 to the page.
+//
+// (POST /sign-in/{tenant}/factors)
+func (c *Client) ChangeOwnFactors(
+	ctx context.Context, tenant string, body ChangeOwnFactorsBody, options ...Option,
+) (*Download, error) {
+	return c.download(ctx, Request{
+		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/factors", Open: true,
 	}, options)
 }
 

@@ -189,6 +189,13 @@ const (
 	EventSubscriptionStateDisabled = "disabled"
 )
 
+// The values of type of Factor.
+const (
+	FactorTypeOtp          = "otp"
+	FactorTypeWebauthn     = "webauthn"
+	FactorTypeRecoveryCode = "recovery_code"
+)
+
 // The values of runtime of Function.
 const (
 	FunctionRuntimeJavascript = "javascript"

@@ -785,10 +785,10 @@ type ApplicationPatchConfigProp struct {
 	// DeveloperID Is kept, without effect: who develops it
 	DeveloperID nullable.Nullable[string] `json:"developer_id,omitempty"`
 
-	// MFAConfig Of the second factor; without effect until sign-in has some
+	// MFAConfig Which second factors count while mfa_enabled is 1
 	MFAConfig nullable.Nullable[json.RawMessage] `json:"mfa_config,omitempty"`
 
-	// MFAEnabled 1: a second factor is asked for; refused until sign-in has some; one of "1", "0"
+	// MFAEnabled 1: people show two factors; who has no second one sets it up at the sign-in; one of "1", "0"
 	MFAEnabled nullable.Nullable[string] `json:"mfa_enabled,omitempty"`
 
 	// RegPolicy What registration asks for; without effect, since nobody can register yet
@@ -2023,10 +2023,10 @@ type ConfigProp struct {
 	// DeveloperID Is kept, without effect: who develops it
 	DeveloperID *string `json:"developer_id,omitempty"`
 
-	// MFAConfig Of the second factor; without effect until sign-in has some
+	// MFAConfig Which second factors count while mfa_enabled is 1
 	MFAConfig json.RawMessage `json:"mfa_config,omitempty"`
 
-	// MFAEnabled 1: a second factor is asked for; refused until sign-in has some; one of "1", "0"
+	// MFAEnabled 1: people show two factors; who has no second one sets it up at the sign-in; one of "1", "0"
 	MFAEnabled *string `json:"mfa_enabled,omitempty"`
 
 	// RegPolicy What registration asks for; without effect, since nobody can register yet
@@ -2066,10 +2066,10 @@ type ConfigPropPatch struct {
 	// DeveloperID Is kept, without effect: who develops it
 	DeveloperID nullable.Nullable[string] `json:"developer_id,omitempty"`
 
-	// MFAConfig Of the second factor; without effect until sign-in has some
+	// MFAConfig Which second factors count while mfa_enabled is 1
 	MFAConfig nullable.Nullable[json.RawMessage] `json:"mfa_config,omitempty"`
 
-	// MFAEnabled 1: a second factor is asked for; refused until sign-in has some; one of "1", "0"
+	// MFAEnabled 1: people show two factors; who has no second one sets it up at the sign-in; one of "1", "0"
 	MFAEnabled nullable.Nullable[string] `json:"mfa_enabled,omitempty"`
 
 	// RegPolicy What registration asks for; without effect, since nobody can register yet
@@ -3059,6 +3059,100 @@ type Existences struct {
 	Items []Existence `json:"items"`
 }
 
+// Factor defines model for Factor.
+type Factor struct {
+	// Address Where it was last shown or set up: the IP address
+	//
+	// Example: 192.0.2.1
+	Address string `json:"address"`
+
+	// Browser The same: the User-Agent
+	//
+	// Example: Mozilla/5.0 (X11; Linux x86_64) Firefox/145.0
+	Browser string `json:"browser"`
+
+	// CodesLeft How many recovery codes are not used yet; 0 for other types
+	CodesLeft int64 `json:"codes_left"`
+
+	// ID Given by the platform; never used again
+	//
+	// Example: 1048577
+	ID string `json:"id"`
+
+	// KeyID Of a passkey: its credential id (WebAuthn §5.1), in base64url. Empty for other types
+	KeyID string `json:"key_id"`
+
+	// Name As the person calls it; may be empty
+	//
+	// Example: Work phone
+	Name string `json:"name"`
+
+	// Site Of a passkey: the domain that it works for (its relying party). Empty for other types
+	Site string `json:"site"`
+
+	// TenantID The tenant that it belongs to
+	//
+	// Example: acme
+	TenantID string `json:"tenant_id"`
+
+	// TimeCreated When it was created
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeCreated time.Time `json:"time_created"`
+
+	// TimeModified When it last changed
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeModified time.Time `json:"time_modified"`
+
+	// TimeUsed When it was last shown; null: never since it was set up
+	TimeUsed *time.Time `json:"time_used,omitempty"`
+
+	// Type otp: an authenticator app; webauthn: a passkey; recovery_code: all the user's recovery codes, any of which
+	// takes the place of a factor that is lost; one of "otp", "webauthn", "recovery_code"
+	//
+	// Example: otp
+	Type string `json:"type"`
+
+	// UserID Whose it is
+	//
+	// Example: 1048577
+	UserID string `json:"user_id"`
+
+	// Version Grows by one with every change; If-Match takes it
+	Version int64 `json:"version"`
+}
+
+// FactorForm defines model for FactorForm.
+type FactorForm struct {
+	// Action add: an authenticator app; renew: the recovery codes; remove: a factor
+	Action string `json:"action"`
+
+	// Factor The id of the one to remove
+	Factor *string `json:"factor,omitempty"`
+}
+
+// FactorList defines model for FactorList.
+type FactorList struct {
+	// Items The records of the page
+	Items []Factor `json:"items"`
+
+	// NextPageToken The page_token of the next page; left out on the last page
+	NextPageToken *string `json:"next_page_token,omitempty"`
+
+	// PageNum As asked, from 1; 1 with a page token
+	PageNum int64 `json:"page_num"`
+
+	// PageSize As asked: the most records of a page
+	PageSize int64 `json:"page_size"`
+
+	// Total How many records the filter selects; left out with count=false
+	Total *int64 `json:"total,omitempty"`
+
+	// TotalRelation gte if there are more records than total; otherwise left out; one of "gte"
+	TotalRelation *string `json:"total_relation,omitempty"`
+}
+
 // FireTimes defines model for FireTimes.
 type FireTimes struct {
 	// FireTimes The next times, in UTC
@@ -3067,11 +3161,14 @@ type FireTimes struct {
 
 // FlowForm defines model for FlowForm.
 type FlowForm struct {
-	// Action The button: begin, sign-in, new-password, forgot, send-code, code, back, continue, another, account,
-	// agree, deny
+	// Action The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor,
+	// new-codes, kept, back, continue, another, account, agree, deny
 	Action string `json:"action"`
 
-	// Code The code from the email
+	// Challenge Of the page that has asked for it, sealed
+	Challenge *string `json:"challenge,omitempty"`
+
+	// Code The code from the email, of the authenticator app, or a recovery code
 	Code *string `json:"code,omitempty"`
 
 	// Locale The language chosen on the page
@@ -3079,6 +3176,15 @@ type FlowForm struct {
 
 	// LoginName Username, email or mobile
 	LoginName *string `json:"login_name,omitempty"`
+
+	// Method What to set up: otp or webauthn
+	Method *string `json:"method,omitempty"`
+
+	// Name What the person calls the factor
+	Name *string `json:"name,omitempty"`
+
+	// Passkey What the browser has answered for a passkey (WebAuthn, JSON)
+	Passkey *string `json:"passkey,omitempty"`
 
 	// Password The password, or the new one
 	Password *string `json:"password,omitempty"`
@@ -4932,7 +5038,8 @@ type MailText struct {
 
 // MailTexts defines model for MailTexts.
 type MailTexts struct {
-	// Subject One line of up to 100 characters; without one, that of recovery has the code
+	// Subject One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is
+	// about a forgotten password
 	Subject *PageText `json:"subject,omitempty"`
 
 	// Words Above the code
@@ -6672,6 +6779,12 @@ type PushForm struct {
 	State *string `json:"state,omitempty"`
 }
 
+// RecoveryCodes defines model for RecoveryCodes.
+type RecoveryCodes struct {
+	// Codes Each works once. They are shown only here
+	Codes []string `json:"codes"`
+}
+
 // RejectHeldRequestsRequest defines model for RejectHeldRequestsRequest.
 type RejectHeldRequestsRequest struct {
 	// Ids Of held requests; absent: all
@@ -8099,8 +8212,8 @@ type SignInSettingsPatch struct {
 	Texts nullable.Nullable[SignInSettingsPatchTexts] `json:"texts,omitempty"`
 }
 
-// SignInSettingsPatch_Messages_Invitation_Subject One line of up to 100 characters; without one, that of recovery has
-// the code
+// SignInSettingsPatch_Messages_Invitation_Subject One line of up to 100 characters. Missing: the one of the platform,
+// which has the code if the mail is about a forgotten password
 type SignInSettingsPatch_Messages_Invitation_Subject struct {
 	// En English
 	//
@@ -8128,15 +8241,16 @@ type SignInSettingsPatch_Messages_Invitation_Words struct {
 
 // SignInSettingsPatch_Messages_Invitation Of the mail with the link with which a person chooses a first password
 type SignInSettingsPatch_Messages_Invitation struct {
-	// Subject One line of up to 100 characters; without one, that of recovery has the code
+	// Subject One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is
+	// about a forgotten password
 	Subject nullable.Nullable[SignInSettingsPatch_Messages_Invitation_Subject] `json:"subject,omitempty"`
 
 	// Words Above the code
 	Words nullable.Nullable[SignInSettingsPatch_Messages_Invitation_Words] `json:"words,omitempty"`
 }
 
-// SignInSettingsPatch_Messages_Recovery_Subject One line of up to 100 characters; without one, that of recovery has the
-// code
+// SignInSettingsPatch_Messages_Recovery_Subject One line of up to 100 characters. Missing: the one of the platform,
+// which has the code if the mail is about a forgotten password
 type SignInSettingsPatch_Messages_Recovery_Subject struct {
 	// En English
 	//
@@ -8164,15 +8278,16 @@ type SignInSettingsPatch_Messages_Recovery_Words struct {
 
 // SignInSettingsPatch_Messages_Recovery Of the mail with the code with which a person sets a new password
 type SignInSettingsPatch_Messages_Recovery struct {
-	// Subject One line of up to 100 characters; without one, that of recovery has the code
+	// Subject One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is
+	// about a forgotten password
 	Subject nullable.Nullable[SignInSettingsPatch_Messages_Recovery_Subject] `json:"subject,omitempty"`
 
 	// Words Above the code
 	Words nullable.Nullable[SignInSettingsPatch_Messages_Recovery_Words] `json:"words,omitempty"`
 }
 
-// SignInSettingsPatch_Messages_Verification_Subject One line of up to 100 characters; without one, that of recovery has
-// the code
+// SignInSettingsPatch_Messages_Verification_Subject One line of up to 100 characters. Missing: the one of the platform,
+// which has the code if the mail is about a forgotten password
 type SignInSettingsPatch_Messages_Verification_Subject struct {
 	// En English
 	//
@@ -8201,7 +8316,8 @@ type SignInSettingsPatch_Messages_Verification_Words struct {
 // SignInSettingsPatch_Messages_Verification Of the mail with the code with which a person shows that an address is
 // theirs
 type SignInSettingsPatch_Messages_Verification struct {
-	// Subject One line of up to 100 characters; without one, that of recovery has the code
+	// Subject One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is
+	// about a forgotten password
 	Subject nullable.Nullable[SignInSettingsPatch_Messages_Verification_Subject] `json:"subject,omitempty"`
 
 	// Words Above the code

@@ -33,9 +33,6 @@ type Config struct {
 	Tokens TokenConfig `mapstructure:"tokens"`
 
 	Bootstrap Bootstrap `mapstructure:"-"` // set at the top level, as bootstrap.client_id
-
-	// SecondFactors lets applications demand a second factor. It is off until the sign-in service asks for one.
-	SecondFactors bool `mapstructure:"-"`
 }
 
 // DefaultConfig is the configuration that the service starts with.
@@ -59,7 +56,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	accounts := &account.Accounts{Store: d.Store, Bus: d.Bus}
 	apps := application.New(application.Deps{
 		Store: d.Store, Bus: d.Bus, Templates: catalogue, Pictures: picture.NewDecoder(d.Pictures, d.Metrics),
-		Rules: application.Rules{AllowHTTP: c.AllowHTTP, AllowSHA1: c.AllowSHA1, SecondFactors: c.SecondFactors},
+		Rules: application.Rules{AllowHTTP: c.AllowHTTP, AllowSHA1: c.AllowSHA1},
 		OnEnd: func(ctx context.Context, tx *docstore.Tx, a *application.Application) error {
 			return ended.Client(ctx, tx, a.ClientID, a.Version)
 		},

@@ -20,15 +20,10 @@ func TestMain(m *testing.M) { basic.Main(m) }
 // object is a JSON object.
 type object = map[string]any
 
-// withFactors is the configuration beside a sign-in service that has second factors.
-func withFactors() applications.Config {
-	c := applications.DefaultConfig()
-	c.SecondFactors = true
-	return c
-}
-
 // alone starts a service whose questions nobody answers.
-func alone(t testing.TB) *testkit.Service { return testkit.Start(t, applications.Spec(withFactors())) }
+func alone(t testing.TB) *testkit.Service {
+	return testkit.Start(t, applications.Spec(applications.DefaultConfig()))
+}
 
 // start starts a service beside others that know users and connections with ids below 1000, and no grants.
 func start(t testing.TB) *testkit.Service {

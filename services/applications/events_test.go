@@ -117,7 +117,7 @@ func TestGoldenEvents(t *testing.T) {
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	log := &basic.LogBuffer{}
-	s := testkit.Start(t, applications.Spec(withFactors()),
+	s := testkit.Start(t, applications.Spec(applications.DefaultConfig()),
 		testkit.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	answers(t, s)
 	c := in(s, "acme")

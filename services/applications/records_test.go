@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/testkit"
-	"github.com/idplatform/idplatform/services/applications"
 )
 
 func TestUpdate(t *testing.T) {
@@ -231,26 +229,4 @@ func TestRefreshSecrets(t *testing.T) {
 	c.Post("/v1/applications/1/secrets", nil).Problem(http.StatusNotFound, "not_found")
 	once := c.With("Idempotency-Key", "k1")
 	require.Equal(t, once.Post(path(app, "secrets"), nil).Object(), once.Post(path(app, "secrets"), nil).Object())
-}
-
-// An application demands no second factor while sign-in has none: nobody could open it.
-func TestNobodyCanMeetASecondFactorYet(t *testing.T) {
-	t.Parallel()
-	s := testkit.Start(t, applications.Spec(applications.DefaultConfig()))
-	answers(t, s)
-	c := in(s, "acme")
-	app := addApp(t, c, "a")
-	refused := func(answer *testkit.Answer, location string) {
-		t.Helper()
-		answer.Problem(http.StatusBadRequest, "invalid_parameters", location)
-		require.Contains(t, string(answer.Body), "nobody can meet it yet")
-	}
-	on := object{"mfa_enabled": "1"}
-	refused(c.Post("/v1/applications", object{"name": "b", "config_prop": on}), "body.mfa_enabled")
-	refused(c.Patch(path(app), on), "body.mfa_enabled")
-	refused(c.Patch(path(app), object{"config_prop": on}), "body.mfa_enabled")
-	refused(c.Patch(path(app, "configs"), on), "body.mfa_enabled")
-	refused(c.Post(path(app, "mfa/enable"), nil), "body.mfa_enabled")
-	c.Post(path(app, "mfa/disable"), nil).OK(nil)
-	require.Equal(t, app["version"], c.Get(path(app)).Object()["version"])
 }

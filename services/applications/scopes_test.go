@@ -187,7 +187,7 @@ func TestKeysThatAreOfNoUse(t *testing.T) {
 func TestAddressesAreNotForged(t *testing.T) {
 	t.Parallel()
 	key := forwarded.NewKey(secret.New("shared"))
-	s := testkit.Start(t, applications.Spec(withFactors()),
+	s := testkit.Start(t, applications.Spec(applications.DefaultConfig()),
 		testkit.Options{Forwarded: &forwarded.Trust{Gateway: key}})
 	s.TestTells("access") // the events service describes its type
 	app := addApp(t, in(s, "acme"), "a")

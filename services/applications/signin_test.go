@@ -62,6 +62,25 @@ func TestAnswerClient(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, refused, found.NoMailRecovery, channels)
 	}
+	for config, want := range map[string]questions.Client{
+		`{}`: {}, `{"methods": [], "enrol": "offer", "remember_days": 0}`: {},
+		`{"methods": ["otp"], "enrol": "demand", "more": 1}`: {MFAMethods: []string{"otp"}},
+		`{"enrol": "off"}`: {MFANoSetUp: true},
+	} {
+		c.Patch("/v1/applications/"+id+"/configs", object{"mfa_config": nil}).OK(nil)
+		c.Patch("/v1/applications/"+id+"/configs", object{"mfa_config": json.RawMessage(config)}).OK(nil)
+		found, err := of("acme", questions.ClientName{AppID: id})
+		require.NoError(t, err)
+		require.Len(t, found.MFAMethods, len(want.MFAMethods), config)
+		require.Subset(t, found.MFAMethods, want.MFAMethods, config)
+		require.Equal(t, want.MFANoSetUp, found.MFANoSetUp, config)
+	}
+	for config, location := range map[string]string{
+		`{"methods": ["password"]}`: "methods[0]", `{"enrol": "perhaps"}`: "enrol", `{"remember_days": 30}`: "remember_days",
+	} {
+		c.Patch("/v1/applications/"+id+"/configs", object{"mfa_config": json.RawMessage(config)}).
+			Problem(400, "invalid_parameters", "body.mfa_config."+location)
+	}
 	c.Post("/v1/applications/"+id+"/protocols/oidc/disable", nil).OK(nil)
 	c.Patch("/v1/applications/"+id, object{"category": "2"}).OK(nil)
 	c.Post("/v1/applications/"+id+"/idp", object{"config_id": "31"}).OK(nil)

@@ -91,6 +91,10 @@ type Client struct {
 	LoginURL       string   `json:"login_url,omitempty"`
 	LogoutURL      string   `json:"logout_url,omitempty"`
 	RedirectURLs   []string `json:"redirect_urls"`
+	// MFAMethods are the types of methods that count as second factors where MFA is true; none: all. MFANoSetUp refuses
+	// whoever has none yet.
+	MFAMethods []string `json:"mfa_methods,omitempty"`
+	MFANoSetUp bool     `json:"mfa_no_set_up,omitempty"`
 	// LoginTemplate is the code of its authentication template; empty: the tenant's default.
 	LoginTemplate string `json:"login_template,omitempty"`
 	// Sources are the ids of the connections that are attached to it; empty: any.

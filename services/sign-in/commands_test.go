@@ -30,7 +30,8 @@ func TestCommands(t *testing.T) {
 			return w.Service, w.As("acme", auth.SignInRead, auth.SignInWrite, auth.UsersRead, auth.UsersSecrets)
 		},
 		Commands: func(testing.TB, *testkit.Service, *testkit.Client) []testkit.Commands {
-			return slices.Concat(w.rowsOfPages(), w.rowsOfTokens(), w.rowsOfRecords(), w.rowsOfInvitations())
+			return slices.Concat(w.rowsOfPages(), w.rowsOfTokens(), w.rowsOfRecords(), w.rowsOfInvitations(),
+				w.rowsOfFactors())
 		},
 		NotCounted: map[string]string{
 			"post-userinfo":    "it is get-userinfo",
@@ -39,7 +40,7 @@ func TestCommands(t *testing.T) {
 			"authorize-device": "seldom", "enter-device-code": "seldom", "push-authorization-request": "seldom",
 			"change-own-password": "seldom", "withdraw-own-consent": "seldom", "end-own-session": "seldom",
 			"end-own-grant": "seldom", "test-message": "seldom", "accept-invitation": "seldom",
-			"verify-own-email": "seldom",
+			"verify-own-email": "seldom", "change-own-factors": "seldom",
 		},
 	}.TestCommands(t)
 }
@@ -56,7 +57,13 @@ func (b *browser) as(c *testkit.Client) *testkit.Client {
 	}
 	return c.With("Authorization", "").With("Cookie", strings.Join(cookies, "; ")).
 		With("Content-Type", "application/x-www-form-urlencoded").With("Sec-Fetch-Site", "same-origin").
-		With("User-Agent", b.header.Get("User-Agent"))
+		With("User-Agent", b.header.Get("User-Agent")).With("X-Forwarded-For", b.header.Get("X-Forwarded-For"))
+}
+
+// exempt makes the requests come from the machine itself, which may fail and ask without end.
+func (b *browser) exempt() *browser {
+	b.header.Set("X-Forwarded-For", "127.0.0.1")
+	return b
 }
 
 // form is where the form of the page goes, and what it says.
@@ -85,9 +92,8 @@ func (w *world) rowsOfPages() []testkit.Commands {
 	mails := mailtest.Start(w.t, mailtest.STARTTLS)
 	w.change(func() { w.mails = mails })
 	asking := func() *browser {
-		b := w.browser()
-		b.header.Set("X-Forwarded-For", "127.0.0.1") // which may ask without end
-		return b.get(w.authorize("portal")).send(url.Values{"action": {"forgot"}, "login_name": {"ann"}})
+		b := w.browser().exempt().get(w.authorize("portal"))
+		return b.send(url.Values{"action": {"forgot"}, "login_name": {"ann"}})
 	}
 	return []testkit.Commands{
 		{Operation: "show the sign-in page", Do: func(c *testkit.Client) *testkit.Answer {
@@ -104,19 +110,19 @@ func (w *world) rowsOfPages() []testkit.Commands {
 			return onward(b.as(c).Do(http.MethodPost, path, body))
 		}},
 		{Operation: "sign in by a password after a wrong one", Do: func(c *testkit.Client) *testkit.Answer {
-			b := w.browser().get(w.authorize("portal")).signIn("ann", "wrong")
+			b := w.browser().exempt().get(w.authorize("portal")).signIn("ann", "wrong")
 			path, body := b.form(fields())
 			return onward(b.as(c).Do(http.MethodPost, path, body))
 		}},
 		{Operation: "ask for a code by mail", Do: func(c *testkit.Client) *testkit.Answer {
 			b := asking()
 			path, body := b.form(url.Values{"action": {"send-code"}, "login_name": {"ann"}})
-			return onward(b.as(c).With("X-Forwarded-For", "127.0.0.1").Do(http.MethodPost, path, body))
+			return onward(b.as(c).Do(http.MethodPost, path, body))
 		}},
 		{Operation: "enter a code that is wrong", Do: func(c *testkit.Client) *testkit.Answer {
 			b := asking().send(url.Values{"action": {"send-code"}, "login_name": {"nobody"}})
 			path, body := b.form(url.Values{"action": {"code"}, "code": {"BCDF-GHJK"}})
-			return onward(b.as(c).With("X-Forwarded-For", "127.0.0.1").Do(http.MethodPost, path, body))
+			return onward(b.as(c).Do(http.MethodPost, path, body))
 		}},
 		{Operation: "enter an application for the first time", Do: func(c *testkit.Client) *testkit.Answer {
 			return onward(w.signedIn().as(c).Get(ofPages + w.authorize("wiki")))
@@ -272,5 +278,72 @@ func (w *world) rowsOfInvitations() []testkit.Commands {
 		testkit.Takes("invite 100 users", http.MethodPost, "/v1/batch/users/invite", many(100)),
 		testkit.Takes("send an invitation again", http.MethodPost, invited.Below("/resend"), nil),
 		testkit.Takes("revoke an invitation", http.MethodDelete, invited, nil),
+	}
+}
+
+func (w *world) rowsOfFactors() []testkit.Commands {
+	users := 2000
+	person := func() string {
+		users++
+		id := strconv.Itoa(users)
+		w.change(func() {
+			u := ann(w.Clock.Now())
+			u.record["id"], u.record["username"] = id, "user."+id
+			w.users["user."+id] = u
+		})
+		return id
+	}
+	setsUp := func() (b *browser, id string) {
+		id = person()
+		b = w.browser().get(base).signIn("user."+id, password)
+		return b.factor("add", "").chooses("otp"), id
+	}
+	sendsCode := func(b *browser, p *phone, act string) (path, body string) {
+		return b.form(url.Values{"action": {act}, "code": {p.code()}})
+	}
+	enrolled := func() (p *phone, codes []string, id string) {
+		b, id := setsUp()
+		p = b.phone()
+		b.send(url.Values{"action": {"add-factor"}, "code": {p.code()}})
+		codes = b.codes()
+		b.press("kept")
+		w.Clock.Advance(30 * time.Second) // to the next code
+		return p, codes, id
+	}
+	factor := testkit.Path(func() string {
+		_, _, id := enrolled()
+		return "/v1/factors/" + first(w.admin().Get("/v1/factors?type=otp&user_id=" + id))["id"].(string)
+	})
+	codesOf := testkit.Path(func() string {
+		_, _, id := enrolled()
+		return "/v1/users/" + id + "/recovery-codes"
+	})
+	return []testkit.Commands{
+		{Operation: "sign in by a password before an app", Do: func(c *testkit.Client) *testkit.Answer {
+			_, _, id := enrolled()
+			b := w.browser().get(w.authorize("portal"))
+			fields := url.Values{"action": {"sign-in"}, "login_name": {"user." + id}, "password": {password}}
+			path, body := b.form(fields)
+			return onward(b.as(c).Do(http.MethodPost, path, body))
+		}},
+		{Operation: "sign in by an app after a password", Do: func(c *testkit.Client) *testkit.Answer {
+			p, _, id := enrolled()
+			b := w.browser().get(w.authorize("portal")).signIn("user."+id, password)
+			path, body := sendsCode(b, p, "factor")
+			return onward(b.as(c).Do(http.MethodPost, path, body))
+		}},
+		{Operation: "enter a wrong code of an app", Do: func(c *testkit.Client) *testkit.Answer {
+			_, _, id := enrolled()
+			b := w.browser().exempt().get(w.authorize("portal")).signIn("user."+id, password)
+			path, body := b.form(url.Values{"action": {"factor"}, "code": {"000000"}})
+			return onward(b.as(c).Do(http.MethodPost, path, body))
+		}},
+		{Operation: "set up an app", Do: func(c *testkit.Client) *testkit.Answer {
+			b, _ := setsUp()
+			path, body := sendsCode(b, b.phone(), "add-factor")
+			return onward(b.as(c).Do(http.MethodPost, path, body))
+		}},
+		testkit.Takes("delete a factor", http.MethodDelete, factor, nil),
+		testkit.Takes("give new recovery codes", http.MethodPost, codesOf, nil),
 	}
 }

@@ -20,7 +20,7 @@ func TestConventions(t *testing.T) {
 			"introspect-person-token", "revoke-person-token", "get-userinfo", "post-userinfo", "sign-out",
 			"sign-out-by-form", "confirm-sign-out", "get-openid-configuration", "get-tenant-oauth-metadata",
 			"get-tenant-jwks", "authorize-device", "show-device-page", "enter-device-code", "get-saml-metadata",
-			"show-invitation-page", "accept-invitation", "verify-own-email",
+			"show-invitation-page", "accept-invitation", "verify-own-email", "change-own-factors",
 			"sign-in-by-saml", "sign-in-by-saml-by-form", "sign-out-by-saml", "sign-out-by-saml-by-form", "start-saml",
 			"confirm-saml-sign-out", "resume-saml-sign-out", "continue-saml-sign-out", "sign-in-by-cas", "sign-out-by-cas", "validate-cas-ticket-one",
 			"validate-cas-ticket-two", "validate-cas-ticket-three",

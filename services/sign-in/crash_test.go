@@ -17,6 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
+	"github.com/idplatform/idplatform/services/questions"
 	signin "github.com/idplatform/idplatform/services/sign-in"
 )
 
@@ -242,5 +243,57 @@ func TestCrashesInAVerification(t *testing.T) {
 			}
 		}
 		require.FailNow(t, "the person does not get there", "%s\n%s", b.at, b.body)
+	})
+}
+
+// Whenever a replica dies while a person sets up an app and signs in with it, the person gets there with one app and
+// ten codes, and no code works twice.
+func TestCrashesInASetUp(t *testing.T) {
+	t.Parallel()
+	untilNobodyDies(t, func(t *testing.T, d *doomed) {
+		w := d.world
+		w.demands("portal", func(c *questions.Client) { c.MFA = true })
+		var app *phone
+		var codes []string
+		from := w.authorize("portal")
+		play := func(b *browser) {
+			page := from
+			b.get(from)
+			for range 20 {
+				switch {
+				case strings.HasPrefix(b.at, callback):
+					return
+				case b.page.StatusCode >= http.StatusInternalServerError:
+					b.get(page)
+					continue
+				}
+				page = b.at
+				switch {
+				case strings.Contains(b.body, `value="sign-in"`):
+					b.signIn("ann", password)
+				case strings.Contains(b.body, `value="set-up"`):
+					b.chooses("otp")
+				case strings.Contains(b.body, `value="add-factor"`):
+					app = b.phone()
+					b.send(url.Values{"action": {"add-factor"}, "code": {app.code()}})
+				case strings.Contains(b.body, `value="kept"`):
+					codes = b.codes()
+					b.press("kept")
+				case strings.Contains(b.body, `value="factor"`):
+					b.prove(app.next())
+				default:
+					require.FailNow(t, "an unknown page", "%s\n%s", b.at, b.body)
+				}
+			}
+			require.FailNow(t, "the person does not get there", "%s\n%s", b.at, b.body)
+		}
+		play(d.browser())
+		require.Len(t, codes, 10)
+		all := w.factors()
+		require.Len(t, all, 2)
+		require.EqualValues(t, 10, all[1]["codes_left"])
+		play(d.browser())
+		again := w.browser().get(from).signIn("ann", password).prove(app.code())
+		again.shows(200, "not right").prove(app.next()).answered(callback)
 	})
 }

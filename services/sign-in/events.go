@@ -11,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
+	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
 	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
@@ -76,6 +77,23 @@ func (a *app) onCreated(ctx context.Context, e stream.Event) error {
 	return a.invitations.Await(ctx, e.Subject, e.Actor)
 }
 
+// onFactorDeleted ends what rests on a factor that is deleted.
+func (a *app) onFactorDeleted(ctx context.Context, e stream.Event) error {
+	var data struct {
+		Record struct {
+			UserID string `json:"user_id"`
+		} `json:"record"`
+	}
+	if err := e.Read(&data); err != nil {
+		return err
+	}
+	user, gone := data.Record.UserID, proof.OfFactor(e.Subject)
+	if err := a.sessions.EndBefore(ctx, user, gone, proof.Whenever, session.FactorGone); err != nil {
+		return err
+	}
+	return oidc.EndBefore(ctx, a.Store, user, gone, proof.Whenever)
+}
+
 // endUser ends the sessions of a user who may not sign in any more, and what applications may do without one.
 func (a *app) endUser(ctx context.Context, id string) error {
 	if err := a.sessions.EndOfUser(ctx, id); err != nil {
@@ -94,6 +112,9 @@ func (a *app) forgetUser(ctx context.Context, id string) error {
 			return err
 		}
 		if err := session.ForgetUser(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := factor.Forget(ctx, tx, id); err != nil {
 			return err
 		}
 		if err := invitation.Forget(ctx, tx, id); err != nil {

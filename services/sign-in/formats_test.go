@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
@@ -35,13 +36,17 @@ func TestGoldenDocuments(t *testing.T) {
 	for id := range testkit.Stored(t, w.Service, "acme", "invitation_links") {
 		link = id
 	}
+	b.get(base).factor("add", "").setUp("Work phone")
+	factors := w.factors()
 	for name, document := range map[string]struct{ collection, id string }{
 		"session":  {"sessions", w.sessions()[0].(object)["id"].(string)},
 		"consent":  {"consents", first(w.admin().Get("/v1/consents"))["id"].(string)},
 		"settings": {"settings", settings}, "person": {"people", "20"},
 		"invitation": {"invitations", "31"}, "link": {"invitation_links", link},
+		"factor": {"factors", factors[0]["id"].(string)}, "factor_secrets": {"factor_secrets", "20"},
 	} {
 		testkit.GoldenDocument(t, w.Service, began, name, document.collection, document.id, func(b []byte) []byte {
+			b = timeStep.ReplaceAll(sealedText.ReplaceAll(b, []byte(`"sealed": "random"`)), []byte(`"step": 1`))
 			return randomID.ReplaceAll(b, []byte(`"$1": "random"`))
 		})
 	}
@@ -94,17 +99,22 @@ func TestGoldenEvents(t *testing.T) {
 	slices.SortStableFunc(events, func(a, b stream.Event) int { // those of different records come in any order
 		return cmp.Or(a.Time.Std().Compare(b.Time.Std()), strings.Compare(a.Type, b.Type))
 	})
-	events = append(events, slices.Concat(w.granted(), w.rolledOver(), w.invited(), w.unsent())...)
+	events = append(events, slices.Concat(w.granted(), w.rolledOver(), w.invited(), w.unsent(), w.factored())...)
 	testkit.GoldenEvents(t, began, events,
 		"session.created", "session.stepped_up", "session.ended", "sign_in.completed", "sign_in.refused", "sign_in.failed",
 		"consent.given", "consent.withdrawn", "sign_in_settings.updated", "grant.created", "grant.ended", "saml_key.created",
 		"saml_key.updated", "saml_key.activated", "saml_key.deleted", "message.failed", "message.refused", "invitation.created",
-		"invitation.resent", "invitation.accepted", "invitation.expired", "invitation.deleted")
+		"invitation.resent", "invitation.accepted", "invitation.expired", "invitation.deleted", "factor.created", "factor.used", "factor.deleted")
 	testkit.EventTypes(t, w.Service, "sign-in", began, append(events, w.reused()...), map[string]string{
 		"session": "Session", "consent": "GivenConsent", "sign_in_settings": "SignInSettings", "grant": "LastingGrant",
-		"saml_key": "SAMLKey", "invitation": "Invitation",
+		"saml_key": "SAMLKey", "invitation": "Invitation", "factor": "Factor",
 	})
 }
+
+var (
+	sealedText = regexp.MustCompile(`"sealed": ?"[^"]*"`)
+	timeStep   = regexp.MustCompile(`"step": ?[0-9]+`)
+)
 
 var randomID = regexp.MustCompile(`"(flow_id|family_id|session_id|mail_id|id)": ?"[A-Za-z0-9_-]{22,64}"`)
 
@@ -129,6 +139,26 @@ func (w *world) granted() []stream.Event {
 	events := w.EventsUntil(func(e stream.Event) bool { return e.Type == "idp.grant.ended" })
 	others := func(e stream.Event) bool { return !strings.HasPrefix(e.Type, "idp.grant.") }
 	return redacted(slices.DeleteFunc(events, others))
+}
+
+// factored are the events about factors.
+func (w *world) factored() []stream.Event {
+	w.t.Helper()
+	b := w.browser().get(base).signIn("ann", password).factor("add", "")
+	_, codes := b.setUp("Work phone")
+	b.press("kept")
+	w.Clock.Advance(time.Second)
+	w.browser().get(base).signIn("ann", password).prove(codes[0]).shows(200, "My account")
+	w.Clock.Advance(time.Second)
+	w.As("acme", auth.UsersSecrets).Delete("/v1/factors/"+w.factors()[0]["id"].(string), nil).OK(nil)
+	n := 0
+	events := w.EventsUntil(func(e stream.Event) bool {
+		if e.Type == "idp.factor.deleted" {
+			n++
+		}
+		return n == 2
+	})
+	return slices.DeleteFunc(events, func(e stream.Event) bool { return !strings.HasPrefix(e.Type, "idp.factor.") })
 }
 
 // invited are the events about invitations.

@@ -20,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/cas"
 	"github.com/idplatform/idplatform/services/sign-in/internal/client"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
+	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/httpapi"
 	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
@@ -109,7 +110,7 @@ func Spec(c Config) service.Spec {
 		Collections: slices.Concat(session.Collections(), person.Collections(), consent.Collections(),
 			settings.Collections(), flow.Collections(), oidc.Collections(), saml.Collections(), cas.Collections(),
 			notice.Collections(), signout.Collections(), message.Collections(), recovery.Collections(),
-			invitation.Collections()),
+			invitation.Collections(), factor.Collections()),
 		New: c.new,
 	}
 }
@@ -147,8 +148,9 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	a.sessions = session.New(session.Deps{Store: d.Store, Idle: c.SessionIdle, Max: c.SessionMax, Ended: a.ended})
 	clients, signing := client.New(d.Bus, d.Clock), keys.New(d.Store)
 	settled := &settings.Service{Store: d.Store}
+	factors := &factor.Factors{Store: d.Store, Keys: d.Keys}
 	own := flow.Own{
-		Sessions: a.sessions, Consents: a.consents, Clients: clients,
+		Sessions: a.sessions, Consents: a.consents, Clients: clients, Factors: factors,
 		EndGrant: func(ctx context.Context, id, userID string) error { return a.provider.EndOwnGrant(ctx, id, userID) },
 	}
 	if err := a.addMails(c, settled); err != nil {
@@ -161,9 +163,11 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	a.engine = flow.New(flow.Deps{
 		Store: d.Store, Bus: d.Bus, Keys: d.Keys, Clients: clients, Sessions: a.sessions, Consents: a.consents,
 		Settings: settled, Protocols: protocols, Recovery: a.recovery, Invitations: a.invitations,
+		Factors: factors, Site: factor.SiteOf(d.PublicURL),
 	})
 	a.provider = oidc.New(oidc.Deps{
-		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, MayUse: a.engine.MayUse,
+		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, FactorsExist: factors.AllExist,
+		MayUse: a.engine.MayUse,
 		Groups: a.engine.Groups, Holds: a.engine.Holds, Consent: a.consents.Covering, Seed: seed,
 		PublicURL: d.PublicURL, AccessTTL: c.AccessTTL, HTTP: d.Outbound, Log: d.Log,
 		Metrics:         d.Metrics,
@@ -177,12 +181,14 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	httpapi.Register(server, httpapi.Deps{
 		Engine: a.engine, Own: own, Sessions: a.sessions, Consents: a.consents, Settings: settled, OIDC: a.provider,
 		SAML: a.saml, CAS: a.cas, SignOuts: a.signOuts, Messages: a.messages, Invitations: a.invitations, Log: d.Log,
+		Factors:   factors,
 		PublicURL: d.PublicURL,
 	})
 	return service.App{
 		Handler: server, Tasks: a.tasks(), Followers: []stream.FollowerConfig{clients.Follower()},
 		Consumers: []stream.ConsumerConfig{
 			{Name: "sign-in-users", Types: stream.Types{"user.*"}, Handle: a.onUser},
+			{Name: "sign-in-factors", Types: stream.Types{"factor.deleted"}, Handle: a.onFactorDeleted},
 			{Name: "sign-in-applications", Handle: a.onApplication, Types: stream.Types{
 				"application.deleted", "application.disabled",
 			}},

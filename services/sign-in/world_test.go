@@ -466,7 +466,7 @@ func (b *browser) get(target string) *browser {
 }
 
 var (
-	action        = regexp.MustCompile(`<form (?:id="go" )?method="post" action="([^"]*)">`)
+	action        = regexp.MustCompile(`<form (?:id="go" )?method="post" action="([^"]*)"`)
 	sealedRequest = regexp.MustCompile(`name="request" value="([^"]*)"`)
 )
 

@@ -74,6 +74,12 @@ func acme(w http.ResponseWriter, r *http.Request) {
 			"object_name":"发票","actions":["read","write"]}]}`)
 	case "POST /v1/users/7/invite", "POST /v1/invitations/7/resend", "DELETE /v1/invitations/7":
 		_, _ = io.WriteString(w, `{"id":"7","email":"li@acme.test","status":"pending"}`)
+	case "POST /v1/users/7/recovery-codes":
+		_, _ = io.WriteString(w, `{"codes":["BCDF-GHJK-MN","PQRT-VWXY-34"]}`)
+	case "GET /v1/factors":
+		_, _ = io.WriteString(w, `{"items":[{"id":"90","type":"otp","name":"Work phone","user_id":"7"}]}`)
+	case "DELETE /v1/factors/90", "GET /v1/factors/90":
+		_, _ = io.WriteString(w, `{"id":"90"}`)
 	case "GET /v1/users/7", "PATCH /v1/users/7", "POST /v1/users/7/resign", "PATCH /v1/tree-nodes/21":
 		_, _ = io.WriteString(w, `{"id":"7","username":"li.wei"}`)
 	default:
@@ -138,6 +144,20 @@ func TestUsers(t *testing.T) {
 	assert.Equal(t, 2, p.run("invitations", "revoke", "li.wei").code, "--yes is needed")
 	require.Equal(t, 0, p.run("invitations", "revoke", "li.wei", "--yes").code)
 	assert.Equal(t, "/v1/invitations/7", p.last().target)
+}
+
+func TestFactors(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, acme)
+	got := p.run("factors", "list", "--user", "li.wei")
+	assert.Contains(t, got.out, "Work phone", got.err)
+	assert.Contains(t, p.last().target, "user_id=7")
+	assert.Equal(t, 2, p.run("factors", "delete", "90").code, "--yes is needed")
+	require.Equal(t, 0, p.run("factors", "delete", "90", "--yes").code)
+	assert.Equal(t, "/v1/factors/90", p.last().target)
+	got = p.run("factors", "recovery-codes", "li.wei")
+	assert.Contains(t, got.out, "BCDF-GHJK-MN", got.err)
+	assert.Contains(t, got.out, "PQRT-VWXY-34")
 }
 
 func TestNodes(t *testing.T) {

@@ -29,7 +29,7 @@ type App struct {
 
 // nouns makes the commands of each noun. A new noun is a file, and a line here.
 var nouns = []func(*App) *cobra.Command{
-	users, invitations, nodes, check, events,
+	users, invitations, factors, nodes, check, events,
 	orgs, membersCommands, groups, resources, sets, grants, jobs, functions, components, kv,
 	apps, protocols, credentials, accounts, sources, subscriptions, audit,
 }

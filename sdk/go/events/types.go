@@ -77,6 +77,9 @@ const (
 	TypeEventSubscriptionReset       Type = "event_subscription.reset"
 	TypeEventSubscriptionResumed     Type = "event_subscription.resumed"
 	TypeEventSubscriptionUpdated     Type = "event_subscription.updated"
+	TypeFactorCreated                Type = "factor.created"
+	TypeFactorDeleted                Type = "factor.deleted"
+	TypeFactorUsed                   Type = "factor.used"
 	TypeFunctionCreated              Type = "function.created"
 	TypeFunctionDeleted              Type = "function.deleted"
 	TypeFunctionUpdated              Type = "function.updated"
@@ -233,6 +236,9 @@ var newData = map[Type]func() any{
 	TypeEventSubscriptionReset:       func() any { return new(EventSubscriptionReset) },
 	TypeEventSubscriptionResumed:     func() any { return new(EventSubscriptionResumed) },
 	TypeEventSubscriptionUpdated:     func() any { return new(EventSubscriptionUpdated) },
+	TypeFactorCreated:                func() any { return new(FactorCreated) },
+	TypeFactorDeleted:                func() any { return new(FactorDeleted) },
+	TypeFactorUsed:                   func() any { return new(FactorUsed) },
 	TypeFunctionCreated:              func() any { return new(FunctionCreated) },
 	TypeFunctionDeleted:              func() any { return new(FunctionDeleted) },
 	TypeFunctionUpdated:              func() any { return new(FunctionUpdated) },
@@ -923,6 +929,24 @@ type EventSubscriptionUpdated struct {
 		TimeModified string   `json:"time_modified"`
 		Version      float64  `json:"version"`
 	} `json:"record"`
+}
+
+// FactorCreated is the data of factor.created: a factor was created.
+type FactorCreated struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.Factor      `json:"record"`
+}
+
+// FactorDeleted is the data of factor.deleted: a factor was deleted.
+type FactorDeleted struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.Factor      `json:"record"`
+}
+
+// FactorUsed is the data of factor.used: a factor was used.
+type FactorUsed struct {
+	Previous json.RawMessage `json:"previous"`
+	Record   idp.Factor      `json:"record"`
 }
 
 // FunctionCreated is the data of function.created: a function was created.

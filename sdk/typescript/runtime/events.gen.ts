@@ -11,6 +11,7 @@ import type {
   Connection,
   CoreObject,
   Credential,
+  Factor,
   Function,
   GivenConsent,
   GroupMember,
@@ -573,6 +574,21 @@ export interface EventData {
       time_modified?: string;
       version?: number;
     };
+  };
+  /** A factor was created. */
+  'idp.factor.created': {
+    previous?: Record<string, unknown>;
+    record: Factor;
+  };
+  /** A factor was deleted. */
+  'idp.factor.deleted': {
+    previous?: Record<string, unknown>;
+    record: Factor;
+  };
+  /** A factor was used. */
+  'idp.factor.used': {
+    previous?: Record<string, unknown>;
+    record: Factor;
   };
   /** A function was created. */
   'idp.function.created': {
@@ -1201,6 +1217,9 @@ export const eventTypes: ReadonlySet<string> = /* @__PURE__ */ new Set([
   'idp.event_subscription.reset',
   'idp.event_subscription.resumed',
   'idp.event_subscription.updated',
+  'idp.factor.created',
+  'idp.factor.deleted',
+  'idp.factor.used',
   'idp.function.created',
   'idp.function.deleted',
   'idp.function.updated',

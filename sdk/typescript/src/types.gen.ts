@@ -850,13 +850,25 @@ export type ApplicationPatch = {
          */
         developer_id?: string | null;
         /**
-         * Of the second factor; without effect until sign-in has some
+         * Which second factors count while mfa_enabled is 1
          */
         mfa_config?: {
+            /**
+             * What becomes of those who have no second factor. demand, offer, or left out: they set one up at the sign-in; off: they are refused until they have set one up on their own page
+             */
+            enrol?: 'demand' | 'offer' | 'off' | null;
+            /**
+             * Types of methods that count beside a password; left out or empty: all. If neither otp nor webauthn is among them, nobody can sign in to the application yet. A recovery code counts as what it takes the place of
+             */
+            methods?: Array<'otp' | 'webauthn' | 'mail' | 'sms'> | null;
+            /**
+             * Only 0: a second factor is asked for at each sign-in
+             */
+            remember_days?: 0 | null;
             [key: string]: unknown;
         } | null;
         /**
-         * 1: a second factor is asked for; refused until sign-in has some
+         * 1: people show two factors; who has no second one sets it up at the sign-in
          */
         mfa_enabled?: '1' | '0' | null;
         /**
@@ -2561,13 +2573,25 @@ export type ConfigProp = {
      */
     developer_id?: string;
     /**
-     * Of the second factor; without effect until sign-in has some
+     * Which second factors count while mfa_enabled is 1
      */
     mfa_config?: {
+        /**
+         * What becomes of those who have no second factor. demand, offer, or left out: they set one up at the sign-in; off: they are refused until they have set one up on their own page
+         */
+        enrol?: 'demand' | 'offer' | 'off';
+        /**
+         * Types of methods that count beside a password; left out or empty: all. If neither otp nor webauthn is among them, nobody can sign in to the application yet. A recovery code counts as what it takes the place of
+         */
+        methods?: Array<'otp' | 'webauthn' | 'mail' | 'sms'>;
+        /**
+         * Only 0: a second factor is asked for at each sign-in
+         */
+        remember_days?: 0;
         [key: string]: unknown;
     };
     /**
-     * 1: a second factor is asked for; refused until sign-in has some
+     * 1: people show two factors; who has no second one sets it up at the sign-in
      */
     mfa_enabled?: '1' | '0';
     /**
@@ -2634,13 +2658,25 @@ export type ConfigPropPatch = {
      */
     developer_id?: string | null;
     /**
-     * Of the second factor; without effect until sign-in has some
+     * Which second factors count while mfa_enabled is 1
      */
     mfa_config?: {
+        /**
+         * What becomes of those who have no second factor. demand, offer, or left out: they set one up at the sign-in; off: they are refused until they have set one up on their own page
+         */
+        enrol?: 'demand' | 'offer' | 'off' | null;
+        /**
+         * Types of methods that count beside a password; left out or empty: all. If neither otp nor webauthn is among them, nobody can sign in to the application yet. A recovery code counts as what it takes the place of
+         */
+        methods?: Array<'otp' | 'webauthn' | 'mail' | 'sms'> | null;
+        /**
+         * Only 0: a second factor is asked for at each sign-in
+         */
+        remember_days?: 0 | null;
         [key: string]: unknown;
     } | null;
     /**
-     * 1: a second factor is asked for; refused until sign-in has some
+     * 1: people show two factors; who has no second one sets it up at the sign-in
      */
     mfa_enabled?: '1' | '0' | null;
     /**
@@ -3966,6 +4002,103 @@ export type Existences = {
     items: Array<Existence>;
 };
 
+export type Factor = {
+    /**
+     * Where it was last shown or set up: the IP address
+     */
+    readonly address: string;
+    /**
+     * The same: the User-Agent
+     */
+    readonly browser: string;
+    /**
+     * How many recovery codes are not used yet; 0 for other types
+     */
+    readonly codes_left: number;
+    /**
+     * Given by the platform; never used again
+     */
+    readonly id: string;
+    /**
+     * Of a passkey: its credential id (WebAuthn §5.1), in base64url. Empty for other types
+     */
+    readonly key_id: string;
+    /**
+     * As the person calls it; may be empty
+     */
+    readonly name: string;
+    /**
+     * Of a passkey: the domain that it works for (its relying party). Empty for other types
+     */
+    readonly site: string;
+    /**
+     * The tenant that it belongs to
+     */
+    readonly tenant_id: string;
+    /**
+     * When it was created
+     */
+    readonly time_created: string;
+    /**
+     * When it last changed
+     */
+    readonly time_modified: string;
+    /**
+     * When it was last shown; null: never since it was set up
+     */
+    readonly time_used: string | null;
+    /**
+     * otp: an authenticator app; webauthn: a passkey; recovery_code: all the user's recovery codes, any of which takes the place of a factor that is lost
+     */
+    type: 'otp' | 'webauthn' | 'recovery_code';
+    /**
+     * Whose it is
+     */
+    readonly user_id: string;
+    /**
+     * Grows by one with every change; If-Match takes it
+     */
+    readonly version: number;
+};
+
+export type FactorForm = {
+    /**
+     * add: an authenticator app; renew: the recovery codes; remove: a factor
+     */
+    action: string;
+    /**
+     * The id of the one to remove
+     */
+    factor?: string;
+};
+
+export type FactorList = {
+    /**
+     * The records of the page
+     */
+    items: Array<Factor>;
+    /**
+     * The page_token of the next page; left out on the last page
+     */
+    next_page_token?: string;
+    /**
+     * As asked, from 1; 1 with a page token
+     */
+    page_num: number;
+    /**
+     * As asked: the most records of a page
+     */
+    page_size: number;
+    /**
+     * How many records the filter selects; left out with count=false
+     */
+    total?: number;
+    /**
+     * gte if there are more records than total; otherwise left out
+     */
+    total_relation?: 'gte';
+};
+
 export type Fault = {
     /**
      * Of in_use: how many records refer to it
@@ -3990,11 +4123,15 @@ export type FireTimes = {
 
 export type FlowForm = {
     /**
-     * The button: begin, sign-in, new-password, forgot, send-code, code, back, continue, another, account, agree, deny
+     * The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, back, continue, another, account, agree, deny
      */
     action: string;
     /**
-     * The code from the email
+     * Of the page that has asked for it, sealed
+     */
+    challenge?: string;
+    /**
+     * The code from the email, of the authenticator app, or a recovery code
      */
     code?: string;
     /**
@@ -4005,6 +4142,18 @@ export type FlowForm = {
      * Username, email or mobile
      */
     login_name?: string;
+    /**
+     * What to set up: otp or webauthn
+     */
+    method?: string;
+    /**
+     * What the person calls the factor
+     */
+    name?: string;
+    /**
+     * What the browser has answered for a passkey (WebAuthn, JSON)
+     */
+    passkey?: string;
     /**
      * The password, or the new one
      */
@@ -6267,7 +6416,7 @@ export type MailText = {
 
 export type MailTexts = {
     /**
-     * One line of up to 100 characters; without one, that of recovery has the code
+     * One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is about a forgotten password
      */
     subject?: PageText;
     /**
@@ -8562,6 +8711,13 @@ export type PushForm = {
     state?: string;
 };
 
+export type RecoveryCodes = {
+    /**
+     * Each works once. They are shown only here
+     */
+    codes: Array<string>;
+};
+
 export type RejectHeldRequestsRequest = {
     /**
      * Of held requests; absent: all
@@ -10451,7 +10607,7 @@ export type SignInSettingsPatch = {
          */
         invitation?: {
             /**
-             * One line of up to 100 characters; without one, that of recovery has the code
+             * One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is about a forgotten password
              */
             subject?: {
                 /**
@@ -10490,7 +10646,7 @@ export type SignInSettingsPatch = {
          */
         recovery?: {
             /**
-             * One line of up to 100 characters; without one, that of recovery has the code
+             * One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is about a forgotten password
              */
             subject?: {
                 /**
@@ -10529,7 +10685,7 @@ export type SignInSettingsPatch = {
          */
         verification?: {
             /**
-             * One line of up to 100 characters; without one, that of recovery has the code
+             * One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is about a forgotten password
              */
             subject?: {
                 /**
@@ -12588,13 +12744,25 @@ export type ApplicationPatchWritable = {
          */
         developer_id?: string | null;
         /**
-         * Of the second factor; without effect until sign-in has some
+         * Which second factors count while mfa_enabled is 1
          */
         mfa_config?: {
+            /**
+             * What becomes of those who have no second factor. demand, offer, or left out: they set one up at the sign-in; off: they are refused until they have set one up on their own page
+             */
+            enrol?: 'demand' | 'offer' | 'off' | null;
+            /**
+             * Types of methods that count beside a password; left out or empty: all. If neither otp nor webauthn is among them, nobody can sign in to the application yet. A recovery code counts as what it takes the place of
+             */
+            methods?: Array<'otp' | 'webauthn' | 'mail' | 'sms'> | null;
+            /**
+             * Only 0: a second factor is asked for at each sign-in
+             */
+            remember_days?: 0 | null;
             [key: string]: unknown;
         } | null;
         /**
-         * 1: a second factor is asked for; refused until sign-in has some
+         * 1: people show two factors; who has no second one sets it up at the sign-in
          */
         mfa_enabled?: '1' | '0' | null;
         /**
@@ -13966,6 +14134,33 @@ export type EventSubscriptionPatchWritable = {
      * 1 if it is missing. A change from 1 to 0 pauses it, one from 0 to 1 resumes it
      */
     status?: '1' | '0' | null;
+};
+
+export type FactorListWritable = {
+    /**
+     * The records of the page
+     */
+    items: Array<unknown>;
+    /**
+     * The page_token of the next page; left out on the last page
+     */
+    next_page_token?: string;
+    /**
+     * As asked, from 1; 1 with a page token
+     */
+    page_num: number;
+    /**
+     * As asked: the most records of a page
+     */
+    page_size: number;
+    /**
+     * How many records the filter selects; left out with count=false
+     */
+    total?: number;
+    /**
+     * gte if there are more records than total; otherwise left out
+     */
+    total_relation?: 'gte';
 };
 
 export type FunctionWritable = {
@@ -16543,7 +16738,7 @@ export type SignInSettingsPatchWritable = {
          */
         invitation?: {
             /**
-             * One line of up to 100 characters; without one, that of recovery has the code
+             * One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is about a forgotten password
              */
             subject?: {
                 /**
@@ -16582,7 +16777,7 @@ export type SignInSettingsPatchWritable = {
          */
         recovery?: {
             /**
-             * One line of up to 100 characters; without one, that of recovery has the code
+             * One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is about a forgotten password
              */
             subject?: {
                 /**
@@ -16621,7 +16816,7 @@ export type SignInSettingsPatchWritable = {
          */
         verification?: {
             /**
-             * One line of up to 100 characters; without one, that of recovery has the code
+             * One line of up to 100 characters. Missing: the one of the platform, which has the code if the mail is about a forgotten password
              */
             subject?: {
                 /**
@@ -20250,6 +20445,72 @@ export type VerifyOwnEmailResponses = {
 };
 
 export type VerifyOwnEmailResponse = VerifyOwnEmailResponses[keyof VerifyOwnEmailResponses];
+
+export type ChangeOwnFactorsData = {
+    body: FactorForm;
+    path: {
+        /**
+         * The tenant's id
+         */
+        tenant: string;
+    };
+    query?: never;
+    url: '/sign-in/{tenant}/factors';
+};
+
+export type ChangeOwnFactorsErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: string;
+    /**
+     * forbidden
+     */
+    403: string;
+    /**
+     * not_found
+     */
+    404: string;
+    /**
+     * version_mismatch
+     */
+    412: string;
+    /**
+     * too_large
+     */
+    413: string;
+    /**
+     * unsupported_media_type
+     */
+    415: string;
+    /**
+     * rate_limited
+     */
+    429: string;
+    /**
+     * internal
+     */
+    500: string;
+    /**
+     * outcome_unknown
+     */
+    502: string;
+    /**
+     * unavailable
+     */
+    503: string;
+};
+
+export type ChangeOwnFactorsError = ChangeOwnFactorsErrors[keyof ChangeOwnFactorsErrors];
+
+export type ChangeOwnFactorsResponses = {
+    /**
+     * OK
+     */
+    200: string;
+};
+
+export type ChangeOwnFactorsResponse = ChangeOwnFactorsResponses[keyof ChangeOwnFactorsResponses];
 
 export type BeginSignInData = {
     body: FlowForm;
@@ -32717,6 +32978,239 @@ export type ListEventsResponses = {
 
 export type ListEventsResponse = ListEventsResponses[keyof ListEventsResponses];
 
+export type ListFactorsData = {
+    body?: never;
+    headers?: {
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * Page number, from 1
+         */
+        page_num?: number;
+        /**
+         * Records a page
+         */
+        page_size?: number;
+        /**
+         * A page's next_page_token, to continue after it at a cost that does not grow; instead of page_num
+         */
+        page_token?: string;
+        /**
+         * field[order], order asc or desc; several are joined by commas
+         */
+        page_sort?: string;
+        /**
+         * false leaves total out
+         */
+        count?: 'true' | 'false' | '1' | '0';
+        /**
+         * Those of this user
+         */
+        user_id?: string;
+        /**
+         * Those of this type
+         */
+        type?: 'otp' | 'webauthn' | 'recovery_code';
+    };
+    url: '/v1/factors';
+};
+
+export type ListFactorsErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type ListFactorsError = ListFactorsErrors[keyof ListFactorsErrors];
+
+export type ListFactorsResponses = {
+    /**
+     * OK
+     */
+    200: FactorList;
+};
+
+export type ListFactorsResponse = ListFactorsResponses[keyof ListFactorsResponses];
+
+export type DeleteFactorData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the record must still have; else 412
+         */
+        'If-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/factors/{id}';
+};
+
+export type DeleteFactorErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type DeleteFactorError = DeleteFactorErrors[keyof DeleteFactorErrors];
+
+export type DeleteFactorResponses = {
+    /**
+     * OK
+     */
+    200: Deleted;
+};
+
+export type DeleteFactorResponse = DeleteFactorResponses[keyof DeleteFactorResponses];
+
+export type GetFactorData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the client has; 304 if it is still the record's
+         */
+        'If-None-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/v1/factors/{id}';
+};
+
+export type GetFactorErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type GetFactorError = GetFactorErrors[keyof GetFactorErrors];
+
+export type GetFactorResponses = {
+    /**
+     * OK
+     */
+    200: Factor;
+};
+
+export type GetFactorResponse = GetFactorResponses[keyof GetFactorResponses];
+
 export type ListFunctionsData = {
     body?: never;
     headers?: {
@@ -34663,7 +35157,7 @@ export type ListInvitationsData = {
          */
         count?: 'true' | 'false' | '1' | '0';
         /**
-         * Those of which this has become
+         * Those with this status
          */
         status?: 'pending' | 'accepted' | 'expired';
     };
@@ -45935,6 +46429,95 @@ export type VerifyRealNameResponses = {
 };
 
 export type VerifyRealNameResponse = VerifyRealNameResponses[keyof VerifyRealNameResponses];
+
+export type RenewRecoveryCodesData = {
+    body?: never;
+    headers?: {
+        /**
+         * 1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again
+         */
+        'Idempotency-Key'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The user
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/users/{id}/recovery-codes';
+};
+
+export type RenewRecoveryCodesErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * invalid_state, request_in_progress
+     */
+    409: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * idempotency_key_reused
+     */
+    422: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type RenewRecoveryCodesError = RenewRecoveryCodesErrors[keyof RenewRecoveryCodesErrors];
+
+export type RenewRecoveryCodesResponses = {
+    /**
+     * OK
+     */
+    200: RecoveryCodes;
+};
+
+export type RenewRecoveryCodesResponse = RenewRecoveryCodesResponses[keyof RenewRecoveryCodesResponses];
 
 export type ReinstateUserData = {
     body?: never;

@@ -27,6 +27,7 @@ const kinds = texts({
   kv_object: ['Object', '对象'],
   membership: ['Membership', '成员关系'],
   message: ['Mail', '邮件'],
+  factor: ['Second factor', '第二因素'],
   invitation: ['Invitation', '邀请'],
   node: ['Node', '节点'],
   protocol: ['Protocol', '协议'],

@@ -102,7 +102,7 @@ func (s *Applications) propose(
 			proposal.refill(&faults, t, a.TemplateParams.Params)
 		}
 	}
-	proposal.syncSwitches(&faults, a, s.Rules)
+	proposal.syncSwitches(&faults, a)
 	faults.Check(proposal.Status == a.Status, "status", "is changed by enable and disable only")
 	faults.Check(proposal.MultiAccountEnabled == a.MultiAccountEnabled, "multi_account_enabled",
 		"is changed by its own operations only")

@@ -61,7 +61,7 @@ func (c *ConfigProp) check(faults *apperr.Faults, tenant string) {
 
 // syncSwitches sets defaults, and makes the switches in the record equal to those in config_prop: a request may change
 // either. was is the application before the request.
-func (a *Application) syncSwitches(faults *apperr.Faults, was *Application, rules Rules) {
+func (a *Application) syncSwitches(faults *apperr.Faults, was *Application) {
 	config := a.ConfigProp // as in the request
 	a.normalize()
 	for _, m := range []struct {
@@ -86,5 +86,4 @@ func (a *Application) syncSwitches(faults *apperr.Faults, was *Application, rule
 		}
 		*m.view = *m.stored
 	}
-	rules.mfa(faults, was.MFAEnabled, a.MFAEnabled)
 }

@@ -124,7 +124,7 @@ func (s *Applications) draft(ctx context.Context, faults *apperr.Faults, edit Ed
 	faults.Check(a.Status == "" || a.Status == toggle.On, "status", "is changed by enable and disable only")
 	faults.Check(a.MultiAccountEnabled == "" || a.MultiAccountEnabled == toggle.Off, "multi_account_enabled",
 		"is changed by its own operations only")
-	a.syncSwitches(faults, &Application{}, s.Rules)
+	a.syncSwitches(faults, &Application{})
 	a.check(faults, request.Tenant(ctx), s.Rules)
 	if a.ProtocolProp.IsZero() {
 		a.ProtocolProp = protocol.Default(a.ProtocolType)

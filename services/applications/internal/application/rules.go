@@ -20,17 +20,7 @@ import (
 type Rules struct {
 	AllowHTTP bool // http URLs of every host, not only of loopback hosts
 	AllowSHA1 bool // algorithms with SHA-1 in SAML
-	// SecondFactors says that people can have second factors. Without, nobody could open an application that demands
-	// one.
-	SecondFactors bool
 }
-
-// mfa reports a second factor that is demanded by a change. One that was demanded before may stay.
-func (r Rules) mfa(faults *apperr.Faults, was, is string) {
-	faults.Check(r.SecondFactors || is != toggle.On || was == toggle.On, "mfa_enabled", noFactors)
-}
-
-const noFactors = "must be 0: nobody can meet it yet, because sign-in has no second factors"
 
 // Limits of members, in characters unless stated otherwise.
 const (

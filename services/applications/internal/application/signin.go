@@ -29,6 +29,7 @@ func (s *Applications) ForSignIn(ctx context.Context, name questions.ClientName)
 		LoginTemplate:  a.ConfigProp.loginTemplate(), Scopes: a.Scopes, JWKS: a.JWKS, JWKSURI: a.JWKSURI,
 		SignIn: a.SignInProp.forSignIn(), Secrets: []questions.HashedSecret{},
 	}
+	c.MFAMethods, c.MFANoSetUp = a.ConfigProp.secondFactors()
 	for _, source := range a.IDPs {
 		c.Sources = append(c.Sources, source.ConfigID)
 	}
@@ -273,4 +274,15 @@ func (c *ConfigProp) recoversBy(channel string) bool {
 	}
 	_ = json.Unmarshal(c.AccessPolicy, &policy) // it was checked when it was stored
 	return policy.ForgetPassword == nil || slices.Contains(*policy.ForgetPassword, channel)
+}
+
+// secondFactors returns the types of methods that count as second factors, all if there are none, and whether people
+// must have set one up before they open the application.
+func (c *ConfigProp) secondFactors() (methods []string, noSetUp bool) {
+	var config struct {
+		Methods []string `json:"methods"`
+		Enrol   string   `json:"enrol"`
+	}
+	_ = json.Unmarshal(c.MFAConfig, &config) // it was checked when it was stored
+	return config.Methods, config.Enrol == "off"
 }

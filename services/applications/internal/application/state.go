@@ -1,7 +1,6 @@
 package application
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -50,19 +49,17 @@ func (s *Applications) SetSSO(ctx context.Context, id string, on bool) error {
 	})
 }
 
-// SetMFA switches the second factor on or off. Its errors include apperr.InvalidParameters if nobody can meet it.
+// SetMFA switches the second factor on or off.
 func (s *Applications) SetMFA(ctx context.Context, id string, on bool) error {
 	value, action := toggle.Off, "mfa_disabled"
 	if on {
 		value, action = toggle.On, "mfa_enabled"
 	}
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		var faults apperr.Faults
 		_, err := s.set(ctx, tx, id, action, func(a *Application) {
-			s.Rules.mfa(&faults, a.MFAEnabled, value)
 			a.MFAEnabled, a.ConfigProp.MFAEnabled = value, value
 		})
-		return cmp.Or(err, faults.Err())
+		return err
 	})
 }
 
@@ -118,7 +115,6 @@ func (s *Applications) UpdateConfig(ctx context.Context, id string, edit func(*C
 		}
 		var faults apperr.Faults
 		proposal.check(&faults, a.TenantID)
-		s.Rules.mfa(&faults, a.MFAEnabled, proposal.MFAEnabled)
 		if err := faults.Err(); err != nil {
 			return Doc{}, err
 		}

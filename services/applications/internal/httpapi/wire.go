@@ -24,9 +24,9 @@ type ProtocolInputProp struct {
 type ConfigProp struct {
 	Status                     string               `json:"status,omitempty" enum:"1,0" doc:"Is kept, without effect: the application's own status decides"`
 	TenantID                   string               `json:"tenant_id,omitempty" doc:"Is kept, without effect: the application's tenant"`
-	MFAConfig                  map[string]any       `json:"mfa_config,omitempty" doc:"Of the second factor; without effect until sign-in has some"`
+	MFAConfig                  MFAConfig            `json:"mfa_config,omitempty" doc:"Which second factors count while mfa_enabled is 1"`
 	RegPolicy                  []string             `json:"reg_policy,omitempty" doc:"What registration asks for; without effect, since nobody can register yet"`
-	MFAEnabled                 string               `json:"mfa_enabled,omitempty" enum:"1,0" doc:"1: a second factor is asked for; refused until sign-in has some"`
+	MFAEnabled                 string               `json:"mfa_enabled,omitempty" enum:"1,0" doc:"1: people show two factors; who has no second one sets it up at the sign-in"`
 	SSOEnabled                 string               `json:"sso_enabled,omitempty" enum:"1,0" doc:"1: who is signed in is not asked again"`
 	DeveloperID                string               `json:"developer_id,omitempty" doc:"Is kept, without effect: who develops it"`
 	AccessPolicy               AccessPolicy         `json:"access_policy,omitempty" doc:"What people may do by themselves"`
@@ -36,6 +36,33 @@ type ConfigProp struct {
 	DefaultLoginMethod         string               `json:"default_login_method,omitempty" doc:"What sign-in offers first; without effect while it has one method"`
 	AllowedSocialLoginProvider SocialLoginProviders `json:"allowed_social_login_provider,omitempty" doc:"Codes of social-login providers, 1: allowed; without effect until sign-in uses connections"`
 }
+
+// MFAConfig is an object with known members.
+type MFAConfig map[string]any
+
+// Schema says what the known members must be.
+func (MFAConfig) Schema(huma.Registry) *huma.Schema {
+	return open(map[string]*huma.Schema{
+		"methods": {
+			Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: factorTypes},
+			Description: "Types of methods that count beside a password; left out or empty: all. If neither otp " +
+				"nor webauthn is among them, nobody can sign in to the application yet. A recovery code counts as " +
+				"what it takes the place of",
+		},
+		"enrol": {
+			Type: huma.TypeString, Enum: []any{"demand", "offer", "off"},
+			Description: "What becomes of those who have no second factor. demand, offer, or left out: they set one " +
+				"up at the sign-in; off: they are refused until they have set one up on their own page",
+		},
+		"remember_days": {
+			Type: huma.TypeInteger, Enum: []any{0},
+			Description: "Only 0: a second factor is asked for at each sign-in",
+		},
+	})
+}
+
+// factorTypes are the types of methods that can be second factors.
+var factorTypes = []any{"otp", "webauthn", "mail", "sms"}
 
 // AccessPolicy is an object with one known member.
 type AccessPolicy map[string]any

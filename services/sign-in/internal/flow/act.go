@@ -3,11 +3,13 @@ package flow
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
+	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
@@ -20,6 +22,10 @@ type Form struct {
 	Password   string
 	Repeated   string
 	Code       string
+	Name       string // of a factor
+	Method     string // to set up
+	Passkey    string // what the browser has answered for it, JSON
+	Challenge  string // of the page that has asked for it; see Challenge
 	SubAccount string
 	Locale     string // chosen on the page
 	Language   string // of the page
@@ -33,7 +39,13 @@ const (
 	ActForgot   = "forgot"    // the password
 	ActSendCode = "send-code" // to whoever has the login name
 	ActCode     = "code"
-	ActBack     = "back" // to the password
+	ActBack     = "back"   // to the password
+	ActFactor   = "factor" // with a code
+	ActPasskey  = "passkey"
+	ActSetUp    = "set-up"     // a method
+	ActAdd      = "add-factor" // with a code of the new app
+	ActNewCodes = "new-codes"
+	ActKept     = "kept" // the recovery codes
 	ActContinue = "continue"
 	ActAnother  = "another"
 	ActAccount  = "account"
@@ -49,6 +61,9 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 		f.Locale = form.Locale
 	}
 	view := View{Kind: Leave, Flow: f}
+	if f.Codes != "" && form.Action != ActKept { // a form from before: the codes are shown only here
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
 	if form.Action == ActSignIn {
 		return e.prove(ctx, f, proof.Password, form, v)
 	}
@@ -70,6 +85,18 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 		return e.sendCode(ctx, f, form, v)
 	case ActCode:
 		return e.enterCode(ctx, f, form, v)
+	case ActFactor:
+		return e.enterFactor(ctx, f, form, v)
+	case ActSetUp:
+		return e.setUp(ctx, f, form, v)
+	case ActPasskey:
+		return e.showPasskey(ctx, f, form, v)
+	case ActAdd:
+		return e.addFactor(ctx, f, form, v)
+	case ActNewCodes:
+		return e.renewCodes(ctx, f, v)
+	case ActKept:
+		return e.kept(ctx, f, v)
 	case ActBack:
 		if f.Recovering == RecoverAsk || f.Recovering == RecoverCode {
 			f.Recovering = ""
@@ -77,8 +104,8 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 	case ActContinue:
 		err = e.continueSession(ctx, f, v)
 	case ActAnother:
-		f.SessionID, f.UserID, f.Another, f.MustChange, f.Proofs, f.LoginName = "", "", true, false, []proof.Proof{}, ""
-		f.Recovering = ""
+		f.forgetPerson()
+		f.Another, f.LoginName = true, ""
 	case ActAccount:
 		f.SubAccount = form.SubAccount
 	case ActAgree:
@@ -109,6 +136,11 @@ func (v View) Err() error { return v.err }
 // prove checks what a person has sent for a method.
 func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f}
+	if takes, err := e.takesPassword(ctx, f); err != nil {
+		return unlessAway(view, err)
+	} else if !takes {
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
 	done, err := e.methods[method].Finish(ctx, f, form, v)
 	switch {
 	case err != nil:
@@ -117,14 +149,7 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 		view.Kind = TooMany
 		return view, nil
 	case done.User == nil:
-		f.Notice, f.MustChange, f.Recovering = NoticeWrong, false, ""
-		// Whoever tries to sign in as somebody else must not silently go on as before.
-		before, err := e.Sessions.Of(ctx, v.Cookie)
-		if err != nil {
-			return View{}, err
-		}
-		f.Another = f.Another || before != nil
-		return view, e.save(ctx, f, v.Browser, tellFailed(f, v, reasonPassword))
+		return view, e.refused(ctx, f, done, v)
 	}
 	if err := e.keepProofs(ctx, f, done.User.ID, v); err != nil {
 		return View{}, err
@@ -134,23 +159,62 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 	if f.MustChange {
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	return e.enter(ctx, f, done, v)
+	return e.addProof(ctx, f, done, v)
 }
 
-// keepProofs drops the proofs of a flow that count no more: what somebody else has shown, or what a session rested on
-// that has ended.
-func (e *Engine) keepProofs(ctx context.Context, f *Flow, userID string, v Visitor) error {
-	if f.UserID == userID && f.SessionID == "" {
-		return nil
+// takesPassword reports whether a sign-in can begin with a password. After a passkey it can always go on with one.
+func (e *Engine) takesPassword(ctx context.Context, f *Flow) (bool, error) {
+	view := View{Flow: f}
+	if err := e.loadClient(ctx, &view); err != nil || view.Kind == Unknown || len(f.Proofs) > 0 {
+		return err == nil, err
 	}
-	if f.UserID == userID {
+	return slices.Contains(view.demand.Next(nil, proof.Person{}, nil).Show, proof.Password), nil
+}
+
+// refused stores a flow of somebody who has shown nothing that is good.
+func (e *Engine) refused(ctx context.Context, f *Flow, done Proven, v Visitor) error {
+	f.MustChange, f.Recovering = false, ""
+	if !f.signedIn() {
+		f.forgetPerson()
+	}
+	f.Notice = done.Notice
+	// Whoever tries to sign in as somebody else must not silently go on as before.
+	before, err := e.Sessions.Of(ctx, v.Cookie)
+	if err != nil {
+		return err
+	}
+	f.Another = f.Another || before != nil
+	return e.save(ctx, f, v.Browser, tellFailed(f, v, done.Notice))
+}
+
+// addProof adds what a person has shown of who it is, and goes on.
+func (e *Engine) addProof(ctx context.Context, f *Flow, done Proven, v Visitor) (View, error) {
+	view := View{Flow: f}
+	if err := e.loadClient(ctx, &view); err != nil {
+		return unlessAway(view, err)
+	}
+	f.Proofs, f.MustChange, f.Recovering = proof.Add(f.Proofs, done.Proof), false, ""
+	return e.goOn(ctx, f, done, view, v)
+}
+
+// keepProofs drops the proofs of a flow that count no more: what somebody else has shown, what a session rested on that
+// has ended, or what was shown too long ago for what the person has come for.
+func (e *Engine) keepProofs(ctx context.Context, f *Flow, userID string, v Visitor) error {
+	restsOn, stays := f.restsOn(), f.UserID == userID && !e.tooLate(f)
+	if stays && restsOn != "" {
 		s, err := e.Sessions.Of(ctx, v.Cookie)
-		if err != nil || s != nil && s.ID == f.SessionID {
+		if err != nil {
 			return err
 		}
+		stays = s != nil && s.ID == restsOn
 	}
-	f.Proofs = []proof.Proof{}
-	return nil
+	if !stays {
+		f.forgetPerson()
+		return nil
+	}
+	var err error
+	f.Proofs, _, err = e.existing(ctx, f)
+	return err
 }
 
 // errOvertaken says that a sign-in has come to nothing: meanwhile the person has another password, or may not sign in
@@ -162,8 +226,9 @@ var errOvertaken = errors.New("the user has changed during the sign-in")
 func (e *Engine) enter(ctx context.Context, f *Flow, done Proven, v Visitor) (View, error) {
 	view, err := e.begin(ctx, f, done, v)
 	if errors.Is(err, errOvertaken) {
-		f.Notice, f.MustChange, f.Recovering, f.Proofs = NoticeWrong, false, "", []proof.Proof{}
-		return View{Kind: Leave, Flow: f}, e.save(ctx, f, v.Browser, tellFailed(f, v, reasonPassword))
+		f.forgetPerson()
+		f.Notice = NoticeWrong
+		return View{Kind: Leave, Flow: f}, e.save(ctx, f, v.Browser, tellFailed(f, v, NoticeWrong))
 	}
 	return view, err
 }
@@ -171,12 +236,15 @@ func (e *Engine) enter(ctx context.Context, f *Flow, done Proven, v Visitor) (Vi
 // begin makes the session of a person who has proven who it is. The error is errOvertaken if that is so no more.
 func (e *Engine) begin(ctx context.Context, f *Flow, done Proven, v Visitor) (View, error) {
 	ctx = As(ctx, v.Issuer, done.User.ID)
-	f.Proofs = proof.Add(f.Proofs, done.Proof)
 	s, cookie, err := e.Sessions.Begin(ctx, session.SignIn{
-		UserID: done.User.ID, Proofs: f.Proofs, Address: v.Address, Browser: v.UserAgent(), BrowserHash: v.Browser,
+		UserID: done.User.ID, Proofs: f.Proofs, GoesOn: f.restsOn(), Address: v.Address, Browser: v.UserAgent(),
+		BrowserHash: v.Browser,
 	}, v.Cookie, func(ctx context.Context, tx *docstore.Tx) error {
 		return e.keep(ctx, tx, f.Proofs, done)
 	})
+	if errors.Is(err, session.ErrEnded) {
+		err = errOvertaken
+	}
 	if err != nil {
 		return View{}, err
 	}
@@ -188,6 +256,9 @@ func (e *Engine) begin(ctx context.Context, f *Flow, done Proven, v Visitor) (Vi
 // has ended only the sessions that there were.
 func (e *Engine) keep(ctx context.Context, tx *docstore.Tx, proofs []proof.Proof, done Proven) error {
 	kept, err := person.Keep(ctx, tx, done.User.ID, done.SignedIn)
+	if apperr.IsNotFound(err) { // deleted
+		return errOvertaken
+	}
 	if err != nil {
 		return err
 	}
@@ -198,7 +269,14 @@ func (e *Engine) keep(ctx context.Context, tx *docstore.Tx, proofs []proof.Proof
 	if now.Gone(tx.Now) || proof.RestsOn(proofs, proof.Password, now.TimePasswordChanged) {
 		return errOvertaken
 	}
-	return nil
+	if !shownFactor(proofs) {
+		return nil
+	}
+	exist, err := factor.AllExist(ctx, tx, done.User.ID, proofs)
+	if err == nil && !exist {
+		err = errOvertaken
+	}
+	return err
 }
 
 // withPassword is who has just set a password.
@@ -221,6 +299,11 @@ func (e *Engine) newPassword(ctx context.Context, f *Flow, form Form, v Visitor)
 		f.Notice = NoticeDiffers
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
+	if view, _, err := e.beforePassword(ctx, View{Flow: f}); err != nil {
+		return View{}, err
+	} else if view.Kind != ChangePassword {
+		return View{Kind: Leave, Flow: f}, e.save(ctx, f, v.Browser, nil)
+	}
 	still, err := e.stillMay(ctx, f)
 	if err != nil {
 		return unlessAway(view, err)
@@ -230,7 +313,8 @@ func (e *Engine) newPassword(ctx context.Context, f *Flow, form Form, v Visitor)
 		f.endInvitation()
 		return view, e.save(ctx, f, v.Browser, nil)
 	case !still:
-		f.MustChange, f.Recovering, f.Notice = false, RecoverAsk, NoticeCode
+		f.forgetPerson()
+		f.Recovering, f.Notice = RecoverAsk, NoticeCode
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
 	proven := questions.NewPassword{UserID: f.UserID, TimePasswordChanged: f.TimePasswordChanged}
@@ -243,9 +327,11 @@ func (e *Engine) newPassword(ctx context.Context, f *Flow, form Form, v Visitor)
 		f.Notice = NoticePassword
 		return view, e.save(ctx, f, v.Browser, nil)
 	case apperr.InvalidState, apperr.NotFound:
-		f.MustChange, f.Notice = false, NoticeWrong
 		if f.Recovering == Invited {
 			f.endInvitation()
+		} else {
+			f.forgetPerson()
+			f.Notice = NoticeWrong
 		}
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
@@ -256,7 +342,7 @@ func (e *Engine) newPassword(ctx context.Context, f *Flow, form Form, v Visitor)
 	if err != nil {
 		return View{}, err
 	}
-	return e.enter(ctx, f, done, v)
+	return e.addProof(ctx, f, done, v)
 }
 
 var errTooMany = apperr.New(apperr.RateLimited, "there were too many wrong passwords")
@@ -306,7 +392,9 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 	if err != nil {
 		return "", err
 	}
-	view, err := e.begin(ctx, Begin(OwnRequest(false)), done, v)
+	f := Begin(OwnRequest(false))
+	f.Proofs, f.StepUpOf = proof.Add(s.Shown(), done.Proof), s.ID
+	view, err := e.begin(ctx, f, done, v)
 	if errors.Is(err, errOvertaken) {
 		err = apperr.New(apperr.Unauthenticated, "the password has changed meanwhile")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
+	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
 	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
@@ -37,6 +38,8 @@ type Deps struct {
 	Clients     Clients
 	Sessions    *session.Sessions
 	Consents    *consent.Consents
+	Factors     *factor.Factors
+	Site        factor.Site // where passkeys belong; without, there are none
 	Settings    *settings.Service
 	Recovery    *recovery.Recoveries
 	Invitations *invitation.Invitations
@@ -69,7 +72,7 @@ func New(d Deps) *Engine {
 		codesOfKnown: ratelimit.New[string](codesPerSecond, maxCodesKnown, maxCounts),
 		opened:       ratelimit.New[string](opensPerSecond, opensAtOnce, maxCounts),
 	}
-	e.methods = map[string]Method{proof.Password: passwords{e}}
+	e.methods = map[string]Method{proof.Password: passwords{e}, proof.App: factors{e}, proof.Passkey: passkeys{e}}
 	return e
 }
 
@@ -89,8 +92,14 @@ type Kind int
 const (
 	SignIn Kind = iota
 	ChangePassword
-	Forgotten // the password: asks for the login name
-	EnterCode // that was mailed
+	Forgotten    // the password: asks for the login name
+	EnterCode    // that was mailed
+	EnterFactor  // the code of an app, or a recovery code
+	ChooseFactor // to set up
+	SetUpApp     // an authenticator app
+	SetUpPasskey
+	AskNewCodes // whether recovery codes are to be made
+	KeepCodes   // recovery codes that were made, if there are any, and go on
 	ChooseAccount
 	Consent
 	Refused // by permissions, or for want of an account
@@ -113,12 +122,16 @@ type View struct {
 	// Recovers is set where a person who has forgotten the password can have a code.
 	Recovers bool
 	Accounts []questions.SubAccount
-	Methods  []string // that are missing
+	Methods  []string // that are missing, that can be shown, or that can be set up
 	Reason   string   // why it is refused
 	RuleID   string
 	Answer   protocol.Answer
 	Cookie   string // of a new session
+	// SentFrom is the page whose form was sent, if it is Away or TooMany; SignIn stands for those that the flow tells.
+	SentFrom Kind
 	err      error
+	demand   proof.Demand
+	subject  subject
 }
 
 // Arrive is the way of a request that has no stored flow.
@@ -163,27 +176,36 @@ func (e *Engine) nextStep(ctx context.Context, f *Flow, current *session.Session
 	if f.Denied {
 		return view, protocol.AccessDenied, nil
 	}
-	if (r.ACREssential || r.Passive) && len(r.ACR) > 0 && !slices.Contains(r.ACR, proof.OneFactor) {
-		return view, protocol.UnmetACR, nil
-	}
 	if len(view.Methods) > 0 {
 		view.Kind = Missing
 		return view, passive(r, protocol.LoginRequired), nil
 	}
-	if f.mustChoose() {
-		view.Kind = ChangePassword
+	if r.ACREssential && len(view.demand.Impossible(e.known())) > 0 {
+		return view, protocol.UnmetACR, nil
+	}
+	if f.Codes != "" { // they are shown whatever becomes of the session
+		view.Kind = KeepCodes
 		return view, "", nil
+	}
+	if f.mustChoose() {
+		return e.beforePassword(ctx, view)
 	}
 	if err := e.loadUser(ctx, &view); err != nil {
 		return view, "", err
 	}
-	if !e.sessionSatisfies(&view) {
-		view.Kind = SignIn
+	if err := e.findSubject(ctx, &view); err != nil {
+		return view, "", err
+	}
+	if view.subject.userID == "" {
+		view.Kind, view.Methods = SignIn, view.demand.Next(nil, proof.Person{}, nil).Show
 		if r.Passive {
 			return view, protocol.LoginRequired, nil
 		}
 		e.offerRecovery(ctx, &view)
 		return view, "", nil
+	}
+	if due, refusal, err := e.due(ctx, &view); err != nil || due {
+		return view, refusal, err
 	}
 	return e.authorize(ctx, view)
 }
@@ -217,7 +239,9 @@ func (e *Engine) loadClient(ctx context.Context, view *View) error {
 	if err != nil {
 		return err
 	}
-	view.Methods = e.missing(template, view.App.MFA)
+	view.demand = demandOf(template, view.App)
+	view.Methods = view.demand.Impossible(e.known())
+	view.demand = asked(view.demand, view.Flow.Request)
 	return nil
 }
 
@@ -241,14 +265,14 @@ func (e *Engine) loadUser(ctx context.Context, view *View) error {
 	return err
 }
 
-// sessionSatisfies reports whether the browser's session is good for the request.
-func (e *Engine) sessionSatisfies(view *View) bool {
+// sessionCounts reports whether what the browser's session rests on counts for the request.
+func (e *Engine) sessionCounts(view *View) bool {
 	f, s := view.Flow, view.Session
 	if s == nil {
 		return false
 	}
 	if f.signedIn() {
-		return f.SessionID == s.ID
+		return f.SessionID == s.ID && !(f.hasTask() && e.Store.Now().Sub(s.TimeSignedIn) > timeForTask)
 	}
 	r := f.Request
 	if f.Another || r.Fresh || !view.App.SSO {

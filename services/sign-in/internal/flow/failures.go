@@ -22,6 +22,9 @@ const (
 	Password   Guess = "password"
 	DeviceCode Guess = "device code"
 	MailCode   Guess = "mail code"
+	FactorCode Guess = "factor code" // of an app, or a recovery code
+	// PasskeyAnswer cannot be guessed; each wrong one costs an event.
+	PasskeyAnswer Guess = "passkey"
 )
 
 // failures counts wrong guesses, by the minute, in the memory of a replica. The users service counts wrong passwords

@@ -209,18 +209,27 @@ func (e *Engine) Usable(ctx context.Context, userID string) ([]questions.Launcha
 	return usable, nil
 }
 
-// The reasons of a sign-in that has failed.
-const (
-	reasonPassword = "invalid_credentials"
-	reasonCode     = "invalid_code"
-)
+// reasons are why a sign-in has failed, as events tell, by what the page says.
+var reasons = map[string]string{
+	NoticeWrong: "invalid_credentials", NoticeCode: "invalid_code", NoticeFactor: "invalid_factor",
+	NoticeBlocked: "factor_blocked", NoticePasskey: "invalid_passkey",
+}
 
-// tellFailed tells of a wrong password or code, without the login name: people type passwords into the wrong field.
-func tellFailed(f *Flow, v Visitor, reason string) func(context.Context, *docstore.Tx, *docstore.Doc[Flow]) error {
+// tellFailed tells of a wrong password or code, without the login name: people type passwords into the wrong field. It
+// tells the user who has shown a password before.
+func tellFailed(f *Flow, v Visitor, notice string) func(context.Context, *docstore.Tx, *docstore.Doc[Flow]) error {
 	return func(ctx context.Context, tx *docstore.Tx, doc *docstore.Doc[Flow]) error {
 		return session.TellEntry(ctx, tx, session.Entry{
 			AppID: f.AppID, Protocol: f.Protocol, FlowID: doc.ID, Address: v.Address, Browser: v.UserAgent(),
-			Reason: reason,
-		}, "failed", "", request.Tenant(ctx), doc)
+			Reason: reasons[notice],
+		}, "failed", provenUser(f), request.Tenant(ctx), doc)
 	}
+}
+
+// provenUser is the user who has shown something in a flow; empty if nobody has.
+func provenUser(f *Flow) string {
+	if len(f.Proofs) == 0 {
+		return ""
+	}
+	return f.UserID
 }

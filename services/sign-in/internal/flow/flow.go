@@ -13,6 +13,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -44,6 +45,14 @@ type Flow struct {
 	RecoveredTo string     `json:"recovered_to,omitempty"`
 	RecoverEnds clock.Time `json:"recover_ends,omitzero"`
 	Invitation  string     `json:"invitation,omitempty"` // the link by which the person was invited
+	// StepUpOf is the session whose proofs the flow has taken over: they count as long as it lasts.
+	StepUpOf string `json:"step_up_of,omitempty"`
+	// Setup is what the person is setting up, of a type of method: the key of an authenticator app, or a ceremony of a
+	// passkey. Codes are the recovery codes that the person has to keep. Both are sealed.
+	Setup     string `json:"setup,omitempty"`
+	SetupType string `json:"setup_type,omitempty"`
+	Codes     string `json:"codes,omitempty"`
+	TaskDone  bool   `json:"task_done,omitempty"` // of Request.Task
 	// TimePasswordChanged says which password was proven.
 	TimePasswordChanged clock.Time `json:"time_password_changed"`
 
@@ -78,6 +87,10 @@ const (
 	NoticeCode     = "code"     // is wrong, or has ended
 	NoticeSent     = "sent"     // another code, perhaps
 	NoticeLink     = "link"     // of an invitation: is to be opened again, or has ended
+	NoticeFactor   = "factor"   // the code of an app, or a recovery code, is wrong
+	NoticeBlocked  = "blocked"  // too many codes were wrong
+	NoticeFull     = "full"     // the person has as many factors as can be
+	NoticePasskey  = "passkey"  // is not good here
 )
 
 const (
@@ -122,6 +135,17 @@ func (e *Engine) Forget(ctx context.Context, id string) error {
 		return err
 	})
 }
+
+// forgetPerson begins anew with whoever comes: nothing of what a person has shown or begun is left.
+func (f *Flow) forgetPerson() {
+	f.UserID, f.SessionID, f.StepUpOf, f.Setup, f.SetupType, f.Codes = "", "", "", "", "", ""
+	f.Proofs, f.MustChange, f.Recovering, f.TaskDone = []proof.Proof{}, false, "", false
+	f.RecoveredTo, f.RecoverEnds, f.Invitation, f.TimePasswordChanged = "", clock.Time{}, "", clock.Time{}
+	f.SubAccount, f.Consented = "", false
+}
+
+// restsOn is the session that the proofs of the flow come from; empty if they were shown in the flow.
+func (f *Flow) restsOn() string { return cmp.Or(f.SessionID, f.StepUpOf) }
 
 // mustChoose reports whether the person has to choose a password.
 func (f *Flow) mustChoose() bool { return f.MustChange || f.Recovering == Invited }
@@ -213,39 +237,58 @@ func (e *Engine) StoreRequest(ctx context.Context, r protocol.Request, browser s
 // save stores a flow; a new one gets its id. also is part of the transaction.
 func (e *Engine) save(ctx context.Context, f *Flow, browser string, also func(context.Context, *docstore.Tx,
 	*docstore.Doc[Flow]) error) error {
+	return e.saveAfter(ctx, f, browser, nil, also)
+}
+
+// saveAfter is save with what comes first in the transaction, if it is not nil. It gets the flow as it is stored, and
+// may change the one that is to be stored.
+func (e *Engine) saveAfter(ctx context.Context, f *Flow, browser string,
+	first func(_ context.Context, _ *docstore.Tx, stored *Flow) error,
+	also func(context.Context, *docstore.Tx, *docstore.Doc[Flow]) error,
+) error {
 	id, isNew := f.ID, f.Version == 0 // not asked in the transaction: that may run again after it has set the version
 	if id == "" {
 		id = secret.Token(idBytes)
 	}
 	return docstore.Do(ctx, e.Store, func(tx *docstore.Tx) error {
-		var doc docstore.Doc[Flow]
-		if isNew {
-			f.Meta = docstore.Meta{ID: id}
-			f.Browser, f.TimeExpires = browser, tx.Now.Add(lifetime)
-			if f.Recovering == Invited {
-				f.TimeExpires = tx.Now.Add(lifetimeInvited)
-			}
+		stored := &Flow{}
+		if !isNew {
 			var err error
-			if doc, err = flows.Insert(ctx, tx, f); err != nil {
-				f.Meta = docstore.Meta{}
+			if stored, err = flows.Load(ctx, tx, f.ID); err != nil {
 				return err
 			}
-		} else {
-			now, err := flows.Load(ctx, tx, f.ID)
-			if err != nil {
-				return err
-			}
-			if now.Finished { // another form of the tab was faster
+			if stored.Finished { // another form of the tab was faster
 				return apperr.New(apperr.VersionMismatch, "the sign-in has ended")
 			}
-			f.Meta = now.Meta
-			if doc, err = flows.Revise(ctx, tx, f); err != nil {
+		}
+		if first != nil {
+			if err := first(ctx, tx, stored); err != nil {
 				return err
 			}
 		}
-		if also == nil {
-			return nil
+		doc, err := e.write(ctx, tx, f, stored.Meta, isNew, id, browser)
+		if err != nil || also == nil {
+			return err
 		}
 		return also(ctx, tx, &doc)
 	})
+}
+
+func (e *Engine) write(ctx context.Context, tx *docstore.Tx, f *Flow, stored docstore.Meta, isNew bool,
+	id, browser string,
+) (docstore.Doc[Flow], error) {
+	if !isNew {
+		f.Meta = stored
+		return flows.Revise(ctx, tx, f)
+	}
+	f.Meta = docstore.Meta{ID: id}
+	f.Browser, f.TimeExpires = browser, tx.Now.Add(lifetime)
+	if f.Recovering == Invited {
+		f.TimeExpires = tx.Now.Add(lifetimeInvited)
+	}
+	doc, err := flows.Insert(ctx, tx, f)
+	if err != nil {
+		f.Meta = docstore.Meta{}
+	}
+	return doc, err
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/recovery"
 )
 
@@ -42,7 +41,8 @@ func (e *Engine) forgot(ctx context.Context, f *Flow, form Form) error {
 	if name := strings.TrimSpace(form.LoginName); name != "" && len(name) <= maxLoginName {
 		f.LoginName = name
 	}
-	f.Recovering, f.MustChange = RecoverAsk, false
+	f.forgetPerson()
+	f.Recovering = RecoverAsk
 	return nil
 }
 
@@ -63,7 +63,8 @@ func (e *Engine) sendCode(ctx context.Context, f *Flow, form Form, v Visitor) (V
 		return View{}, err
 	}
 	again := f.Recovering == RecoverCode
-	f.Recovering, f.MustChange = RecoverCode, false
+	f.forgetPerson()
+	f.Recovering = RecoverCode
 	if !e.mayAsk(v, len(known) > 0) {
 		view.Kind = TooMany
 		return view, nil
@@ -120,10 +121,11 @@ func (e *Engine) enterCode(ctx context.Context, f *Flow, form Form, v Visitor) (
 		return view, nil
 	case right == nil:
 		f.Notice = NoticeCode
-		return view, e.save(ctx, f, v.Browser, tellFailed(f, v, reasonCode))
+		return view, e.save(ctx, f, v.Browser, tellFailed(f, v, NoticeCode))
 	}
-	f.UserID, f.TimePasswordChanged, f.Proofs = right.UserID, right.TimePasswordChanged, []proof.Proof{}
-	f.MustChange, f.Recovering, f.SessionID, f.Another = true, Recovered, "", true
+	f.forgetPerson()
+	f.UserID, f.TimePasswordChanged = right.UserID, right.TimePasswordChanged
+	f.MustChange, f.Recovering, f.Another = true, Recovered, true
 	f.LoginName, f.RecoveredTo, f.RecoverEnds = right.LoginName, right.To, e.Store.Now().Add(timeToChoose)
 	return view, e.save(ctx, f, v.Browser, func(ctx context.Context, tx *docstore.Tx, _ *docstore.Doc[Flow]) error {
 		return e.Recovery.Spend(ctx, tx, f.ID)

@@ -47,4 +47,7 @@ func afterInvitation(userID, appID string) (protocol.Request, error) {
 }
 
 // endInvitation lets the person sign in, and says that the invitation does not serve.
-func (f *Flow) endInvitation() { f.Recovering, f.UserID, f.Notice = "", "", NoticeLink }
+func (f *Flow) endInvitation() {
+	f.forgetPerson()
+	f.Notice = NoticeLink
+}

@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
+	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
 // Method is a way to prove who somebody is. What it has proven is a proof.Proof, and nothing else counts: which page
@@ -30,6 +32,8 @@ type Proven struct {
 	MustChangePassword bool
 	// TooMany says that it was not checked, because of too many failures.
 	TooMany bool
+	// Notice says why it was refused.
+	Notice string
 }
 
 // passwords is the method password.
@@ -57,7 +61,7 @@ func (m passwords) Finish(ctx context.Context, f *Flow, form Form, v Visitor) (P
 		return Proven{TooMany: err == nil}, err
 	}
 	if !login.Verified {
-		return Proven{}, nil
+		return Proven{Notice: NoticeWrong}, nil
 	}
 	user, err := person.Parse(login.User)
 	if err != nil {
@@ -69,39 +73,51 @@ func (m passwords) Finish(ctx context.Context, f *Flow, form Form, v Visitor) (P
 	}, nil
 }
 
-// missing are the types of methods that a login demands and the service does not have: whoever proves all that it has
-// does not complete the login.
-func (e *Engine) missing(t questions.LoginTemplate, mfa bool) []string {
-	var all []proof.Proof
-	for method := range e.methods {
-		all = append(all, proof.Proof{Method: method, Channel: method})
+// known are the methods that the service has.
+func (e *Engine) known() []string { return append(e.canSetUp(), proof.Password, proof.RecoveryCode) }
+
+// canSetUp are the methods of which people can set up one in a flow.
+func (e *Engine) canSetUp() []string {
+	if e.Site == (factor.Site{}) {
+		return []string{proof.App}
 	}
-	steps := stepsOf(t)
-	left := proof.Left(steps, all)
-	var types []string
-	for _, i := range left {
-		switch {
-		case !steps[i].Required:
-		case len(steps[i].Methods) == 0:
-			types = append(types, "none")
-		default:
-			types = append(types, steps[i].Methods...)
-		}
-	}
-	if len(left) == len(steps) && len(types) == 0 { // nothing of what it offers can be proven
-		types = append(types, proof.Password)
-	}
-	if mfa && len(types) == 0 {
-		types = append(types, "mfa")
-	}
-	slices.Sort(types)
-	return slices.Compact(types)
+	return []string{proof.Passkey, proof.App}
 }
 
-// stepsOf are the steps of a template; without one, a password.
+// demandOf is what an application demands of a sign-in.
+func demandOf(t questions.LoginTemplate, app questions.Client) proof.Demand {
+	d := proof.Demand{Steps: stepsOf(t)}
+	if len(t.Steps) == 0 {
+		d.Prefers = proof.TwoFactors
+	}
+	if app.MFA {
+		d.Class, d.Factors, d.NoSetUp = proof.TwoFactors, withCodes(app.MFAMethods), app.MFANoSetUp
+	}
+	return d
+}
+
+// asked adds what a request asks for: one of the classes, of which an essential one must be reached.
+func asked(d proof.Demand, r protocol.Request) proof.Demand {
+	if !r.ACREssential {
+		d.Wishes = r.ACR
+		return d
+	}
+	least := ""
+	for _, class := range r.ACR { // any of them will do
+		if least == "" || proof.Meets(least, class) {
+			least = class
+		}
+	}
+	if !proof.Meets(d.Class, least) {
+		d.Class = least
+	}
+	return d
+}
+
+// stepsOf are the steps of a template. Without one it is a password or a passkey.
 func stepsOf(t questions.LoginTemplate) []proof.Step {
 	if !t.Found || len(t.Steps) == 0 {
-		return []proof.Step{{Required: true, Methods: []string{proof.Password}}}
+		return []proof.Step{{Required: true, Methods: []string{proof.Password, proof.Passkey}}}
 	}
 	steps := make([]proof.Step, len(t.Steps))
 	for i, step := range t.Steps {
@@ -109,6 +125,15 @@ func stepsOf(t questions.LoginTemplate) []proof.Step {
 		for _, m := range step.Methods {
 			steps[i].Methods = append(steps[i].Methods, m.Type)
 		}
+		steps[i].Methods = withCodes(steps[i].Methods)
 	}
 	return steps
+}
+
+// withCodes adds recovery codes to methods whose place they can take.
+func withCodes(methods []string) []string {
+	if slices.ContainsFunc(methods, proof.IsFactor) {
+		return append(slices.Clone(methods), proof.RecoveryCode)
+	}
+	return methods
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/services/questions"
-	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 )
 
 // What a login demands and nobody can prove is told, and nothing else.
@@ -20,37 +19,38 @@ func TestMissingMethods(t *testing.T) {
 		}
 		return s
 	}
-	e := &Engine{methods: map[string]Method{proof.Password: passwords{}}}
+	e := &Engine{}
 	for name, c := range map[string]struct {
 		steps steps
 		mfa   bool
+		only  []string // the factors that count
 		want  []string
 	}{
-		"no steps":                      {nil, false, nil},
-		"a password":                    {steps{step(true, "password")}, false, nil},
-		"a password, or something else": {steps{step(true, "otp", "password")}, false, nil},
-		"something else":                {steps{step(true, "otp")}, false, []string{"otp"}},
-		"a second step": {
-			steps{step(true, "password"), step(true, "otp", "mail")}, false, []string{"mail", "otp"},
+		"no steps":                      {nil, false, nil, nil},
+		"a password":                    {steps{step(true, "password")}, false, nil, nil},
+		"a password, or something else": {steps{step(true, "otp", "password")}, false, nil, nil},
+		"nothing that says who it is":   {steps{step(true, "otp")}, false, nil, []string{"password"}},
+		"something else":                {steps{step(true, "social")}, false, nil, []string{"social"}},
+		"a second step":                 {steps{step(true, "password"), step(true, "otp", "mail")}, false, nil, nil},
+		"a second step that nobody can show": {
+			steps{step(true, "password"), step(true, "sms", "mail")}, false, nil, []string{"mail", "sms"},
 		},
-		"a second step that is optional": {steps{step(true, "password"), step(false, "otp")}, false, nil},
+		"a second step that is optional": {steps{step(true, "password"), step(false, "mail")}, false, nil, nil},
 		"a password twice": {
-			steps{step(true, "password"), step(true, "password")}, false, []string{"password"},
+			steps{step(true, "password"), step(true, "password")}, false, nil, []string{"password"},
 		},
-		"an optional password, and one": {
-			steps{step(false, "password"), step(true, "password")}, false, nil,
-		},
-		"nothing but optional steps": {steps{step(false, "otp")}, false, []string{"password"}},
-		"a step without methods": {
-			steps{step(true, "password"), step(true)}, false, []string{"none"},
-		},
-		"two factors of an application":              {steps{step(true, "password")}, true, []string{"mfa"}},
-		"two factors, and a step that lacks another": {steps{step(true, "otp")}, true, []string{"otp"}},
+		"an optional password, and one":   {steps{step(false, "password"), step(true, "password")}, false, nil, nil},
+		"nothing but optional steps":      {steps{step(false, "otp")}, false, nil, []string{"password"}},
+		"a step without methods":          {steps{step(true, "password"), step(true)}, false, nil, []string{"none"}},
+		"two factors of an application":   {steps{step(true, "password")}, true, nil, nil},
+		"two factors, one of them an app": {steps{step(true, "password")}, true, []string{"otp", "mail"}, nil},
+		"two factors, one of them a mail": {steps{step(true, "password")}, true, []string{"mail"}, []string{"mail"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := e.missing(questions.LoginTemplate{Found: true, Steps: c.steps}, c.mfa)
-			require.Equal(t, c.want, got)
+			d := demandOf(questions.LoginTemplate{Found: true, Steps: c.steps},
+				questions.Client{MFA: c.mfa, MFAMethods: c.only})
+			require.Equal(t, append([]string{}, c.want...), append([]string{}, d.Impossible(e.known())...))
 		})
 	}
 }

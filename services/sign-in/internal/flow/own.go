@@ -8,6 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
+	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 )
@@ -38,13 +40,38 @@ const (
 	EndSession      Action = "end_session"
 	WithdrawConsent Action = "withdraw_consent"
 	EndGrant        Action = "end_grant"
+	// AddFactor and RenewCodes are done on pages of the flow, as its Task.
+	AddFactor    Action = "add_factor"
+	RenewCodes   Action = "renew_codes"
+	RemoveFactor Action = "remove_factor"
 	// OpenApplication changes nothing: it leads to an application.
 	OpenApplication Action = "open_application"
 )
 
-// Request asks the person to sign in anew before the change.
+// The notices of changes of factors.
+const (
+	FactorAdded   = "factor_added"
+	CodesRenewed  = "codes_renewed"
+	FactorRemoved = "factor_removed"
+)
+
+// recently is how many seconds ago somebody may have signed in who changes factors.
+const recently int64 = 300
+
+// Request asks the person to sign in anew before the change. Whoever changes factors shows one that is there; a sign-in
+// that is recent will do.
 func (c Change) Request() (protocol.Request, error) {
 	r := OwnRequest(true)
+	switch c.Action {
+	case AddFactor:
+		r.Task = protocol.AddFactor
+	case RenewCodes:
+		r.Task = protocol.RenewCodes
+	}
+	if c.Action == AddFactor || c.Action == RenewCodes || c.Action == RemoveFactor {
+		most := recently
+		r.Fresh, r.MaxAge, r.ACR, r.TaskOf = false, &most, []string{proof.TwoFactors}, c.UserID
+	}
 	var err error
 	r.Message, err = json.Marshal(c)
 	return r, err
@@ -57,6 +84,7 @@ type Own struct {
 	// EndGrant ends a grant of a person. The error is apperr.NotFound.
 	EndGrant func(ctx context.Context, id, userID string) error
 	Clients  Clients
+	Factors  *factor.Factors
 }
 
 // Grant implements protocol.Protocol. A change that another person asked for is not made.
@@ -119,6 +147,13 @@ func (o Own) Make(ctx context.Context, c Change) (done string, err error) {
 	case WithdrawConsent:
 		done = "withdrawn"
 		_, err = o.Consents.Withdraw(ctx, c.ID, c.UserID, consent.From{Address: c.Address, Browser: c.Browser})
+	case AddFactor:
+		done = FactorAdded
+	case RenewCodes:
+		done = CodesRenewed
+	case RemoveFactor:
+		done = FactorRemoved
+		_, err = o.Factors.Delete(ctx, c.ID, c.UserID)
 	case EndGrant:
 		done = "grant_ended"
 		err = o.EndGrant(ctx, c.ID, c.UserID)

@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/sign-in/internal/cas"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
+	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/message"
@@ -25,6 +26,7 @@ type Deps struct {
 	Own         flow.Own
 	Sessions    *session.Sessions
 	Consents    *consent.Consents
+	Factors     *factor.Factors
 	Settings    *settings.Service
 	OIDC        *oidc.Provider
 	SAML        *saml.Provider
@@ -56,6 +58,7 @@ func Register(s *rest.Server, d Deps) {
 	a.registerCAS(s.Tagged("Cas", "The endpoints of CAS of each tenant."))
 	a.registerSessions(s.Tagged("Sessions", "Who is signed in, in which browsers and applications."))
 	a.registerConsents(s.Tagged("Consents", "What people have agreed that applications may know."))
+	a.registerFactors(s.Tagged("Factors", "What people have set up beside a password."))
 	a.registerGrants(s.Tagged("Grants", "Access of applications that goes on after the session."))
 	a.registerSAMLKeys(s.Tagged("Saml keys", "The keys that a tenant signs with for applications of SAML."))
 	a.registerSettings(s.Tagged("Sign in settings", "How the pages of a tenant look, and what they say."))

@@ -17,11 +17,15 @@ import (
 // FlowForm describes the forms of the pages of a sign-in.
 type FlowForm struct {
 	Request    string `json:"request" doc:"The application's request, sealed"`
-	Action     string `json:"action" doc:"The button: begin, sign-in, new-password, forgot, send-code, code, back, continue, another, account, agree, deny"`
+	Action     string `json:"action" doc:"The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, back, continue, another, account, agree, deny"`
 	LoginName  string `json:"login_name,omitempty" doc:"Username, email or mobile"`
 	Password   string `json:"password,omitempty" doc:"The password, or the new one"`
 	Repeated   string `json:"repeated,omitempty" doc:"The new password again"`
-	Code       string `json:"code,omitempty" doc:"The code from the email"`
+	Code       string `json:"code,omitempty" doc:"The code from the email, of the authenticator app, or a recovery code"`
+	Name       string `json:"name,omitempty" doc:"What the person calls the factor"`
+	Method     string `json:"method,omitempty" doc:"What to set up: otp or webauthn"`
+	Passkey    string `json:"passkey,omitempty" doc:"What the browser has answered for a passkey (WebAuthn, JSON)"`
+	Challenge  string `json:"challenge,omitempty" doc:"Of the page that has asked for it, sealed"`
 	SubAccount string `json:"sub_account,omitempty" doc:"The id of the chosen sub-account"`
 	Locale     string `json:"locale,omitempty" doc:"The language chosen on the page"`
 }
@@ -90,7 +94,9 @@ func (a *api) act(ctx context.Context, in *Visitor, id string, form rest.Values[
 	view, err := a.Engine.Act(ctx, f, flow.Form{
 		Action: form.Get("action"), LoginName: form.Get("login_name"), Password: form.Get("password"),
 		Repeated: form.Get("repeated"), SubAccount: form.Get("sub_account"), Code: form.Get("code"),
-		Locale: chosen(form.Get("locale")), Language: v.locale,
+		Name: form.Get("name"), Method: form.Get("method"), Passkey: form.Get("passkey"),
+		Challenge: form.Get("challenge"),
+		Locale:    chosen(form.Get("locale")), Language: v.locale,
 	}, v.Visitor)
 	switch {
 	case apperr.KindOf(err) == apperr.VersionMismatch && err != nil: // another tab's form was faster

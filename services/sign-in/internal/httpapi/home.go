@@ -18,6 +18,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/page"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 )
 
@@ -50,7 +51,18 @@ type EmailForm struct {
 	Code   string `json:"code,omitempty" doc:"From the email"`
 }
 
+// FactorForm adds or removes a factor, or renews the recovery codes.
+type FactorForm struct {
+	Action string `json:"action" doc:"add: an authenticator app; renew: the recovery codes; remove: a factor"`
+	Factor string `json:"factor,omitempty" doc:"The id of the one to remove"`
+}
+
 type homeInput struct{ Visitor }
+
+type factorInput struct {
+	Visitor
+	Form rest.Values[FactorForm]
+}
 
 type emailInput struct {
 	Visitor
@@ -79,8 +91,9 @@ type passwordInput struct {
 
 // The notices of the page, as its query names them; true for good news.
 var homeNotices = map[string]bool{
-	"password_changed": true, "withdrawn": true, "session_ended": true, "grant_ended": true, "not_changed": false, "wrong_password": false,
-	"differs": false, "refused_new": false, "too_many": false, "away": false, flow.CodeSent: true,
+	"password_changed": true, "withdrawn": true, "session_ended": true, "grant_ended": true, "not_changed": false,
+	"wrong_password": false, "differs": false, "refused_new": false, "too_many": false, "away": false,
+	flow.FactorAdded: true, flow.CodesRenewed: true, flow.FactorRemoved: true, flow.CodeSent: true,
 	flow.EmailVerified: true, flow.WrongCode: false, flow.TooManyMails: false, flow.NotVerifiable: false,
 }
 
@@ -96,7 +109,8 @@ func (a *api) registerHome(s *rest.Server) {
 		ID: "show-own-page", Method: http.MethodGet, Path: below, ErrorPage: a.failed,
 		Summary:      "Show the person's own page",
 		ContentTypes: htmlOnly, Response: examplePage,
-		Doc: "The applications that the person may use, sessions, consents, and the change of the password; the " +
+		Doc: "The applications that the person may use, second factors, sessions, consents, and the change of the " +
+			"password; the " +
 			"sign-in page, if nobody is signed in.",
 	}, a.showHome)
 	post := func(id, path, summary string, form any) rest.Op {
@@ -130,6 +144,13 @@ func (a *api) registerHome(s *rest.Server) {
 			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
 				done, err := a.verifyOwn(ctx, v, s, in.Form)
 				return a.done(v, done), err
+			})
+		})
+	rest.Handle(s, post("change-own-factors", "/factors", "Change one's own second factors",
+		FactorForm{Action: "remove", Factor: "1048577"}),
+		func(ctx context.Context, in *factorInput) (rest.Page, error) {
+			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
+				return a.changeFactors(ctx, v, s, in.Form)
 			})
 		})
 	rest.Handle(s, post("change-own-password", "/password", "Change one's own password",
@@ -169,6 +190,25 @@ func (a *api) signInFirst(ctx context.Context, v *visit, c flow.Change) (rest.Pa
 		return rest.Page{}, err
 	}
 	return a.arrive(ctx, v, r)
+}
+
+// changeFactors leads to the pages that add or renew a factor, or removes one, after a sign-in with all that the person
+// has.
+func (a *api) changeFactors(ctx context.Context, v *visit, s *session.Session, form rest.Values[FactorForm]) (rest.Page,
+	error,
+) {
+	c := flow.Change{UserID: s.UserID, ID: form.Get("factor"), Address: v.Address, Browser: v.UserAgent()}
+	switch form.Get("action") {
+	case "add":
+		c.Action = flow.AddFactor
+	case "renew":
+		c.Action = flow.RenewCodes
+	case "remove":
+		c.Action = flow.RemoveFactor
+	default:
+		return rest.Page{}, apperr.Invalid("action", "is not one of the page's")
+	}
+	return a.signInFirst(ctx, v, c)
 }
 
 // change makes a change, after a new sign-in if the last one is too long ago. A browser may always sign itself out.
@@ -288,6 +328,9 @@ func (a *api) showHome(ctx context.Context, in *homeInput) (rest.Page, error) {
 		c.Notice = "" // somebody else's link
 	}
 	a.addHomeApps(ctx, v, s, &c)
+	if err := a.addHomeFactors(ctx, s, &c); err != nil {
+		return rest.Page{}, err
+	}
 	if c.Sessions, err = a.homeSessions(ctx, s); err != nil {
 		return rest.Page{}, err
 	}
@@ -322,6 +365,27 @@ func (a *api) addHomeApps(ctx context.Context, v *visit, s *session.Session, c *
 		}
 		c.Apps = append(c.Apps, shown)
 	}
+}
+
+func (a *api) addHomeFactors(ctx context.Context, s *session.Session, c *page.Home) error {
+	all, err := a.Factors.OfUser(ctx, s.UserID)
+	for _, one := range all {
+		if one.Type == proof.RecoveryCode {
+			c.CodesLeft = one.CodesLeft
+			continue
+		}
+		row := page.HomeFactor{
+			ID: one.ID, Name: one.Name, Kind: "authenticator_app", Since: one.TimeCreated.Std().Format("2006-01-02"),
+		}
+		if one.Type == proof.Passkey {
+			row.Kind = "a_passkey"
+		}
+		if !one.TimeUsed.IsZero() {
+			row.Used = one.TimeUsed.Std().Format("2006-01-02")
+		}
+		c.Factors = append(c.Factors, row)
+	}
+	return err
 }
 
 func (a *api) homeSessions(ctx context.Context, s *session.Session) ([]page.HomeSession, error) {

@@ -2,13 +2,18 @@ package httpapi
 
 import (
 	"context"
+	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
+	"github.com/idplatform/idplatform/services/sign-in/internal/message"
 	"github.com/idplatform/idplatform/services/sign-in/internal/page"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 )
 
 // awayFor is what Retry-After says while a service does not answer, and busyFor after too many failures.
@@ -29,6 +34,10 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 	if err != nil {
 		return rest.Page{}, err
 	}
+	challenge, err := a.challenge(ctx, v, view)
+	if err != nil {
+		return rest.Page{}, err
+	}
 	switch view.Kind {
 	case flow.Leave:
 		return a.leave(ctx, v, view)
@@ -38,6 +47,31 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 		return a.html(ctx, v, http.StatusOK, page.Forgotten{Form: form, LoginName: f.LoginName, Notice: notice(f)})
 	case flow.EnterCode:
 		return a.html(ctx, v, http.StatusOK, page.EnterCode{Form: form, LoginName: f.LoginName, Notice: notice(f)})
+	case flow.EnterFactor:
+		return a.html(ctx, v, http.StatusOK, enterFactorOf(form, view, challenge, notice(f)))
+	case flow.ChooseFactor:
+		return a.html(ctx, v, http.StatusOK, page.ChooseFactor{
+			Form: form, App: view.App.Name, Own: f.AppID == "", Passkey: slices.Contains(view.Methods, proof.Passkey),
+			Authenticator: slices.Contains(view.Methods, proof.App), Notice: notice(f),
+		})
+	case flow.SetUpApp:
+		return a.setUpApp(ctx, v, view, form)
+	case flow.SetUpPasskey:
+		c, err := a.Engine.CeremonyOf(ctx, f)
+		if err != nil {
+			return rest.Page{}, err
+		}
+		return a.html(ctx, v, http.StatusOK, page.SetUpPasskey{
+			Form: form, Options: string(c.Options), Own: f.AppID == "", Notice: notice(f),
+		})
+	case flow.AskNewCodes:
+		return a.html(ctx, v, http.StatusOK, page.AskNewCodes{Form: form})
+	case flow.KeepCodes:
+		codes, err := a.Engine.CodesOf(ctx, f)
+		if err != nil {
+			return rest.Page{}, err
+		}
+		return a.html(ctx, v, http.StatusOK, page.KeepCodes{Form: form, Codes: codes})
 	case flow.ChooseAccount:
 		return a.html(ctx, v, http.StatusOK, chooseOf(form, view))
 	case flow.Consent:
@@ -57,11 +91,11 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 	case flow.Away:
 		return a.away(ctx, v, view, form)
 	case flow.TooMany:
-		p, err := a.html(ctx, v, http.StatusTooManyRequests, formOf(form, view, tooMany(view.Flow)))
+		p, err := a.html(ctx, v, http.StatusTooManyRequests, formOf(form, view, nil, tooMany(view.Flow)))
 		p.RetryAfter = busyFor
 		return p, err
 	}
-	return a.html(ctx, v, http.StatusOK, signInOf(form, view, notice(f)))
+	return a.html(ctx, v, http.StatusOK, signInOf(form, view, challenge, notice(f)))
 }
 
 // form makes what all forms of a flow have.
@@ -92,9 +126,10 @@ func notice(f *flow.Flow) string {
 	return f.Notice
 }
 
-func signInOf(form page.Form, view flow.View, notice string) page.SignIn {
+func signInOf(form page.Form, view flow.View, challenge *page.Challenge, notice string) page.SignIn {
 	c := page.SignIn{Form: form, App: view.App.Name, LoginName: view.Flow.LoginName, Notice: notice,
-		Recovers: view.Recovers}
+		Recovers: view.Recovers, Challenge: challenge,
+		Password: challenge == nil || slices.Contains(view.Methods, proof.Password)}
 	if c.LoginName == "" {
 		c.LoginName = view.Flow.Request.LoginHint
 	}
@@ -104,18 +139,69 @@ func signInOf(form page.Form, view flow.View, notice string) page.SignIn {
 	return c
 }
 
+// enterFactorOf asks for what the person has; for either, if that is not known.
+func enterFactorOf(form page.Form, view flow.View, challenge *page.Challenge, notice string) page.EnterFactor {
+	has := func(method string) bool { return len(view.Methods) == 0 || slices.Contains(view.Methods, method) }
+	c := page.EnterFactor{
+		Form: form, LoginName: view.Flow.LoginName, App: has(proof.App), Codes: has(proof.RecoveryCode),
+		Challenge: challenge, Notice: notice,
+	}
+	if view.User != nil {
+		c.LoginName = view.User.Name()
+	}
+	return c
+}
+
+// challenge is what the page of a view asks for a passkey with; nil if it asks for none.
+func (a *api) challenge(ctx context.Context, v *visit, view flow.View) (*page.Challenge, error) {
+	c, err := a.Engine.Challenge(ctx, view, v.Visitor)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	return &page.Challenge{Options: c.Options, Sealed: c.Sealed}, nil
+}
+
+// setUpApp shows the key of the app that the person sets up.
+func (a *api) setUpApp(ctx context.Context, v *visit, view flow.View, form page.Form) (rest.Page, error) {
+	key, err := a.Engine.KeyOf(ctx, view.Flow)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	issuer := v.settings.Name
+	if u, err := url.Parse(a.PublicURL); issuer == "" && err == nil {
+		issuer = u.Hostname()
+	}
+	account := view.Flow.LoginName
+	if view.User != nil {
+		account = view.User.Username
+	}
+	address := factor.URL(key, issuer, account)
+	picture, err := factor.Picture(address)
+	if err != nil {
+		return rest.Page{}, err
+	}
+	return a.html(ctx, v, http.StatusOK, page.SetUpApp{
+		Form: form, Picture: template.URL(picture), Address: template.URL(address), //nolint:gosec // both are made here
+		Key: message.Grouped(key), Own: view.Flow.AppID == "", Notice: notice(view.Flow),
+	})
+}
+
 // tooMany is the key of what the page says after too many failures.
 func tooMany(f *flow.Flow) string {
-	if f.Recovering != "" {
+	if f.Recovering != "" || len(f.Proofs) > 0 {
 		return "too_often"
 	}
 	return "too_many"
 }
 
-// formOf is the form that was sent, without its secrets.
-func formOf(form page.Form, view flow.View, notice string) page.Content {
+// formOf is the form that was sent, without its secrets; nil for one that only the flow's own page has.
+func formOf(form page.Form, view flow.View, challenge *page.Challenge, notice string) page.Content {
 	f := view.Flow
 	switch {
+	case view.SentFrom == flow.EnterFactor:
+		return enterFactorOf(form, view, challenge, notice)
+	case view.SentFrom != flow.SignIn:
+		return nil
 	case f.MustChange || f.Recovering == flow.Invited:
 		return newPasswordOf(form, f, notice)
 	case f.Recovering == flow.RecoverAsk:
@@ -123,7 +209,7 @@ func formOf(form page.Form, view flow.View, notice string) page.Content {
 	case f.Recovering == flow.RecoverCode:
 		return page.EnterCode{Form: form, LoginName: f.LoginName, Notice: notice}
 	}
-	return signInOf(form, view, notice)
+	return signInOf(form, view, challenge, notice)
 }
 
 func newPasswordOf(form page.Form, f *flow.Flow, notice string) page.NewPassword {
@@ -146,7 +232,11 @@ func (a *api) away(ctx context.Context, v *visit, view flow.View, form page.Form
 		Head: "unavailable", Text: "unavailable_text", OnURL: v.request.URL.RequestURI(), On: "try_again",
 	}
 	if v.request.Method == http.MethodPost {
-		c = formOf(form, view, "away")
+		if sent := formOf(form, view, nil, "away"); sent != nil {
+			c = sent
+		} else {
+			c = page.Problem{Head: "unavailable", Text: "unavailable_text", OnURL: form.Action, On: "try_again"}
+		}
 	}
 	p, err := a.html(ctx, v, http.StatusServiceUnavailable, c)
 	p.RetryAfter = awayFor
@@ -195,7 +285,10 @@ func refusedOf(form page.Form, view flow.View) page.Refused {
 }
 
 func missingOf(frame page.Frame, form page.Form, view flow.View) page.Missing {
-	c := page.Missing{Form: form, App: view.App.Name}
+	c := page.Missing{Form: form, App: view.App.Name, Text: "missing_text"}
+	if view.User != nil {
+		c.Text, c.Personal = "missing_factor", true
+	}
 	for _, method := range view.Methods {
 		c.Methods = append(c.Methods, frame.T("method_"+method))
 	}

@@ -60,7 +60,7 @@ func Discovery(issuer string) Metadata {
 		},
 		ResponseTypes: []string{"code"}, ResponseModes: []string{query, formPost},
 		GrantTypes: []string{grantCode, grantRefresh, grantDevice}, SubjectTypes: []string{"public"},
-		ACRValues: classes[:1], Prompts: []string{"none", "login", "consent", "select_account"},
+		ACRValues: classes[:2], Prompts: []string{"none", "login", "consent", "select_account"},
 		Locales: []string{"en", "zh-Hans"}, ChallengeMethods: []string{"S256"}, IDTokenAlgorithms: keys.Algorithms,
 		TokenMethods: clientMethods, TokenAlgorithms: clientauth.Algorithms,
 		IntrospectionMethods: withSecret, IntrospectionAlgorithms: clientauth.Algorithms,

@@ -20,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 )
 
 const (
@@ -364,7 +365,11 @@ func EndConsent(ctx context.Context, s *docstore.Store, userID, appID string) er
 
 // EndBefore ends the user's token families whose sign-in rests on a credential that was set before a time.
 func EndBefore(ctx context.Context, s *docstore.Store, userID, credential string, set clock.Time) error {
-	return endOfUser(ctx, s, userID, grantPassword, func(f *family) bool { return f.restsOn(credential, set) })
+	reason := grantPassword
+	if credential != proof.Password {
+		reason = grantFactor
+	}
+	return endOfUser(ctx, s, userID, reason, func(f *family) bool { return f.restsOn(credential, set) })
 }
 
 // endOfUser ends token families of a user, some at a time.

@@ -38,8 +38,8 @@ const (
 // Scopes are the scopes that applications can ask for, besides those of the platform's API.
 var Scopes = []string{openID, "profile", "email", "phone", "groups", offlineAccess}
 
-// The classes of sign-in that applications can ask for. Their meaning is the flow's. Without second factors, only the
-// first is reached: who insists on another gets an error.
+// The classes of sign-in that applications can ask for. Their meaning is the flow's. Without passkeys, the last
+// is not reached: who insists on it gets an error.
 var classes = []string{"urn:idplatform:aal:1", "urn:idplatform:aal:2", "phr"}
 
 const (

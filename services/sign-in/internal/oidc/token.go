@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -106,6 +107,9 @@ func (p *Provider) entitle(
 	}
 	if g.restsOn(proof.Password, person.TimePasswordSet) {
 		return entitled{}, errGrant
+	}
+	if exist, err := p.FactorsExist(ctx, g.UserID, g.Proofs); err != nil || !exist {
+		return entitled{}, cmp.Or(err, error(errGrant))
 	}
 	if err := p.MayUse(ctx, g.UserID, g.AppID); err != nil {
 		return entitled{}, refused(err)

@@ -460,7 +460,8 @@ func TestOtherTenants(t *testing.T) {
 	other := request.System(t.Context(), "globex")
 	const theirs = "https://idp.test/sign-in/globex"
 	both := &everywhere{w}
-	p := oidc.New(oidc.Deps{Store: w.store, Keys: keys.New(w.store), Clients: both, Person: w.Person, MayUse: w.MayUse,
+	p := oidc.New(oidc.Deps{Store: w.store, Keys: keys.New(w.store), Clients: both, Person: w.Person,
+		FactorsExist: w.FactorsExist, MayUse: w.MayUse,
 		Seed: w.Seed, PublicURL: w.PublicURL, HTTP: http.DefaultClient, Log: w.Log, Metrics: w.Metrics})
 	_, err := p.Token(other, theirs, byCode(code))
 	refusedAs(t, err, 400, "invalid_grant")

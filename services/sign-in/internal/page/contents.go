@@ -21,7 +21,12 @@ type SignIn struct {
 	Notice    string // the key of a text about the last try
 	Current   string // who is signed in and may go on
 	Recovers  bool   // a code can be mailed to who has forgotten the password
+	Password  bool   // a password says who it is
+	Challenge *Challenge
 }
+
+// Challenge asks the browser for a passkey.
+type Challenge struct{ Options, Sealed string }
 
 func (SignIn) about() (string, string) { return "sign_in.html", "sign_in" }
 
@@ -53,6 +58,70 @@ type EnterCode struct {
 }
 
 func (EnterCode) about() (string, string) { return "enter_code.html", "enter_code" }
+
+// EnterFactor asks for a code of an authenticator app, or a recovery code.
+type EnterFactor struct {
+	Form
+	LoginName string
+	App       bool // the person has an app
+	Codes     bool // the person has recovery codes
+	Challenge *Challenge
+	Notice    string
+}
+
+func (EnterFactor) about() (string, string) { return "enter_factor.html", "enter_factor" }
+
+// ChooseFactor begins to set up a factor.
+type ChooseFactor struct {
+	Form
+	App           string // the application that demands it; empty if none does
+	Own           bool   // it is the person's own wish
+	Passkey       bool   // can be set up
+	Authenticator bool
+	Notice        string
+}
+
+func (ChooseFactor) about() (string, string) { return "choose_factor.html", "set_up_factor" }
+
+// SetUpApp shows the key of an authenticator app, and asks for a code of it.
+type SetUpApp struct {
+	Form
+	Picture template.URL // a QR code
+	Address template.URL // what it says: apps on the same device open it
+	Key     string
+	Own     bool
+	Notice  string
+}
+
+func (SetUpApp) about() (string, string) { return "set_up_app.html", "set_up_app" }
+
+// SetUpPasskey asks the browser to make a passkey.
+type SetUpPasskey struct {
+	Form
+	Options string
+	Own     bool
+	Notice  string
+}
+
+func (SetUpPasskey) about() (string, string) { return "set_up_passkey.html", "set_up_passkey" }
+
+// KeepCodes shows recovery codes, once; without any it says that a factor is set up.
+type KeepCodes struct {
+	Form
+	Codes []string
+}
+
+func (p KeepCodes) about() (string, string) {
+	if len(p.Codes) == 0 {
+		return "keep_codes.html", "factor_ready"
+	}
+	return "keep_codes.html", "keep_codes"
+}
+
+// AskNewCodes asks whether recovery codes are to be made.
+type AskNewCodes struct{ Form }
+
+func (AskNewCodes) about() (string, string) { return "ask_new_codes.html", "new_codes" }
 
 // Invitation asks whoever is invited to go on. Without a code it asks for one, too.
 type Invitation struct {
@@ -105,8 +174,11 @@ func (Refused) about() (string, string) { return "refused.html", "refused" }
 // Missing says that the application demands methods that are not there.
 type Missing struct {
 	Form
-	App     string
-	Methods []string // texts
+	App  string
+	Text string // the key of a text
+	// Personal says that others can enter the application: the person lacks a factor.
+	Personal bool
+	Methods  []string // texts
 }
 
 func (Missing) about() (string, string) { return "missing.html", "missing" }
@@ -186,6 +258,8 @@ type Home struct {
 	Apps            []HomeApp
 	AppsAway        bool // a service that knows them does not answer
 	MoreApps        bool // than Apps
+	Factors         []HomeFactor
+	CodesLeft       int // recovery codes
 	Sessions        []HomeSession
 	Consents        []HomeConsent
 	Grants          []HomeGrant
@@ -199,6 +273,10 @@ type HomeApp struct {
 	Host      string       // of the URL; empty if the sign-in begins here
 	Icon      template.URL // a monogram
 }
+
+// HomeFactor is a second factor of the person. Used is empty if it was not used since it was set up.
+// Kind is the key of a text.
+type HomeFactor struct{ ID, Name, Kind, Since, Used string }
 
 // HomeSession is a session of the person.
 type HomeSession struct {

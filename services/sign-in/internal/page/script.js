@@ -1,4 +1,4 @@
-// Everything works without this script.
+// Everything but passkeys works without this script.
 "use strict";
 (() => {
   const base = document.body.dataset.base;
@@ -26,9 +26,42 @@
     });
   }
 
+  // The browser is asked for a passkey, and its answer goes with the form.
+  const keys = window.PublicKeyCredential;
+  const failed = document.querySelector("[data-passkey-failed]");
+  let waiting = new AbortController();
+  const ask = async (form, button, more) => {
+    const options = JSON.parse(form.dataset.options);
+    const request = form.dataset.passkey === "create" ? keys.parseCreationOptionsFromJSON(options)
+      : keys.parseRequestOptionsFromJSON(options);
+    const answer = await navigator.credentials[form.dataset.passkey]({publicKey: request, ...more});
+    form.elements.passkey.value = JSON.stringify(answer.toJSON());
+    form.requestSubmit(button);
+  };
+  if (keys?.parseRequestOptionsFromJSON) {
+    for (const part of document.querySelectorAll("[data-needs-passkeys]")) part.hidden = false;
+    for (const form of document.querySelectorAll("[data-passkey]")) {
+      form.addEventListener("submit", async (event) => {
+        if (form.elements.passkey.value) return;
+        event.preventDefault();
+        waiting.abort();
+        failed.hidden = true;
+        await ask(form, event.submitter).catch(() => {
+          failed.hidden = false;
+        });
+      });
+      if ("autofill" in form.dataset) {
+        keys.isConditionalMediationAvailable?.().then((can) => {
+          if (can) return ask(form, form.querySelector("button"), {mediation: "conditional", signal: waiting.signal});
+        }).catch(() => {});
+      }
+    }
+  }
+
   // A second click does not send a form again; a page that comes back from the history can.
   for (const form of document.forms) {
     form.addEventListener("submit", (event) => {
+      if (event.defaultPrevented) return;
       if (form.getAttribute("aria-busy") === "true") event.preventDefault();
       form.setAttribute("aria-busy", "true");
       for (const field of form.querySelectorAll("[type=text][autocomplete*=password]")) field.type = "password";
@@ -36,6 +69,9 @@
   }
   addEventListener("pageshow", (event) => {
     if (!event.persisted) return;
-    for (const form of document.forms) form.removeAttribute("aria-busy");
+    for (const form of document.forms) {
+      form.removeAttribute("aria-busy");
+      if (form.elements.passkey) form.elements.passkey.value = "";
+    }
   });
 })();

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/dnsname"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -37,6 +38,7 @@ type User struct {
 	LockReason          string     `json:"lock_reason"`
 	LockedUntil         clock.Time `json:"locked_until"`
 	TimePasswordChanged clock.Time `json:"time_password_changed"`
+	MustChangePassword  bool       `json:"must_change_password"`
 }
 
 // Parse reads a user's record.
@@ -94,11 +96,15 @@ func Find(ctx context.Context, r docstore.Reader, id string) (*Person, error) {
 	return doc.Value()
 }
 
-// Keep stores a copy that the users service has answered with, unless there is a newer one, and returns the newest.
+// Keep stores a copy that the users service has answered with, unless there is a newer one, and returns the newest. in
+// is empty for a user whose copy must be there; then the error is apperr.NotFound.
 func Keep(ctx context.Context, tx *docstore.Tx, id string, in questions.SignedIn) (*Person, error) {
 	found, err := people.LoadMany(ctx, tx, []string{id})
 	if err != nil {
 		return nil, err
+	}
+	if len(found) == 0 && in.User == nil {
+		return nil, apperr.Missing("user")
 	}
 	if len(found) == 0 {
 		p := &Person{Meta: docstore.Meta{ID: id}, User: in.User, Sequence: in.Sequence}

@@ -46,10 +46,86 @@ const (
 // classes are the classes from the lowest.
 var classes = []string{OneFactor, TwoFactors, PhishingResistant}
 
-// Password is the channel of the password, and its credential, of which a person has one.
-const Password = "password"
+// The types of methods. Password is the channel of the password, and its credential, too: a person has one.
+const (
+	Password     = "password"
+	App          = "otp" // an authenticator app
+	Passkey      = "webauthn"
+	RecoveryCode = "recovery_code" // takes the place of an app or a passkey that is lost
+)
 
-const key = "key" // the channel of passkeys
+// The channels.
+const (
+	channelApp   = "app"
+	channelCodes = "codes"
+	channelKey   = "key" // of passkeys
+)
+
+// OfFactor is the credential of a factor with an id.
+func OfFactor(id string) string { return "factor:" + id }
+
+// ByApp is the proof by a code of an authenticator app, which is a factor that was set up at a time.
+func ByApp(now clock.Time, factorID string, set clock.Time) Proof {
+	return Proof{
+		Method: App, Kinds: []Kind{Has}, Channel: channelApp, AMR: []string{"otp"}, Time: now,
+		Credential: OfFactor(factorID), TimeSet: set,
+	}
+}
+
+// ByRecoveryCode is the proof by one of the recovery codes that were made at a time.
+func ByRecoveryCode(now clock.Time, factorID string, set clock.Time) Proof {
+	return Proof{
+		Method: RecoveryCode, Kinds: []Kind{Has}, Channel: channelCodes, AMR: []string{"otp"}, Time: now,
+		Credential: OfFactor(factorID), TimeSet: set,
+	}
+}
+
+// ByPasskey is the proof by a passkey that was set up at a time. verified says that it has verified its user, by a
+// finger or a PIN; synced that it is kept on several devices.
+func ByPasskey(now clock.Time, factorID string, set clock.Time, verified, synced bool) Proof {
+	p := Proof{
+		Method: Passkey, Kinds: []Kind{Has}, Channel: channelKey, AMR: []string{"hwk"}, Time: now,
+		Credential: OfFactor(factorID), TimeSet: set,
+	}
+	if synced {
+		p.AMR[0] = "swk"
+	}
+	if verified {
+		p.Kinds, p.AMR = append(p.Kinds, Is), append(p.AMR, "user")
+	}
+	return p
+}
+
+// examples are proofs by each method, to find out what one more would reach.
+var examples = map[string]Proof{
+	Password: ByPassword(clock.Time{}, clock.Time{}), App: ByApp(clock.Time{}, "", clock.Time{}),
+	RecoveryCode: ByRecoveryCode(clock.Time{}, "", clock.Time{}),
+	Passkey:      ByPasskey(clock.Time{}, "", clock.Time{}, false, false),
+}
+
+// Example is a proof by a method; false if nobody can have one yet.
+func Example(method string) (Proof, bool) {
+	p, ok := examples[method]
+	return p, ok
+}
+
+// IsFactor reports whether a method is a second factor, or takes the place of one.
+func IsFactor(method string) bool {
+	return method == App || method == Passkey || method == RecoveryCode
+}
+
+// Whenever is later than any time: what rests on a credential that was deleted was set before it.
+var Whenever = clock.FromMillis(1 << 52)
+
+// Since is when the oldest of some proofs was shown.
+func Since(proofs []Proof) (oldest clock.Time) {
+	for i, p := range proofs {
+		if i == 0 || p.Time.Before(oldest) {
+			oldest = p.Time
+		}
+	}
+	return oldest
+}
 
 // ByPassword is the proof by a password that was set at a time, which may be zero.
 func ByPassword(now, set clock.Time) Proof {
@@ -96,7 +172,7 @@ func Class(proofs []Proof) string {
 		two := len(p.Kinds) > 1 || slices.ContainsFunc(proofs[:i], func(other Proof) bool { return differ(p, other) })
 		switch {
 		case !two:
-		case slices.ContainsFunc(proofs, func(p Proof) bool { return p.Channel == key }):
+		case slices.ContainsFunc(proofs, func(p Proof) bool { return p.Channel == channelKey }):
 			return PhishingResistant
 		default:
 			class = TwoFactors

@@ -40,12 +40,23 @@ type Request struct {
 	Consents      []string `json:"consents,omitempty"`       // scopes that the person agrees to
 	ACR           []string `json:"acr,omitempty"`            // acceptable classes of the sign-in; empty: any
 	ACREssential  bool     `json:"acr_essential,omitempty"`  // without one of ACR the application gets an error
+	Task          Task     `json:"task,omitempty"`           // what the person has come for; of the own page only
+	TaskOf        string   `json:"task_of,omitempty"`        // the user who has asked for Task
 	LoginHint     string   `json:"login_hint,omitempty"`
 	Locales       []string `json:"locales,omitempty"` // BCP 47, the best first
 
 	// Device is the one that a program on another device has asked from; nil for requests of a browser.
 	Device *Device `json:"device,omitempty"`
 }
+
+// Task is what a person does on pages of the flow before it goes on.
+type Task string
+
+// The tasks.
+const (
+	AddFactor  Task = "add_factor"
+	RenewCodes Task = "renew_codes"
+)
 
 // Device is what a person can compare with the device in front of him, before he agrees (RFC 8628 §5.4).
 type Device struct {

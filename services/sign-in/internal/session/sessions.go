@@ -22,6 +22,7 @@ const (
 	Replaced    = "replaced" // another person has signed in with the browser
 	UserGone    = "user"     // the user is disabled, locked by a caller, resigned or deleted
 	NewPassword = "password"
+	FactorGone  = "factor" // one that it rests on is deleted, or recovery codes are renewed
 )
 
 // Deps are what Sessions need.
@@ -40,13 +41,19 @@ type Sessions struct{ Deps }
 // New makes the use cases.
 func New(d Deps) *Sessions { return &Sessions{d} }
 
+// ErrEnded says that a session does not go on, because it has ended.
+var ErrEnded = apperr.Missing("session")
+
 // Doc is a session as read or written.
 type Doc = docstore.Doc[Session]
 
 // SignIn is a person who has just proven who it is.
 type SignIn struct {
-	UserID           string
-	Proofs           []proof.Proof
+	UserID string
+	Proofs []proof.Proof
+	// GoesOn is the session that some of the proofs come from; empty for none. If the browser does not have it any
+	// more, nothing begins.
+	GoesOn           string
 	Address, Browser string
 	BrowserHash      string // of the cookie by which the browser is known again
 }
@@ -62,6 +69,9 @@ func (s *Sessions) Begin(ctx context.Context, in SignIn, present string, keep fu
 		old, err := s.load(ctx, tx, present)
 		if err != nil {
 			return nil, err
+		}
+		if in.GoesOn != "" && (old == nil || old.ID != in.GoesOn) {
+			return nil, ErrEnded
 		}
 		known, err := remember(ctx, tx, in.BrowserHash, in.UserID)
 		if err != nil {
@@ -118,7 +128,7 @@ func (s *Sessions) stepUp(ctx context.Context, tx *docstore.Tx, session *Session
 }
 
 // apply notes a sign-in. It takes the place of an earlier one, even if the person has shown less: the time of the
-// sign-in is that of all that counts.
+// sign-in is that of the oldest proof that counts, where a session goes on with further ones.
 func (s *Sessions) apply(to *Session, now clock.Time, in SignIn) {
 	to.UserID, to.Proofs, to.Address = in.UserID, in.Proofs, in.Address
 	to.ACR, to.AMR = proof.Class(in.Proofs), proof.AMR(in.Proofs)
@@ -127,7 +137,11 @@ func (s *Sessions) apply(to *Session, now clock.Time, in SignIn) {
 		to.Browser = to.Browser[:maxAgent]
 	}
 	to.Browser = strings.ToValidUTF8(to.Browser, "")
-	to.TimeSignedIn, to.TimePasswordChanged = now, proof.TimeSet(in.Proofs, proof.Password)
+	to.TimeSignedIn = now
+	if in.GoesOn != "" {
+		to.TimeSignedIn = proof.Since(in.Proofs)
+	}
+	to.TimePasswordChanged = proof.TimeSet(in.Proofs, proof.Password)
 	s.use(to, now)
 }
 

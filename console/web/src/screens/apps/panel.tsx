@@ -43,21 +43,14 @@ const addresses = (): Spec[] => [
   {field: 'domain_sn', label: t('domain'), help: t('domainHelp')},
 ];
 
-const policy = (app: Application): Spec[] => {
+const policy = (): Spec[] => {
   const onOff = [
     {value: '1', label: t('on')},
     {value: '0', label: t('off')},
   ];
   return [
     {field: 'sso_enabled', label: t('sso'), kind: 'select', options: onOff},
-    {
-      field: 'mfa_enabled',
-      label: t('mfa'),
-      kind: 'select',
-      options: onOff,
-      help: t(app.mfa_enabled === '1' ? 'mfaOn' : 'mfaOff'),
-      readOnly: app.mfa_enabled === '0', // switching it on is refused
-    },
+    {field: 'mfa_enabled', label: t('mfa'), kind: 'select', options: onOff, help: t('mfaHelp')},
     {field: 'sub_account_policy', label: t('policy'), help: t('policyHelp'), kind: 'select', options: onOff},
   ];
 };
@@ -78,7 +71,7 @@ function Loaded({answer, again}: {answer: Answer<Application>; again: () => void
   const groups: [string, Spec[]][] = [
     [t('general'), general()],
     [t('addresses'), addresses()],
-    [t('signIn'), policy(app)],
+    [t('signIn'), policy()],
   ];
   return (
     <RecordPanel

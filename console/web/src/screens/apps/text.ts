@@ -88,13 +88,9 @@ export const t = texts({
   scopes: ['Scopes', '权限范围'],
   sso: ['Single sign-on', '单点登录'],
   mfa: ['Second factor', '第二因素'],
-  mfaOff: [
-    'It cannot be demanded yet: sign-in has no second factors, so nobody could meet the demand.',
-    '目前无法要求：登录尚无第二因素，没有人能够满足此要求。',
-  ],
-  mfaOn: [
-    'Nobody can sign in while this is on. Once it is off, it stays off.',
-    '开启时任何人都无法登录。关闭后不能再开启。',
+  mfaHelp: [
+    'On: people show two factors. Who has no second one sets it up at the next sign-in.',
+    '开启后需要两个因素。尚无第二因素的人将在下次登录时设置。',
   ],
   samlSignOut: ['Signing out by SAML', 'SAML 单点退出'],
   sloUrl: ['Single logout service', '单点退出服务'],

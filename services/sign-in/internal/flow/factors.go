@@ -1,0 +1,536 @@
+package flow
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
+	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
+	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+)
+
+// subject is who a request is of, and what the person has shown that counts for it. userID is empty if nobody is
+// known.
+type subject struct {
+	userID    string
+	user      *person.User
+	proofs    []proof.Proof
+	ofSession bool     // they are the session's, and no form of the flow has added one
+	methods   []string // that the person can show; nil: they were not looked up
+}
+
+// findSubject finds out who the request is of: the person of the flow who has shown something, or that of the browser's
+// session.
+func (e *Engine) findSubject(ctx context.Context, view *View) error {
+	f := view.Flow
+	if f.UserID != "" && len(f.Proofs) > 0 && !f.signedIn() {
+		return e.subjectOfFlow(ctx, view)
+	}
+	if e.sessionCounts(view) {
+		view.subject = subject{
+			userID: view.Session.UserID, user: view.User, proofs: view.Session.Shown(), ofSession: true,
+		}
+	}
+	return nil
+}
+
+// subjectOfFlow takes what a person has shown in the flow, if it still counts.
+func (e *Engine) subjectOfFlow(ctx context.Context, view *View) error {
+	f := view.Flow
+	if f.StepUpOf != "" && (view.Session == nil || view.Session.ID != f.StepUpOf || e.tooOld(f)) {
+		return nil
+	}
+	u, err := e.personOf(ctx, f.UserID)
+	if err != nil || u == nil || proof.RestsOn(f.Proofs, proof.Password, u.TimePasswordChanged) || e.tooLate(f) {
+		return err
+	}
+	s := subject{userID: f.UserID, user: u}
+	if s.proofs, s.methods, err = e.existing(ctx, f); err != nil || len(s.proofs) == 0 {
+		return err
+	}
+	view.User, view.subject, f.Proofs = u, s, s.proofs
+	return nil
+}
+
+// existing are the proofs of a flow whose factors are still there. The methods that the person can show are nil unless
+// they had to be looked up.
+func (e *Engine) existing(ctx context.Context, f *Flow) (proofs []proof.Proof, methods []string, err error) {
+	if !shownFactor(f.Proofs) {
+		return f.Proofs, nil, nil
+	}
+	set, err := e.Factors.Of(ctx, f.UserID)
+	if err != nil {
+		return nil, nil, err
+	}
+	return set.Existing(f.Proofs), append([]string{proof.Password}, set.Methods(e.Site)...), nil
+}
+
+// timeForTask is how long after the sign-in a task can be done.
+const timeForTask = 15 * time.Minute
+
+// tooLate reports whether the sign-in for the task of a flow is too long ago.
+func (e *Engine) tooLate(f *Flow) bool {
+	return f.hasTask() && e.Store.Now().Sub(proof.Since(f.Proofs)) > timeForTask
+}
+
+// tooOld reports whether what a flow has taken over from a session is older than the application bears.
+func (e *Engine) tooOld(f *Flow) bool {
+	most := f.Request.MaxAge
+	return most != nil && e.Store.Now().Sub(proof.Since(f.Proofs)).Seconds() > float64(*most) && !f.hasTask()
+}
+
+// hasTask reports whether the person has something left to do on pages of the flow.
+func (f *Flow) hasTask() bool { return f.Request.Task != "" && !f.TaskDone }
+
+// isTaskOf reports whether that is what a user has asked for.
+func (f *Flow) isTaskOf(userID string) bool {
+	return f.hasTask() && f.Request.TaskOf == userID
+}
+
+// personOf returns the copy of a user; nil if there is none, or the user may not sign in.
+func (e *Engine) personOf(ctx context.Context, userID string) (*person.User, error) {
+	copied, err := person.Find(ctx, e.Store, userID)
+	if err != nil {
+		return nil, apperr.Ignore(err, apperr.NotFound)
+	}
+	u, err := person.Parse(copied.User)
+	if err != nil || u.Gone(e.Store.Now()) {
+		return nil, err
+	}
+	return u, nil
+}
+
+// next is what is due after what a person has shown. The person's factors are looked up only where they decide.
+func (e *Engine) next(ctx context.Context, d proof.Demand, s *subject) (next proof.Next, err error) {
+	next = d.Next(s.proofs, proof.Person{Known: true, Methods: e.known()}, e.canSetUp())
+	if next.Done() {
+		return next, nil
+	}
+	if s.methods == nil {
+		if s.methods, err = e.methodsOf(ctx, s.userID); err != nil {
+			return next, err
+		}
+	}
+	return d.Next(s.proofs, proof.Person{Known: true, Methods: s.methods}, e.canSetUp()), nil
+}
+
+// methodsOf are the methods that a user can show.
+func (e *Engine) methodsOf(ctx context.Context, userID string) ([]string, error) {
+	set, err := e.Factors.Of(ctx, userID)
+	if err != nil {
+		return nil, err
+	}
+	return append([]string{proof.Password}, set.Methods(e.Site)...), nil
+}
+
+// due finds out what the person has to show or to set up before going on, and reports whether it is anything.
+func (e *Engine) due(ctx context.Context, view *View) (bool, protocol.Refusal, error) {
+	f, r := view.Flow, view.Flow.Request
+	d := view.demand
+	if view.subject.ofSession { // what the person prefers was asked for when the session began
+		d.Prefers = ""
+	}
+	next, err := e.next(ctx, d, &view.subject)
+	if err != nil {
+		return true, "", err
+	}
+	if next.Done() && r.Passive && len(r.ACR) > 0 && !meetsAny(view.subject.proofs, r.ACR) {
+		return true, protocol.UnmetACR, nil
+	}
+	switch {
+	case next.Done() && f.isTaskOf(view.subject.userID) && r.Task == protocol.RenewCodes:
+		view.Kind = AskNewCodes
+	case next.Done() && f.isTaskOf(view.subject.userID):
+		view.Kind, view.Methods = setUpOf(f, view.subject.userID), e.canSetUp()
+	case next.Done() && view.subject.ofSession:
+		return false, "", nil
+	case next.Done(): // a form has completed it, and the session has not begun
+		view.Kind = KeepCodes
+	case slices.Contains(next.Show, proof.Password):
+		view.Kind, view.Methods = SignIn, next.Show
+		e.offerRecovery(ctx, view)
+	case len(next.Show) > 0:
+		view.Kind, view.Methods = EnterFactor, next.Show
+	case len(next.SetUp) > 0:
+		view.Kind, view.Methods = setUpOf(f, view.subject.userID), next.SetUp
+	default:
+		view.Kind, view.Methods = Missing, next.Missing
+	}
+	switch {
+	case r.Passive && len(r.ACR) > 0 && !meetsAny(view.subject.proofs, r.ACR):
+		return true, protocol.UnmetACR, nil
+	case r.ACREssential && view.Kind == Missing:
+		return true, protocol.UnmetACR, nil
+	}
+	return true, passive(r, protocol.LoginRequired), nil
+}
+
+func meetsAny(proofs []proof.Proof, classes []string) bool {
+	return slices.ContainsFunc(classes, func(class string) bool { return proof.Meets(proof.Class(proofs), class) })
+}
+
+// setUpOf is the page of a user's set-up: which method, or the one that was chosen.
+func setUpOf(f *Flow, userID string) Kind {
+	switch {
+	case f.Setup == "" || f.UserID != userID:
+		return ChooseFactor
+	case f.SetupType == proof.Passkey:
+		return SetUpPasskey
+	}
+	return SetUpApp
+}
+
+// beforePassword asks for a factor of whoever has one, before the person chooses a password: an email or a password
+// that somebody else knows must not be enough.
+func (e *Engine) beforePassword(ctx context.Context, view View) (View, protocol.Refusal, error) {
+	f := view.Flow
+	view.Kind = ChangePassword
+	set, err := e.Factors.Of(ctx, f.UserID)
+	if err != nil {
+		return view, "", err
+	}
+	f.Proofs = set.Existing(f.Proofs)
+	if has := set.Methods(e.Site); len(has) > 0 && !shownFactor(f.Proofs) {
+		view.Kind, view.Methods, view.subject = EnterFactor, has, subject{userID: f.UserID, proofs: f.Proofs}
+	}
+	return view, "", nil
+}
+
+func shownFactor(proofs []proof.Proof) bool {
+	return slices.ContainsFunc(proofs, func(p proof.Proof) bool { return proof.IsFactor(p.Method) })
+}
+
+// factors is the method of authenticator apps and recovery codes.
+type factors struct{ *Engine }
+
+// Finish implements Method.
+func (m factors) Finish(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error) {
+	attempt, err := m.Admit(ctx, FactorCode, v, f.LoginName)
+	if err != nil {
+		return Proven{}, err
+	}
+	if attempt == nil {
+		return Proven{TooMany: true}, nil
+	}
+	from := factor.From{Address: v.Address, Browser: v.UserAgent()}
+	tried, err := m.Factors.Try(ctx, f.UserID, form.Code, from)
+	if err == nil && tried.Blocked { // by others, perhaps
+		known, err := m.Sessions.KnownTo(ctx, v.Browser)
+		if err != nil {
+			return Proven{}, err
+		}
+		if from.Known = slices.Contains(known, f.UserID); from.Known {
+			if tried, err = m.Factors.Try(ctx, f.UserID, form.Code, from); err != nil {
+				return Proven{}, err
+			}
+		}
+	}
+	if err != nil {
+		return Proven{}, err
+	}
+	told, err := attempt.Settle(ctx, tried.Proof != nil)
+	switch {
+	case err != nil || !told:
+		return Proven{TooMany: err == nil}, err
+	case tried.Blocked:
+		return Proven{Notice: NoticeBlocked}, nil
+	case tried.Proof == nil:
+		return Proven{Notice: NoticeFactor}, nil
+	}
+	return Proven{User: &person.User{ID: f.UserID}, Proof: *tried.Proof}, nil
+}
+
+// pageOf returns what the person sees now, for a form: it is done only where the page with the form is due.
+func (e *Engine) pageOf(ctx context.Context, f *Flow, v Visitor) (View, error) {
+	current, err := e.Sessions.Of(ctx, v.Cookie)
+	if err != nil {
+		return View{}, err
+	}
+	view, _, err := e.nextStep(ctx, f, current)
+	return view, err
+}
+
+// stepUpFrom goes on with what the browser's session rests on. Nothing of somebody else stays in the flow.
+func (f *Flow) stepUpFrom(view View) {
+	if !view.subject.ofSession {
+		return
+	}
+	if f.UserID != view.subject.userID {
+		f.forgetPerson()
+	}
+	f.UserID, f.Proofs, f.StepUpOf = view.subject.userID, view.subject.proofs, view.Session.ID
+	f.LoginName = view.subject.user.Username
+}
+
+// enterFactor checks the code of an app, or a recovery code.
+func (e *Engine) enterFactor(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f, SentFrom: EnterFactor}
+	now, err := e.pageOf(ctx, f, v)
+	if err != nil {
+		return unlessAway(view, err)
+	}
+	if now.Kind != EnterFactor {
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	return e.showFactor(ctx, f, now, proof.App, form, v)
+}
+
+// showFactor checks what a person has sent for a method, where a factor is due.
+func (e *Engine) showFactor(ctx context.Context, f *Flow, now View, method string, form Form, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f, SentFrom: EnterFactor, Methods: now.Methods}
+	f.stepUpFrom(now)
+	done, err := e.methods[method].Finish(ctx, f, form, v)
+	switch {
+	case err != nil:
+		return unlessAway(view, err)
+	case done.TooMany:
+		view.Kind = TooMany
+		return view, nil
+	case done.User == nil:
+		f.Notice = done.Notice
+		read := f.Version
+		return view, e.saveAfter(ctx, f, v.Browser, func(_ context.Context, _ *docstore.Tx, stored *Flow) error {
+			if stored.Version != read { // the same form was sent twice, and the first one was right
+				return errFaster
+			}
+			return nil
+		}, tellFailed(f, v, done.Notice))
+	}
+	f.Proofs = proof.Add(f.Proofs, done.Proof)
+	if f.mustChoose() {
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	return e.goOn(ctx, f, done, now, v)
+}
+
+// goOn begins the session of a person who has shown all that is due, and otherwise stores the flow with what the person
+// has shown so far. from is what the person saw before.
+func (e *Engine) goOn(ctx context.Context, f *Flow, done Proven, from View, v Visitor) (View, error) {
+	next, err := e.next(ctx, from.demand, &subject{userID: f.UserID, proofs: f.Proofs, methods: from.subject.methods})
+	if err != nil {
+		return View{}, err
+	}
+	if next.Done() {
+		return e.enter(ctx, f, done, v)
+	}
+	view := View{Kind: Leave, Flow: f}
+	f.StepUpOf, f.SessionID = cmp.Or(f.StepUpOf, f.SessionID), ""
+	if done.SignedIn.User == nil {
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	return view, e.save(ctx, f, v.Browser, func(ctx context.Context, tx *docstore.Tx, _ *docstore.Doc[Flow]) error {
+		_, err := person.Keep(ctx, tx, f.UserID, done.SignedIn) // events keep it up to date until the session begins
+		return err
+	})
+}
+
+func (e *Engine) boundToUser(ctx context.Context, use, userID string) []byte {
+	return []byte("sign-in " + use + " " + request.Tenant(ctx) + " " + userID)
+}
+
+// What is sealed in a flow.
+const (
+	useKey   = "factor key"
+	useCodes = "recovery codes"
+)
+
+// setUp begins to set up an authenticator app or a passkey: the next page shows a key, or asks the browser for a
+// passkey.
+func (e *Engine) setUp(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f, SentFrom: ChooseFactor}
+	now, err := e.pageOf(ctx, f, v)
+	if err != nil {
+		return unlessAway(view, err)
+	}
+	isSetUp := now.Kind == ChooseFactor || now.Kind == SetUpApp || now.Kind == SetUpPasskey
+	if !isSetUp || !slices.Contains(now.Methods, form.Method) {
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	f.stepUpFrom(now)
+	f.SetupType = form.Method
+	if form.Method == proof.Passkey {
+		err = e.beginPasskey(ctx, f)
+	} else {
+		f.Setup = e.Keys.Seal([]byte(factor.NewKey()), e.boundToUser(ctx, useKey, f.UserID))
+	}
+	if err != nil {
+		return View{}, err
+	}
+	return view, e.save(ctx, f, v.Browser, nil)
+}
+
+// KeyOf is the key of the app that the person is setting up.
+func (e *Engine) KeyOf(ctx context.Context, f *Flow) (string, error) {
+	key, err := e.Keys.Open(f.Setup, e.boundToUser(ctx, useKey, f.UserID))
+	return string(key), err
+}
+
+// CodesOf are the recovery codes that the person has to keep.
+func (e *Engine) CodesOf(ctx context.Context, f *Flow) (codes []string, err error) {
+	if f.Codes == "" {
+		return nil, nil
+	}
+	text, err := e.Keys.Open(f.Codes, e.boundToUser(ctx, useCodes, f.UserID))
+	if err == nil {
+		err = json.Unmarshal(text, &codes)
+	}
+	return codes, err
+}
+
+func (e *Engine) sealCodes(ctx context.Context, f *Flow, codes []string) error {
+	if len(codes) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(codes)
+	f.Codes = e.Keys.Seal(text, e.boundToUser(ctx, useCodes, f.UserID))
+	return err
+}
+
+// errFaster says that another form of the flow was faster.
+var errFaster = apperr.New(apperr.VersionMismatch, "another form was faster")
+
+// addFactor adds the app whose code shows that it works, or the passkey that the browser has made. That is a proof,
+// too. The factor, its recovery codes and the flow are stored at once, and a second form adds nothing.
+func (e *Engine) addFactor(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f, SentFrom: SetUpApp}
+	now, err := e.pageOf(ctx, f, v)
+	if err != nil {
+		return unlessAway(view, err)
+	}
+	if now.Kind != SetUpApp && now.Kind != SetUpPasskey {
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	f.stepUpFrom(now)
+	add, err := e.newFactor(ctx, f, form, v)
+	if err != nil {
+		return View{}, err
+	}
+	if add == nil {
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	shown, setup := f.Proofs, f.Setup
+	f.Setup, f.SetupType, f.TaskDone = "", "", f.Request.Task != ""
+	err = e.saveAfter(As(ctx, v.Issuer, f.UserID), f, v.Browser,
+		func(ctx context.Context, tx *docstore.Tx, stored *Flow) error {
+			if stored.Setup != setup {
+				return errFaster
+			}
+			if !shownFactor(shown) {
+				if err := factor.HasNone(ctx, tx, f.UserID); err != nil {
+					return err
+				}
+			}
+			added, codes, err := add(ctx, tx)
+			if err != nil {
+				return err
+			}
+			// A session that rests on another factor goes on if this one is removed again.
+			if f.Proofs = shown; f.Request.Task == "" || !shownFactor(shown) {
+				f.Proofs = proof.Add(shown, added)
+			}
+			return e.sealCodes(ctx, f, codes)
+		}, nil)
+	if errors.Is(err, factor.ErrTooMany) || errors.Is(err, factor.ErrShowFirst) ||
+		err != nil && apperr.KindOf(err) == apperr.AlreadyExists {
+		f.TaskDone, f.Proofs = false, shown
+		switch {
+		case errors.Is(err, factor.ErrTooMany):
+			f.Notice = NoticeFull
+		case apperr.KindOf(err) == apperr.AlreadyExists: // somebody's passkey has the id
+			f.Notice = NoticePasskey
+		}
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	if err != nil || f.Codes != "" {
+		return view, err
+	}
+	now.subject.methods = nil // there is one more
+	return e.goOn(ctx, f, Proven{User: &person.User{ID: f.UserID}}, now, v)
+}
+
+// addition stores a new factor.
+type addition func(context.Context, *docstore.Tx) (proof.Proof, []string, error)
+
+// newFactor checks what the person has sent of a factor; nil if it is not good, which the flow says then.
+func (e *Engine) newFactor(ctx context.Context, f *Flow, form Form, v Visitor) (addition, error) {
+	ids, err := e.Store.NewIDs(ctx, 2)
+	if err != nil {
+		return nil, err
+	}
+	from := factor.From{Address: v.Address, Browser: v.UserAgent()}
+	if f.SetupType == proof.Passkey {
+		key := factor.NewPasskey{ID: ids[0], CodesID: ids[1], Name: form.Name, From: from}
+		return e.newPasskey(ctx, f, key, form.Passkey)
+	}
+	key, err := e.KeyOf(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	step, right := factor.Confirms(key, form.Code, e.Store.Now())
+	if !right {
+		f.Notice = NoticeFactor
+		return nil, nil
+	}
+	app := factor.NewApp{
+		ID: ids[0], CodesID: ids[1], UserID: f.UserID, Key: key, Step: step, Name: form.Name, From: from,
+	}
+	return func(ctx context.Context, tx *docstore.Tx) (proof.Proof, []string, error) {
+		return e.Factors.Add(ctx, tx, app)
+	}, nil
+}
+
+// renewCodes makes new recovery codes.
+func (e *Engine) renewCodes(ctx context.Context, f *Flow, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f, SentFrom: AskNewCodes}
+	now, err := e.pageOf(ctx, f, v)
+	if err != nil {
+		return unlessAway(view, err)
+	}
+	if now.Kind != AskNewCodes {
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	id, err := e.Store.NewID(ctx)
+	if err != nil {
+		return View{}, err
+	}
+	f.UserID, f.TaskDone = now.subject.userID, true
+	from := factor.From{Address: v.Address, Browser: v.UserAgent()}
+	err = e.saveAfter(As(ctx, v.Issuer, f.UserID), f, v.Browser,
+		func(ctx context.Context, tx *docstore.Tx, stored *Flow) error {
+			if stored.TaskDone {
+				return errFaster
+			}
+			codes, err := e.Factors.RenewCodes(ctx, tx, id, f.UserID, from)
+			if err != nil {
+				return err
+			}
+			return e.sealCodes(ctx, f, codes)
+		}, nil)
+	if errors.Is(err, factor.ErrNone) {
+		f.Request.Message = nil // there is nothing to tell on the own page
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	return view, err
+}
+
+// kept goes on once the person has kept the recovery codes.
+func (e *Engine) kept(ctx context.Context, f *Flow, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f}
+	f.Codes = ""
+	now, err := e.pageOf(ctx, f, v)
+	if err != nil {
+		return unlessAway(view, err)
+	}
+	if now.Kind != KeepCodes {
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	return e.enter(ctx, f, Proven{User: &person.User{ID: f.UserID}}, v)
+}

@@ -1,0 +1,220 @@
+package flow
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
+)
+
+// usePasskey is the use that the ceremony of a set-up is sealed for.
+const usePasskey = "passkey"
+
+// party is who asks for passkeys. Its name is shown only where one is made.
+func (e *Engine) party() factor.Party { return factor.Party{Site: e.Site, Name: e.Site.ID} }
+
+// beginPasskey begins to set up a passkey.
+func (e *Engine) beginPasskey(ctx context.Context, f *Flow) error {
+	settings, err := e.Settings.Of(ctx)
+	if err != nil {
+		return err
+	}
+	p := e.party()
+	p.Name = cmp.Or(settings.Name, p.Name)
+	set, err := e.Factors.Of(ctx, f.UserID)
+	if err != nil {
+		return err
+	}
+	owner, err := e.ownerOf(ctx, f)
+	if err != nil {
+		return err
+	}
+	c, err := e.Factors.BeginPasskey(ctx, p, set, owner)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(c)
+	f.Setup = e.Keys.Seal(text, e.boundToUser(ctx, usePasskey, f.UserID))
+	return err
+}
+
+func (e *Engine) ownerOf(ctx context.Context, f *Flow) (factor.Owner, error) {
+	owner := factor.Owner{UserID: f.UserID, Username: f.LoginName, Name: f.LoginName}
+	u, err := e.personOf(ctx, f.UserID)
+	if u != nil {
+		owner.Username, owner.Name = u.Username, u.Name()
+	}
+	return owner, err
+}
+
+// CeremonyOf is what the browser is asked to do to set up the passkey of a flow.
+func (e *Engine) CeremonyOf(ctx context.Context, f *Flow) (c factor.Ceremony, err error) {
+	text, err := e.Keys.Open(f.Setup, e.boundToUser(ctx, usePasskey, f.UserID))
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	return c, err
+}
+
+// newPasskey checks the passkey that a browser has made; nil if it is not good.
+func (e *Engine) newPasskey(ctx context.Context, f *Flow, in factor.NewPasskey, answer string) (addition, error) {
+	c, err := e.CeremonyOf(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	set, err := e.Factors.Of(ctx, f.UserID)
+	if err != nil {
+		return nil, err
+	}
+	in.Owner.UserID = f.UserID
+	in, good, err := e.Factors.FinishPasskey(ctx, e.party(), set, c, answer, in)
+	if err != nil {
+		return nil, err
+	}
+	if !good {
+		f.Notice = NoticePasskey
+		return nil, nil
+	}
+	return func(ctx context.Context, tx *docstore.Tx) (proof.Proof, []string, error) {
+		return e.Factors.AddPasskey(ctx, tx, in)
+	}, nil
+}
+
+// Challenge is what a page asks the browser for a passkey with: the options, and the sealed ceremony, which comes back
+// with the form.
+type Challenge struct {
+	Options string
+	Sealed  string
+}
+
+// challengeLifetime is for how long a page can be open before its passkey is asked for.
+const challengeLifetime = time.Hour
+
+func boundToBrowser(ctx context.Context, v Visitor) []byte {
+	return []byte("sign-in passkey challenge " + request.Tenant(ctx) + " " + v.Browser)
+}
+
+// asksPasskey reports whether the page of a view asks for a passkey.
+func (e *Engine) asksPasskey(view View) bool {
+	asks := view.Kind == SignIn || view.Kind == EnterFactor
+	return asks && e.Site != (factor.Site{}) && slices.Contains(view.Methods, proof.Passkey)
+}
+
+// Challenge makes the challenge of a page that asks for a passkey; nil if it asks for none. It stores nothing.
+func (e *Engine) Challenge(ctx context.Context, view View, v Visitor) (*Challenge, error) {
+	if !e.asksPasskey(view) {
+		return nil, nil
+	}
+	userID, set := "", &factor.Set{}
+	if view.Kind == EnterFactor {
+		userID = view.subject.userID
+		var err error
+		if set, err = e.Factors.Of(ctx, userID); err != nil {
+			return nil, err
+		}
+	}
+	c, err := e.Factors.AskPasskey(ctx, e.party(), set, userID)
+	if errors.Is(err, factor.ErrNone) { // it was deleted a moment ago
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(c)
+	return &Challenge{Options: string(c.Options), Sealed: e.Keys.Seal(text, boundToBrowser(ctx, v))}, err
+}
+
+// passkeys is the method of passkeys.
+type passkeys struct{ *Engine }
+
+// Finish implements Method. A flow with a user asks for a passkey of that user.
+func (m passkeys) Finish(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error) {
+	attempt, err := m.Admit(ctx, PasskeyAnswer, v, f.LoginName)
+	if err != nil {
+		return Proven{}, err
+	}
+	if attempt == nil {
+		return Proven{TooMany: true}, nil
+	}
+	done, err := m.check(ctx, f, form, v)
+	if err != nil {
+		return Proven{}, err
+	}
+	told, err := attempt.Settle(ctx, done.User != nil)
+	if err != nil || !told {
+		return Proven{TooMany: err == nil}, err
+	}
+	return done, nil
+}
+
+func (m passkeys) check(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error) {
+	refused := Proven{Notice: NoticePasskey}
+	text, err := m.Keys.Open(form.Challenge, boundToBrowser(ctx, v))
+	if err != nil { // of another browser, or of a key that is gone
+		return refused, nil
+	}
+	var c factor.Ceremony
+	if err := json.Unmarshal(text, &c); err != nil {
+		return Proven{}, err
+	}
+	if m.Store.Now().Sub(c.Time) > challengeLifetime {
+		return refused, nil
+	}
+	tried, err := m.Factors.TryPasskey(ctx, m.party(), c, form.Passkey, f.UserID,
+		factor.From{Address: v.Address, Browser: v.UserAgent()})
+	if err != nil || tried.Proof == nil {
+		return refused, err
+	}
+	u, err := m.personOf(ctx, tried.UserID)
+	if err != nil || u == nil {
+		return refused, err
+	}
+	return Proven{User: u, Proof: *tried.Proof}, nil
+}
+
+// showPasskey checks a passkey: of the person who has shown something else, or of whoever comes.
+func (e *Engine) showPasskey(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f}
+	now, err := e.pageOf(ctx, f, v)
+	if err != nil {
+		return unlessAway(view, err)
+	}
+	if !e.asksPasskey(now) {
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	view.SentFrom = now.Kind
+	if now.Kind == EnterFactor {
+		return e.showFactor(ctx, f, now, proof.Passkey, form, v)
+	}
+	who := *f
+	who.UserID = ""
+	done, err := e.methods[proof.Passkey].Finish(ctx, &who, form, v)
+	if err != nil {
+		return unlessAway(view, err)
+	}
+	if done.TooMany {
+		view.Kind = TooMany
+		return view, nil
+	}
+	if done.User == nil {
+		return view, e.refused(ctx, f, done, v)
+	}
+	if err := e.keepProofs(ctx, f, done.User.ID, v); err != nil {
+		return View{}, err
+	}
+	f.UserID, f.LoginName, f.Recovering = done.User.ID, done.User.Username, ""
+	f.Proofs = proof.Add(f.Proofs, done.Proof)
+	if done.User.MustChangePassword {
+		f.MustChange, f.TimePasswordChanged = true, done.User.TimePasswordChanged
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	now.subject.methods = nil
+	return e.goOn(ctx, f, done, now, v)
+}

@@ -1,0 +1,220 @@
+package proof
+
+import "slices"
+
+// Demand is what a sign-in has to reach.
+type Demand struct {
+	Steps []Step
+	// Class is the least class; empty: any.
+	Class string
+	// Factors are the methods that count for Class beside a password; empty: all.
+	Factors []string
+	// NoSetUp keeps people from setting up a factor for Class on the way.
+	NoSetUp bool
+	// Prefers is a class that is reached if the person can reach it.
+	Prefers string
+	// Wishes are classes of which the first one is reached that the person can reach.
+	Wishes []string
+}
+
+// Person is what is known of who signs in.
+type Person struct {
+	Known   bool
+	Methods []string // that the person can show: Password, and the methods of the factors
+}
+
+// Next is what is due. It is empty if nothing is.
+type Next struct {
+	Show  []string // methods of which one is to be shown
+	SetUp []string // methods of which the person has to set one up
+	// Missing are the methods that are demanded and that the person can neither show nor set up; "none" stands for a
+	// step without methods, and "mfa" for a second factor.
+	Missing []string
+}
+
+// What Missing has beside types of methods.
+const (
+	NoMethod   = "none"
+	AnyFactors = "mfa"
+)
+
+// Done reports whether nothing is due.
+func (n Next) Done() bool { return len(n.Show) == 0 && len(n.SetUp) == 0 && len(n.Missing) == 0 }
+
+// beginning are the methods that say who the person is.
+var beginning = []string{Password, Passkey}
+
+// Next returns what is due after some proofs. setUp are the methods that can be set up. Required steps come in their
+// order, then the class, then the steps that are not required of those who can complete them. Nothing goes without a
+// method that says who the person is. Whoever has a factor shows one before setting up another.
+func (d Demand) Next(proofs []Proof, p Person, setUp []string) Next {
+	begun := slices.ContainsFunc(proofs, func(p Proof) bool { return slices.Contains(beginning, p.Method) })
+	if !p.Known || !begun {
+		return d.first()
+	}
+	next := d.next(proofs, p, setUp)
+	if len(next.SetUp) == 0 || slices.ContainsFunc(proofs, func(p Proof) bool { return IsFactor(p.Method) }) {
+		return next
+	}
+	if has := only(p.Methods, IsFactor); len(has) > 0 {
+		return Next{Show: has}
+	}
+	return next
+}
+
+// first is how a sign-in begins: by a method of the first step that has one which says who the person is.
+func (d Demand) first() Next {
+	for _, step := range d.Steps {
+		if show := both(step.Methods, beginning); len(show) > 0 {
+			return Next{Show: show}
+		}
+	}
+	return Next{Missing: []string{Password}}
+}
+
+func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
+	unused := func(methods []string) []string {
+		return only(methods, func(m string) bool {
+			return !slices.ContainsFunc(proofs, func(p Proof) bool { return p.Method == m })
+		})
+	}
+	left := Left(d.Steps, proofs)
+	// completes are the methods by which fewer steps are left, recovery codes last. A password can complete a step that
+	// a passkey has completed, so that the passkey completes another one.
+	completes := func(i int) []string {
+		return unused(only(p.Methods, func(m string) bool {
+			return slices.Contains(d.Steps[i].Methods, m) || len(Left(d.Steps, with(proofs, m))) < len(left)
+		}))
+	}
+	var optional []string
+	for _, i := range left {
+		show := completes(i)
+		switch {
+		case !d.Steps[i].Required:
+			if len(optional) == 0 {
+				optional = unused(both(p.Methods, d.Steps[i].Methods))
+			}
+		case len(show) > 0:
+			return Next{Show: show}
+		default:
+			return orMissing(unused(both(d.Steps[i].Methods, setUp)), d.Steps[i].Methods)
+		}
+	}
+	if !d.reached(proofs) {
+		if d.NoSetUp {
+			setUp = nil
+		}
+		return d.forClass(proofs, unused(p.Methods), unused(setUp))
+	}
+	if len(optional) > 0 {
+		return Next{Show: optional}
+	}
+	reaching := func(class string) []string {
+		return only(unused(p.Methods), func(m string) bool { return Meets(Class(with(proofs, m)), class) })
+	}
+	if show := reaching(d.Prefers); len(show) > 0 && !Meets(Class(proofs), d.Prefers) {
+		return Next{Show: show}
+	}
+	for _, class := range d.Wishes {
+		if Meets(Class(proofs), class) {
+			break
+		}
+		if show := reaching(class); len(show) > 0 {
+			return Next{Show: show}
+		}
+	}
+	return Next{}
+}
+
+// forClass is what is due where only the class is not reached: a method by which it is, or the first of several.
+func (d Demand) forClass(proofs []Proof, has, setUp []string) Next {
+	reaches := func(methods ...string) bool { return d.reached(with(proofs, methods...)) }
+	one := func(m string) bool { return reaches(m) }
+	several := func(methods []string) []string {
+		if slices.Contains(methods, Password) {
+			return []string{Password}
+		}
+		return only(methods, d.counts)
+	}
+	switch show := only(has, one); {
+	case len(show) > 0:
+		return Next{Show: show}
+	case reaches(has...):
+		return Next{Show: several(has)}
+	}
+	switch add := only(setUp, one); {
+	case len(add) > 0:
+		return Next{SetUp: add}
+	case !reaches(slices.Concat(has, setUp)...):
+		return orMissing(nil, []string{AnyFactors})
+	case slices.Contains(has, Password):
+		return Next{Show: []string{Password}}
+	}
+	return Next{SetUp: only(setUp, d.counts)}
+}
+
+// with are proofs and one more by each of some methods, as far as anybody can have one.
+func with(proofs []Proof, methods ...string) []Proof {
+	proofs = slices.Clone(proofs)
+	for _, m := range methods {
+		if one, ok := Example(m); ok {
+			proofs = append(proofs, one)
+		}
+	}
+	return proofs
+}
+
+// counts reports whether a method counts for Class.
+func (d Demand) counts(method string) bool {
+	return !IsFactor(method) || len(d.Factors) == 0 || slices.Contains(d.Factors, method)
+}
+
+// reached reports whether proofs reach Class by the methods that count.
+func (d Demand) reached(proofs []Proof) bool {
+	return d.Class == "" || Meets(Class(slices.DeleteFunc(slices.Clone(proofs), func(p Proof) bool {
+		return !d.counts(p.Method)
+	})), d.Class)
+}
+
+// Impossible returns the methods that are demanded and that nobody can show who can show all of some methods.
+func (d Demand) Impossible(methods []string) []string {
+	proofs := with(nil, methods...)
+	var missing []string
+	for _, i := range Left(d.Steps, proofs) {
+		if d.Steps[i].Required {
+			missing = append(missing, orMissing(nil, d.Steps[i].Methods).Missing...)
+		}
+	}
+	if len(missing) == 0 {
+		missing = d.first().Missing
+	}
+	if len(missing) == 0 && !d.reached(proofs) {
+		missing = only(d.Factors, func(m string) bool { return !slices.Contains(methods, m) })
+		if len(missing) == 0 {
+			missing = []string{AnyFactors}
+		}
+	}
+	slices.Sort(missing)
+	return slices.Compact(missing)
+}
+
+func orMissing(setUp, demanded []string) Next {
+	if len(setUp) > 0 {
+		return Next{SetUp: setUp}
+	}
+	missing := only(demanded, func(m string) bool { return m != RecoveryCode })
+	if len(missing) == 0 {
+		missing = []string{NoMethod}
+	}
+	return Next{Missing: missing}
+}
+
+// only returns the strings of which something is true.
+func only(all []string, is func(string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return !is(s) })
+}
+
+// both returns what is in both lists, in the order of the first.
+func both(a, b []string) []string {
+	return only(a, func(s string) bool { return slices.Contains(b, s) })
+}
