@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/descope/virtualwebauthn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -389,4 +390,17 @@ func TestPairsOfForms(t *testing.T) {
 		require.True(t, s.(object)["user_id"] == "21" || s.(object)["acr"] == "urn:idplatform:aal:2")
 	}
 	require.Len(t, w.factors(), 2)
+}
+
+// A passkey of one person goes with nothing that another has shown in the flow before.
+func TestAPasskeyAfterSomebodyElse(t *testing.T) {
+	t.Parallel()
+	w, a, _ := withPasskey(t, virtualwebauthn.AuthenticatorOptions{})
+	w.addBob()
+	w.demands("portal", func(c *questions.Client) { c.MFA = true })
+	b := w.browser().get(w.authorize("wiki")).signIn("bob", password)
+	b.get(w.authorize("portal")).chooses("otp").shows(200, "Set up an authenticator app")
+	w.admin().Post("/v1/sessions/end", object{"user_ids": []string{"20", "21"}}).OK(nil)
+	b.get(b.at).shows(200, "Sign in with a passkey").uses(a).answered(callback)
+	require.Equal(t, []any{"20", []any{"hwk", "mfa", "user"}}, []any{w.newest()["user_id"], w.newest()["amr"]})
 }

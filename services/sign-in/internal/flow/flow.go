@@ -31,41 +31,47 @@ import (
 // page.
 type Flow struct {
 	docstore.Meta
-	AppID      string           `json:"app_id"` // empty for the person's own page
-	Protocol   string           `json:"protocol"`
-	Request    protocol.Request `json:"request"`
-	Browser    string           `json:"browser"` // SHA-256 of the browser's cookie
-	Proofs     []proof.Proof    `json:"proofs,omitempty"`
-	UserID     string           `json:"user_id"` // once it is proven
-	SessionID  string           `json:"session_id"`
-	LoginName  string           `json:"login_name"`
-	MustChange bool             `json:"must_change_password"` // before there is a session
-	Recovering Recovering       `json:"recovering,omitempty"`
-	// RecoveredTo is the mail address whose code was right, and RecoverEnds when the new password must be there.
-	RecoveredTo string     `json:"recovered_to,omitempty"`
-	RecoverEnds clock.Time `json:"recover_ends,omitzero"`
-	Invitation  string     `json:"invitation,omitempty"` // the link by which the person was invited
-	// StepUpOf is the session whose proofs the flow has taken over: they count as long as it lasts.
-	StepUpOf string `json:"step_up_of,omitempty"`
-	// Setup is what the person is setting up, of a type of method: the key of an authenticator app, or a ceremony of a
-	// passkey. Codes are the recovery codes that the person has to keep. Both are sealed.
-	Setup     string `json:"setup,omitempty"`
-	SetupType string `json:"setup_type,omitempty"`
-	Codes     string `json:"codes,omitempty"`
-	TaskDone  bool   `json:"task_done,omitempty"` // of Request.Task
-	// TimePasswordChanged says which password was proven.
-	TimePasswordChanged clock.Time `json:"time_password_changed"`
+	AppID    string           `json:"app_id"` // empty for the person's own page
+	Protocol string           `json:"protocol"`
+	Request  protocol.Request `json:"request"`
+	Browser  string           `json:"browser"` // SHA-256 of the browser's cookie
+	Progress
 
-	Another     bool       `json:"another"`     // the browser's session is not to be used
-	SubAccount  string     `json:"sub_account"` // the id of the chosen one
-	Consented   bool       `json:"consented"`
-	Denied      bool       `json:"denied"` // the person gives up
-	Told        bool       `json:"told"`   // of a refusal
+	LoginName   string     `json:"login_name"`
+	Another     bool       `json:"another"` // the browser's session is not to be used
+	Denied      bool       `json:"denied"`  // the person gives up
+	Told        bool       `json:"told"`    // of a refusal
 	Finished    bool       `json:"finished"`
 	Notice      string     `json:"notice"` // what the page says of the last form
 	ACR         string     `json:"acr"`
 	Locale      string     `json:"locale"` // if it was chosen on the page
 	TimeExpires clock.Time `json:"time_expires"`
+}
+
+// Progress is what a person has shown, begun and chosen in a flow. All of it goes when another person goes on in the
+// flow, or the person begins anew: whatever belongs to a person has its place here.
+type Progress struct {
+	Proofs    []proof.Proof `json:"proofs,omitempty"`
+	UserID    string        `json:"user_id"` // once it is proven
+	SessionID string        `json:"session_id"`
+	// StepUpOf is the session whose proofs the flow has taken over: they count as long as it lasts.
+	StepUpOf   string     `json:"step_up_of,omitempty"`
+	MustChange bool       `json:"must_change_password"` // before there is a session
+	Recovering Recovering `json:"recovering,omitempty"`
+	// RecoveredTo is the mail address whose code was right, and RecoverEnds when the new password must be there.
+	RecoveredTo string     `json:"recovered_to,omitempty"`
+	RecoverEnds clock.Time `json:"recover_ends,omitzero"`
+	Invitation  string     `json:"invitation,omitempty"` // the link by which the person was invited
+	// TimePasswordChanged says which password was proven.
+	TimePasswordChanged clock.Time `json:"time_password_changed"`
+	// Setup is what the person is setting up, of a type of method: the key of an authenticator app, or a ceremony of a
+	// passkey. Codes are the recovery codes that the person has to keep. Both are sealed.
+	Setup      string `json:"setup,omitempty"`
+	SetupType  string `json:"setup_type,omitempty"`
+	Codes      string `json:"codes,omitempty"`
+	TaskDone   bool   `json:"task_done,omitempty"` // of Request.Task
+	SubAccount string `json:"sub_account"`         // the id of the chosen one
+	Consented  bool   `json:"consented"`
 }
 
 // Recovering is how far a person is who has no password, or has forgotten it.
@@ -136,13 +142,8 @@ func (e *Engine) Forget(ctx context.Context, id string) error {
 	})
 }
 
-// forgetPerson begins anew with whoever comes: nothing of what a person has shown or begun is left.
-func (f *Flow) forgetPerson() {
-	f.UserID, f.SessionID, f.StepUpOf, f.Setup, f.SetupType, f.Codes = "", "", "", "", "", ""
-	f.Proofs, f.MustChange, f.Recovering, f.TaskDone = []proof.Proof{}, false, "", false
-	f.RecoveredTo, f.RecoverEnds, f.Invitation, f.TimePasswordChanged = "", clock.Time{}, "", clock.Time{}
-	f.SubAccount, f.Consented = "", false
-}
+// forgetPerson begins anew with whoever comes.
+func (f *Flow) forgetPerson() { f.Progress = Progress{Proofs: []proof.Proof{}} }
 
 // restsOn is the session that the proofs of the flow come from; empty if they were shown in the flow.
 func (f *Flow) restsOn() string { return cmp.Or(f.SessionID, f.StepUpOf) }
@@ -155,7 +156,9 @@ func (f *Flow) signedIn() bool { return f.SessionID != "" }
 
 // Begin makes a flow that is not stored yet.
 func Begin(r protocol.Request) *Flow {
-	return &Flow{AppID: r.AppID, Protocol: r.Protocol, Request: r, Proofs: []proof.Proof{}}
+	return &Flow{
+		AppID: r.AppID, Protocol: r.Protocol, Request: r, Progress: Progress{Proofs: []proof.Proof{}},
+	}
 }
 
 // again is a flow that begins anew with the same request, for one that has ended.
