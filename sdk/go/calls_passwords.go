@@ -36,7 +36,8 @@ type VerifyLoginBody = VerifyLoginRequest
 //
 // Always 200. The true reason of a refusal is given only if the password is right. Five failures in 15 minutes lock the
 // user for 15 minutes, unless configured otherwise. After five more while the user is locked, the right password is
-// answered like a wrong one. A wrong password is counted in a dry run, too.
+// answered like a wrong one. A wrong password is counted in a dry run, too. `mfa_required` says whether the user has a
+// second factor that sign-in asks for; it follows within a second.
 //
 // (POST /v1/thin/login-verification; scope users:verify)
 func (c *Client) VerifyLogin(ctx context.Context, body VerifyLoginBody, options ...Option) (*Verification, error) {

@@ -463,3 +463,9 @@ const (
 	UserRealNameStatusVerified = "verified"
 	UserRealNameStatusRejected = "rejected"
 )
+
+// The values of methods of Verification.
+const (
+	VerificationMethodsOtp      = "otp"
+	VerificationMethodsWebauthn = "webauthn"
+)

@@ -9483,7 +9483,11 @@ type UsersExistRequest struct {
 
 // Verification defines model for Verification.
 type Verification struct {
-	// MFARequired Whether a second factor is due; none is until sign-in has some
+	// Methods The types of the user's second factors
+	Methods []string `json:"methods,omitempty"`
+
+	// MFARequired Whether the user has a second factor, which the caller does not check by this. Applications can
+	// demand one of users who have none, too: mfa_enabled
 	MFARequired *bool `json:"mfa_required,omitempty"`
 
 	// MustChangePassword Whether a new password is due first

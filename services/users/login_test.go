@@ -1,21 +1,26 @@
 package users_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 )
 
 // login verifies a login.
@@ -301,4 +306,53 @@ func TestImportedHashes(t *testing.T) {
 				Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
 		})
 	}
+}
+
+// Whether a user has a second factor follows from what the sign-in service tells, however often it does.
+func TestLoginOfAUserWithFactors(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"password": password})
+	s.TestTells("factor")
+	sequence := 0
+	tell := func(action, id, owner, kind string) {
+		sequence++
+		number := strconv.Itoa(sequence)
+		event, err := json.Marshal(object{
+			"specversion": "1.0", "id": "factor/" + id + "/" + number, "source": "/factors", "type": "idp.factor." + action,
+			"subject": id, "time": s.Clock.Now(), "tenantid": "acme", "sequence": number, "actor": "sign-in",
+			"data": object{"record": object{"id": id, "user_id": owner, "type": kind}},
+		})
+		require.NoError(t, err)
+		m := nats.NewMsg("idp.events.acme.factor." + action)
+		m.Data = event
+		wait.Until(t, func() bool {
+			_, err := s.Deps.Bus.JetStream().PublishMsg(context.Background(), m)
+			return err == nil
+		})
+	}
+	until := func(required bool, methods ...any) {
+		t.Helper()
+		wait.Until(t, func() bool {
+			told := login(t, c, "li.wei", password)
+			list, _ := told["methods"].([]any)
+			return told["mfa_required"] == required && len(list) == len(methods) && slices.Equal(list, methods)
+		})
+	}
+	until(false)
+	id := user["id"].(string)
+	tell("created", "91", id, "otp")
+	tell("created", "92", id, "recovery_code")
+	until(true, "otp")
+	tell("created", "91", id, "otp")
+	tell("created", "93", id, "webauthn")
+	tell("created", "94", "another", "webauthn")
+	until(true, "otp", "webauthn")
+	require.NotContains(t, login(t, c, "li.wei", "a wrong password"), "methods")
+	tell("deleted", "91", id, "otp")
+	tell("deleted", "92", id, "recovery_code")
+	until(true, "webauthn")
+	tell("deleted", "93", id, "webauthn")
+	tell("deleted", "93", id, "webauthn")
+	until(false)
 }

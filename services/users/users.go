@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users/internal/credential"
 	"github.com/idplatform/idplatform/services/users/internal/httpapi"
@@ -109,11 +111,32 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 			d.DueTask(service.DueWork{Name: "forget imports", Every: time.Minute, Due: transfer.Due,
 				Do: transfers.Forget}),
 		},
+		Consumers: []stream.ConsumerConfig{{
+			Name: "users-factors", Types: stream.Types{"factor.created", "factor.deleted"},
+			Handle: func(ctx context.Context, e stream.Event) error { return onFactor(ctx, users, e) },
+		}},
 		Answer: func(b *bus.Bus) error {
 			return errors.Join(answer(b, users, credentials), answerSignIn(b, users, recipient),
 				answerProvisioning(b, users, recipient))
 		},
 	}, nil
+}
+
+// onFactor keeps which second factors users have: login-verification tells it.
+func onFactor(ctx context.Context, users *user.Users, e stream.Event) error {
+	if strings.HasSuffix(e.Type, ".deleted") {
+		return users.ForgetFactor(ctx, e.Subject)
+	}
+	var data struct {
+		Record struct {
+			UserID string `json:"user_id"`
+			Type   string `json:"type"`
+		} `json:"record"`
+	}
+	if err := e.Read(&data); err != nil {
+		return err
+	}
+	return users.KeepFactor(ctx, e.Subject, data.Record.UserID, data.Record.Type)
 }
 
 // answer registers the answers to other services' questions.

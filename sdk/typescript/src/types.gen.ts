@@ -12166,7 +12166,11 @@ export type UsersExistRequest = {
 
 export type Verification = {
     /**
-     * Whether a second factor is due; none is until sign-in has some
+     * The types of the user's second factors
+     */
+    methods?: Array<'otp' | 'webauthn'>;
+    /**
+     * Whether the user has a second factor, which the caller does not check by this. Applications can demand one of users who have none, too: mfa_enabled
      */
     mfa_required?: boolean;
     /**

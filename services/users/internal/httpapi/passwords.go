@@ -43,7 +43,9 @@ func (a *api) registerPasswords(s *rest.Server) {
 		Summary: "Verify a login name and password",
 		Doc: "Always 200. The true reason of a refusal is given only if the password is right. Five failures in " +
 			"15 minutes lock the user for 15 minutes, unless configured otherwise. After five more while the user is " +
-			"locked, the right password is answered like a wrong one. A wrong password is counted in a dry run, too.",
+			"locked, the right password is answered like a wrong one. A wrong password is counted in a dry run, " +
+			"too. `mfa_required` says whether the user has a second factor that sign-in asks for; it follows within " +
+			"a second.",
 		NoReplay: true,
 		Request:  map[string]any{"login_name": "li.wei", "password": "a password"},
 		Response: map[string]any{"verified": true, "user_id": "1048577", "must_change_password": false,

@@ -18,7 +18,9 @@ type Verification struct {
 	Reason             string `json:"reason,omitempty" doc:"Why not: invalid_credentials, or, if the password was right, locked, disabled or resigned"`
 	UserID             string `json:"user_id,omitempty" doc:"Whose it is"`
 	MustChangePassword *bool  `json:"must_change_password,omitempty" doc:"Whether a new password is due first"`
-	MFARequired        *bool  `json:"mfa_required,omitempty" doc:"Whether a second factor is due; none is until sign-in has some"`
+	MFARequired        *bool  `json:"mfa_required,omitempty" doc:"Whether the user has a second factor, which the caller does not check by this. Applications can demand one of users who have none, too: mfa_enabled"`
+	// Methods are omitted if there are none.
+	Methods []string `json:"methods,omitempty" enum:"otp,webauthn" doc:"The types of the user's second factors" example:"[\"otp\"]"`
 }
 
 // The reasons of a refusal.
@@ -63,7 +65,14 @@ func knownBrowser(b questions.Browser, userID string) string {
 // counted in a dry run, too.
 func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Verification, error) {
 	login, err := s.SignIn(ctx, loginName, secret, questions.Browser{})
-	return login.Verification, err
+	if err != nil || !login.Verified {
+		return login.Verification, err
+	}
+	v := login.Verification
+	v.Methods, err = s.factorTypes(ctx, v.UserID)
+	required := len(v.Methods) > 0
+	v.MFARequired = &required
+	return v, err
 }
 
 // Login is a Verification and, if it is Verified, the user's record with this login.
@@ -157,10 +166,7 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, browser, verifi
 	if err != nil {
 		return Login{}, err
 	}
-	mfa := false // this service stores no second factors
-	return Login{
-		Verification{Verified: true, UserID: id, MustChangePassword: &u.MustChangePassword, MFARequired: &mfa}, now,
-	}, nil
+	return Login{Verification{Verified: true, UserID: id, MustChangePassword: &u.MustChangePassword}, now}, nil
 }
 
 // exhausted reports whether a user is locked and has had as many wrong passwords as lock a user, or a known browser

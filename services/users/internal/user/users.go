@@ -55,7 +55,7 @@ func New(d Deps) *Users {
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
 	return append(avatars.Defs(), users.Def(), accounts.Def(), intents.Def(), changes.Def(),
-		settings.Def())
+		settings.Def(), secondFactors.Def())
 }
 
 // Doc is a user as read or written.
