@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -403,4 +404,88 @@ func TestAPasskeyAfterSomebodyElse(t *testing.T) {
 	w.admin().Post("/v1/sessions/end", object{"user_ids": []string{"20", "21"}}).OK(nil)
 	b.get(b.at).shows(200, "Sign in with a passkey").uses(a).answered(callback)
 	require.Equal(t, []any{"20", []any{"hwk", "mfa", "user"}}, []any{w.newest()["user_id"], w.newest()["amr"]})
+}
+
+// A form of an application that is switched off meanwhile signs nobody in: nothing is known of what it demands.
+func TestAFormOfAnApplicationThatIsDisabled(t *testing.T) {
+	t.Parallel()
+	w, _, _ := enrolled(t)
+	b := w.browser().get(w.authorize("portal"))
+	w.demands("portal", func(c *questions.Client) { c.Enabled = false })
+	w.tell("application", "disabled", "9", 2, object{"id": "9"})
+	wait.Until(t, func() bool { return w.browser().get(w.authorize("portal")).page.StatusCode == 400 })
+	b.signIn("ann", password).shows(400, "The application is not available")
+	require.Len(t, w.sessions(), 1)
+	b.get(w.authorize("wiki")).shows(200, "Username, email or mobile number")
+}
+
+// Recovery codes take the place of a factor that the person has, and are not asked for once they are used up.
+func TestRecoveryCodesAreNotUsedUp(t *testing.T) {
+	t.Parallel()
+	w, p, codes := enrolled(t)
+	w.demands("portal", func(c *questions.Client) { c.MFAMethods = []string{"webauthn"} })
+	w.tell("application", "updated", "9", 3, object{"id": "9"})
+	wait.Until(t, func() bool {
+		b := w.browser().get(w.authorize("portal")).signIn("ann", password).prove(p.next())
+		return strings.Contains(b.body, "Set up a second factor")
+	})
+	for i, code := range codes {
+		w.Clock.Advance(time.Minute)
+		page := w.browser().get(w.authorize("wiki")).signIn("ann", password).shows(200, "Recovery code")
+		page.prove(code).answered("https://wiki.test/cb")
+		require.EqualValues(t, len(codes)-1-i, w.factors()[1]["codes_left"])
+	}
+	w.Clock.Advance(time.Minute)
+	last := w.browser().get(w.authorize("wiki")).signIn("ann", password)
+	require.NotContains(t, last.body, "Recovery code")
+	last.prove(p.next()).answered("https://wiki.test/cb")
+}
+
+// A password is taken where it steps up a session that has begun with a passkey, also where nobody begins with one.
+func TestAPasswordStepsUpAPasskey(t *testing.T) {
+	t.Parallel()
+	w, a, _ := withPasskey(t, virtualwebauthn.AuthenticatorOptions{UserNotVerified: true})
+	var b *browser
+	w.asks(func() bool {
+		w.Clock.Advance(time.Second)
+		b = w.browser().get(w.authorize("wiki")).uses(a)
+		return strings.HasPrefix(b.at, "https://wiki.test/cb")
+	}, []string{"webauthn"})
+	w.demands("portal", func(c *questions.Client) { c.MFA = true })
+	b.get(w.authorize("portal")).shows(200, `name="password"`).signIn("ann", password).answered(callback)
+	w.addBob()
+	thief := w.browser().get(w.authorize("wiki"))
+	w.Clock.Advance(time.Second)
+	require.NotContains(t, thief.signIn("bob", password).body, "Set up a second factor")
+}
+
+// What has become too old for max_age while the person sets up a factor is shown anew, once.
+func TestMaxAgeDuringASetUp(t *testing.T) {
+	t.Parallel()
+	w, p, _ := enrolled(t)
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).prove(p.next())
+	b.answered(callback)
+	w.Clock.Advance(30 * time.Second)
+	b.get(w.authorize("wiki", "max_age", "60", "claims", `{"id_token":{"acr":{"essential":true,"value":"phr"}}}`))
+	at := b.chooses("webauthn").shows(200, "Set up a passkey").at
+	w.Clock.Advance(50 * time.Second)
+	b.get(at).shows(200, "Username, email or mobile number").signIn("ann", password)
+	b.shows(200, "Show that it is you").prove(p.next()).shows(200, "Set up a second factor")
+}
+
+// Each refusal is told, also of a second person in the same flow.
+func TestRefusalsOfTwoPeople(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.addBob()
+	w.refused["9"] = "not_granted"
+	w.browser().get(w.authorize("portal")).signIn("ann", password).press("another").signIn("bob", password).
+		shows(403, "You cannot open Portal")
+	refused := map[string]bool{}
+	w.EventsUntil(func(e stream.Event) bool {
+		if e.Type == "idp.sign_in.refused" {
+			refused[e.Actor] = true
+		}
+		return len(refused) == 2
+	})
 }

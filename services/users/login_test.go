@@ -355,4 +355,12 @@ func TestLoginOfAUserWithFactors(t *testing.T) {
 	tell("deleted", "93", id, "webauthn")
 	tell("deleted", "93", id, "webauthn")
 	until(false)
+	tell("deleted", "95", id, "otp")
+	tell("created", "95", id, "otp") // late
+	tell("created", "96", id, "webauthn")
+	until(true, "webauthn")
+	s.Clock.Advance(31 * 24 * time.Hour)
+	s.RunTask("forget second factors")
+	c = in(s, "acme")
+	until(true, "webauthn")
 }

@@ -108,6 +108,8 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 			}),
 			d.DueTask(service.DueWork{Name: "forget changes", Every: time.Minute, Due: user.DueChanges,
 				Do: users.ForgetChange}),
+			d.DueTask(service.DueWork{Name: "forget second factors", Every: time.Minute, Due: user.DueFactors,
+				Do: users.DropFactor}),
 			d.DueTask(service.DueWork{Name: "forget imports", Every: time.Minute, Due: transfer.Due,
 				Do: transfers.Forget}),
 		},

@@ -85,6 +85,7 @@ const actions = texts({
   rejected: ['rejected', '已驳回'],
   replayed: ['replayed', '已重放'],
   resent: ['sent again', '已重新发送'],
+  used: ['used', '已使用'],
   reset: ['reset', '已重置'],
   resigned: ['resigned', '已离职'],
   resumed: ['resumed', '已恢复'],

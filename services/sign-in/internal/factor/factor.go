@@ -100,6 +100,8 @@ type sealed struct {
 	Step int64  `json:"step,omitempty"`
 	Used []used `json:"used,omitempty"` // of a passkey: the ceremonies that it remembers
 	Site string `json:"site,omitempty"` // of a passkey
+	// Spent is how many recovery codes were used.
+	Spent int `json:"spent,omitempty"`
 }
 
 var sets = docstore.Define(docstore.Schema[Set]{Name: "factor_secrets", Noun: "factor", NoIfMatch: true})
@@ -154,12 +156,22 @@ func (s *Factors) Of(ctx context.Context, userID string) (*Set, error) {
 // Methods are the methods that the user can show at a site; recovery codes are the last.
 func (s *Set) Methods(at Site) (types []string) {
 	for _, one := range s.Secrets {
-		if !slices.Contains(types, one.Type) && (one.Type != proof.Passkey || one.Site == at.ID && at.ID != "") {
+		elsewhere := one.Type == proof.Passkey && (one.Site != at.ID || at.ID == "")
+		if !slices.Contains(types, one.Type) && !elsewhere && one.Spent < Codes {
 			types = append(types, one.Type)
 		}
 	}
 	if i := slices.Index(types, proof.RecoveryCode); i >= 0 {
 		types = append(slices.Delete(types, i, i+1), proof.RecoveryCode)
+	}
+	return types
+}
+
+// Types are the types of all factors, wherever they can be shown.
+func (s *Set) Types() []string {
+	types := make([]string, len(s.Secrets))
+	for i, one := range s.Secrets {
+		types[i] = one.Type
 	}
 	return types
 }
@@ -298,6 +310,7 @@ func (s *Factors) tryRecoveryCode(ctx context.Context, tx *docstore.Tx, set *Set
 	if len(left) == before {
 		return Tried{}, nil
 	}
+	one.Spent++
 	if one.Sealed, err = s.seal(ctx, set.ID, one, left); err != nil {
 		return Tried{}, err
 	}

@@ -136,12 +136,18 @@ func (v View) Err() error { return v.err }
 // prove checks what a person has sent for a method.
 func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f}
-	if takes, err := e.takesPassword(ctx, f); err != nil {
+	now, err := e.pageOf(ctx, f, v)
+	if err != nil {
 		return unlessAway(view, err)
-	} else if !takes {
+	}
+	begins, asked := now.demand.Begins(method), now.Kind == SignIn && slices.Contains(now.Methods, method)
+	if !begins && !asked { // nor is it where the application is unknown
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
 	done, err := e.methods[method].Finish(ctx, f, form, v)
+	if err == nil && done.User != nil && !begins && done.User.ID != now.subject.userID {
+		done = Proven{Notice: NoticeWrong} // nobody else can begin with it
+	}
 	switch {
 	case err != nil:
 		return unlessAway(view, err)
@@ -150,6 +156,9 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 		return view, nil
 	case done.User == nil:
 		return view, e.refused(ctx, f, done, v)
+	}
+	if asked && done.User.ID == now.subject.userID {
+		f.stepUpFrom(now)
 	}
 	if err := e.keepProofs(ctx, f, done.User.ID, v); err != nil {
 		return View{}, err
@@ -160,15 +169,6 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
 	return e.addProof(ctx, f, done, v)
-}
-
-// takesPassword reports whether a sign-in can begin with a password. After a passkey it can always go on with one.
-func (e *Engine) takesPassword(ctx context.Context, f *Flow) (bool, error) {
-	view := View{Flow: f}
-	if err := e.loadClient(ctx, &view); err != nil || view.Kind == Unknown || len(f.Proofs) > 0 {
-		return err == nil, err
-	}
-	return slices.Contains(view.demand.Next(nil, proof.Person{}, nil).Show, proof.Password), nil
 }
 
 // refused stores a flow of somebody who has shown nothing that is good.
@@ -200,7 +200,7 @@ func (e *Engine) addProof(ctx context.Context, f *Flow, done Proven, v Visitor) 
 // keepProofs drops the proofs of a flow that count no more: what somebody else has shown, what a session rested on that
 // has ended, or what was shown too long ago for what the person has come for.
 func (e *Engine) keepProofs(ctx context.Context, f *Flow, userID string, v Visitor) error {
-	restsOn, stays := f.restsOn(), f.UserID == userID && !e.tooLate(f)
+	restsOn, stays := f.restsOn(), f.UserID == userID && !e.tooLate(f) && !(f.StepUpOf != "" && e.tooOld(f))
 	if stays && restsOn != "" {
 		s, err := e.Sessions.Of(ctx, v.Cookie)
 		if err != nil {

@@ -169,6 +169,15 @@ func (e *Engine) Show(ctx context.Context, f *Flow, v Visitor) (View, error) {
 
 // nextStep finds out what is due. A refusal is for the application.
 func (e *Engine) nextStep(ctx context.Context, f *Flow, current *session.Session) (View, protocol.Refusal, error) {
+	view, refusal, err := e.signInStep(ctx, f, current)
+	if err != nil || refusal != "" || view.Kind != Leave {
+		return view, refusal, err
+	}
+	return e.authorize(ctx, view)
+}
+
+// signInStep finds out what is due until the person is signed in: Leave, if nothing is.
+func (e *Engine) signInStep(ctx context.Context, f *Flow, current *session.Session) (View, protocol.Refusal, error) {
 	view, r := View{Kind: SignIn, Flow: f, Session: current}, f.Request
 	if err := e.loadClient(ctx, &view); err != nil || view.Kind == Unknown {
 		return view, "", err
@@ -207,7 +216,8 @@ func (e *Engine) nextStep(ctx context.Context, f *Flow, current *session.Session
 	if due, refusal, err := e.due(ctx, &view); err != nil || due {
 		return view, refusal, err
 	}
-	return e.authorize(ctx, view)
+	view.Kind = Leave
+	return view, "", nil
 }
 
 func passive(r protocol.Request, why protocol.Refusal) protocol.Refusal {

@@ -23,8 +23,8 @@ type subject struct {
 	userID    string
 	user      *person.User
 	proofs    []proof.Proof
-	ofSession bool     // they are the session's, and no form of the flow has added one
-	methods   []string // that the person can show; nil: they were not looked up
+	ofSession bool        // they are the session's, and no form of the flow has added one
+	set       *factor.Set // nil: it was not looked up
 }
 
 // findSubject finds out who the request is of: the person of the flow who has shown something, or that of the browser's
@@ -53,16 +53,15 @@ func (e *Engine) subjectOfFlow(ctx context.Context, view *View) error {
 		return err
 	}
 	s := subject{userID: f.UserID, user: u}
-	if s.proofs, s.methods, err = e.existing(ctx, f); err != nil || len(s.proofs) == 0 {
+	if s.proofs, s.set, err = e.existing(ctx, f); err != nil || len(s.proofs) == 0 {
 		return err
 	}
 	view.User, view.subject, f.Proofs = u, s, s.proofs
 	return nil
 }
 
-// existing are the proofs of a flow whose factors are still there. The methods that the person can show are nil unless
-// they had to be looked up.
-func (e *Engine) existing(ctx context.Context, f *Flow) (proofs []proof.Proof, methods []string, err error) {
+// existing are the proofs of a flow whose factors are still there. The set is nil unless it had to be looked up.
+func (e *Engine) existing(ctx context.Context, f *Flow) ([]proof.Proof, *factor.Set, error) {
 	if !shownFactor(f.Proofs) {
 		return f.Proofs, nil, nil
 	}
@@ -70,7 +69,7 @@ func (e *Engine) existing(ctx context.Context, f *Flow) (proofs []proof.Proof, m
 	if err != nil {
 		return nil, nil, err
 	}
-	return set.Existing(f.Proofs), append([]string{proof.Password}, set.Methods(e.Site)...), nil
+	return set.Existing(f.Proofs), set, nil
 }
 
 // timeForTask is how long after the sign-in a task can be done.
@@ -110,25 +109,19 @@ func (e *Engine) personOf(ctx context.Context, userID string) (*person.User, err
 
 // next is what is due after what a person has shown. The person's factors are looked up only where they decide.
 func (e *Engine) next(ctx context.Context, d proof.Demand, s *subject) (next proof.Next, err error) {
-	next = d.Next(s.proofs, proof.Person{Known: true, Methods: e.known()}, e.canSetUp())
-	if next.Done() {
+	all := proof.Person{Known: true, Methods: e.known(), Factors: e.canSetUp()}
+	if next = d.Next(s.proofs, all, e.canSetUp()); next.Done() && !shownFactor(s.proofs) {
 		return next, nil
 	}
-	if s.methods == nil {
-		if s.methods, err = e.methodsOf(ctx, s.userID); err != nil {
+	if s.set == nil {
+		if s.set, err = e.Factors.Of(ctx, s.userID); err != nil {
 			return next, err
 		}
 	}
-	return d.Next(s.proofs, proof.Person{Known: true, Methods: s.methods}, e.canSetUp()), nil
-}
-
-// methodsOf are the methods that a user can show.
-func (e *Engine) methodsOf(ctx context.Context, userID string) ([]string, error) {
-	set, err := e.Factors.Of(ctx, userID)
-	if err != nil {
-		return nil, err
+	person := proof.Person{
+		Known: true, Methods: append([]string{proof.Password}, s.set.Methods(e.Site)...), Factors: s.set.Types(),
 	}
-	return append([]string{proof.Password}, set.Methods(e.Site)...), nil
+	return d.Next(s.proofs, person, e.canSetUp()), nil
 }
 
 // due finds out what the person has to show or to set up before going on, and reports whether it is anything.
@@ -254,7 +247,7 @@ func (e *Engine) pageOf(ctx context.Context, f *Flow, v Visitor) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	view, _, err := e.nextStep(ctx, f, current)
+	view, _, err := e.signInStep(ctx, f, current)
 	return view, err
 }
 
@@ -314,7 +307,10 @@ func (e *Engine) showFactor(ctx context.Context, f *Flow, now View, method strin
 // goOn begins the session of a person who has shown all that is due, and otherwise stores the flow with what the person
 // has shown so far. from is what the person saw before.
 func (e *Engine) goOn(ctx context.Context, f *Flow, done Proven, from View, v Visitor) (View, error) {
-	next, err := e.next(ctx, from.demand, &subject{userID: f.UserID, proofs: f.Proofs, methods: from.subject.methods})
+	if from.Kind == Unknown {
+		return View{Kind: Leave, Flow: f}, e.save(ctx, f, v.Browser, nil)
+	}
+	next, err := e.next(ctx, from.demand, &subject{userID: f.UserID, proofs: f.Proofs, set: from.subject.set})
 	if err != nil {
 		return View{}, err
 	}
@@ -452,7 +448,7 @@ func (e *Engine) addFactor(ctx context.Context, f *Flow, form Form, v Visitor) (
 	if err != nil || f.Codes != "" {
 		return view, err
 	}
-	now.subject.methods = nil // there is one more
+	now.subject.set = nil // there is one more
 	return e.goOn(ctx, f, Proven{User: &person.User{ID: f.UserID}}, now, v)
 }
 

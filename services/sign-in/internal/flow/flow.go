@@ -40,7 +40,6 @@ type Flow struct {
 	LoginName   string     `json:"login_name"`
 	Another     bool       `json:"another"` // the browser's session is not to be used
 	Denied      bool       `json:"denied"`  // the person gives up
-	Told        bool       `json:"told"`    // of a refusal
 	Finished    bool       `json:"finished"`
 	Notice      string     `json:"notice"` // what the page says of the last form
 	ACR         string     `json:"acr"`
@@ -72,6 +71,7 @@ type Progress struct {
 	TaskDone   bool   `json:"task_done,omitempty"` // of Request.Task
 	SubAccount string `json:"sub_account"`         // the id of the chosen one
 	Consented  bool   `json:"consented"`
+	Told       bool   `json:"told"` // of a refusal
 }
 
 // Recovering is how far a person is who has no password, or has forgotten it.

@@ -215,6 +215,6 @@ func (e *Engine) showPasskey(ctx context.Context, f *Flow, form Form, v Visitor)
 		f.MustChange, f.TimePasswordChanged = true, done.User.TimePasswordChanged
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	now.subject.methods = nil
+	now.subject.set = nil
 	return e.goOn(ctx, f, done, now, v)
 }

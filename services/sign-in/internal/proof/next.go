@@ -21,6 +21,9 @@ type Demand struct {
 type Person struct {
 	Known   bool
 	Methods []string // that the person can show: Password, and the methods of the factors
+	// Factors are the methods of all that the person has set up, also what cannot be shown here, such as a passkey of
+	// another site: recovery codes take the place of these.
+	Factors []string
 }
 
 // Next is what is due. It is empty if nothing is.
@@ -48,8 +51,9 @@ var beginning = []string{Password, Passkey}
 // order, then the class, then the steps that are not required of those who can complete them. Nothing goes without a
 // method that says who the person is. Whoever has a factor shows one before setting up another.
 func (d Demand) Next(proofs []Proof, p Person, setUp []string) Next {
+	d = d.of(p)
 	begun := slices.ContainsFunc(proofs, func(p Proof) bool { return slices.Contains(beginning, p.Method) })
-	if !p.Known || !begun {
+	if !p.Known || !begun || len(d.Steps) == 0 {
 		return d.first()
 	}
 	next := d.next(proofs, p, setUp)
@@ -62,15 +66,45 @@ func (d Demand) Next(proofs []Proof, p Person, setUp []string) Next {
 	return next
 }
 
-// first is how a sign-in begins: by a method of the first step that has one which says who the person is.
+// of is the demand on a person: recovery codes count only where they take the place of a factor that the person has.
+func (d Demand) of(p Person) Demand {
+	place := func(methods []string) []string {
+		factors := only(methods, func(m string) bool { return m != RecoveryCode })
+		if len(both(factors, p.Factors)) > 0 {
+			return methods
+		}
+		return factors
+	}
+	steps := slices.Clone(d.Steps)
+	for i := range steps {
+		steps[i].Methods = place(steps[i].Methods)
+	}
+	d.Steps = steps
+	if len(d.Factors) > 0 {
+		d.Factors = place(d.Factors)
+	}
+	return d
+}
+
+// first is how a sign-in begins: by a method that says who the person is, of the steps up to the first required one
+// that has any.
 func (d Demand) first() Next {
+	var show []string
 	for _, step := range d.Steps {
-		if show := both(step.Methods, beginning); len(show) > 0 {
-			return Next{Show: show}
+		begins := both(step.Methods, beginning)
+		show = append(show, only(begins, func(m string) bool { return !slices.Contains(show, m) })...)
+		if step.Required && len(begins) > 0 {
+			break
 		}
 	}
-	return Next{Missing: []string{Password}}
+	if len(show) == 0 {
+		return Next{Missing: []string{Password}}
+	}
+	return Next{Show: show}
 }
+
+// Begins reports whether a sign-in can begin with a method.
+func (d Demand) Begins(method string) bool { return slices.Contains(d.first().Show, method) }
 
 func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 	unused := func(methods []string) []string {
@@ -79,12 +113,12 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 		})
 	}
 	left := Left(d.Steps, proofs)
-	// completes are the methods by which fewer steps are left, recovery codes last. A password can complete a step that
-	// a passkey has completed, so that the passkey completes another one.
+	// A method can complete a step that another one has completed, so that the other one completes a further step.
+	completing := func(i int, m string) bool {
+		return slices.Contains(d.Steps[i].Methods, m) || len(Left(d.Steps, with(proofs, m))) < len(left)
+	}
 	completes := func(i int) []string {
-		return unused(only(p.Methods, func(m string) bool {
-			return slices.Contains(d.Steps[i].Methods, m) || len(Left(d.Steps, with(proofs, m))) < len(left)
-		}))
+		return unused(only(p.Methods, func(m string) bool { return completing(i, m) }))
 	}
 	var optional []string
 	for _, i := range left {
@@ -97,7 +131,13 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 		case len(show) > 0:
 			return Next{Show: show}
 		default:
-			return orMissing(unused(both(d.Steps[i].Methods, setUp)), d.Steps[i].Methods)
+			add := unused(only(setUp, func(m string) bool { return completing(i, m) }))
+			has := unused(p.Methods)
+			reaches := only(add, func(m string) bool { return d.reached(with(with(proofs, has...), m)) })
+			if d.NoSetUp && len(reaches) > 0 { // another one could not be set up for the class
+				add = reaches
+			}
+			return orMissing(add, d.Steps[i].Methods)
 		}
 	}
 	if !d.reached(proofs) {

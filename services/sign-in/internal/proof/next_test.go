@@ -1,11 +1,14 @@
 package proof
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/idplatform/idplatform/pkg/clock"
 )
 
 var (
@@ -31,8 +34,10 @@ func TestNext(t *testing.T) {
 		onlyPassword = []string{Password}
 		withApp      = []string{Password, App, RecoveryCode}
 		steps        = []Step{required(Password), optional(App, Passkey, RecoveryCode)}
-		known        = func(methods []string) Person { return Person{Known: true, Methods: methods} }
-		nobody       = Person{}
+		known        = func(methods []string) Person {
+			return Person{Known: true, Methods: methods, Factors: only(methods, IsFactor)}
+		}
+		nobody = Person{}
 	)
 	for name, c := range map[string]struct {
 		demand Demand
@@ -83,6 +88,23 @@ func TestNext(t *testing.T) {
 			Demand{Steps: steps[:1], Wishes: []string{PhishingResistant, TwoFactors}}, []Proof{password},
 			known(withApp), Next{Show: []string{App, RecoveryCode}},
 		},
+		"a recovery code of another factor": {
+			Demand{Steps: []Step{required(Password), required(Passkey, RecoveryCode)}}, []Proof{password, ofCodes},
+			known([]string{Password, App, RecoveryCode}), Next{Missing: []string{Passkey}},
+		},
+		"an optional factor that the person does not have": {
+			Demand{Steps: []Step{required(Password), optional(Passkey, RecoveryCode)}}, []Proof{password},
+			known(withApp), Next{},
+		},
+		"an app completes what the password has completed": {
+			Demand{Steps: []Step{required(Password, App, RecoveryCode), required(Password)}}, []Proof{password},
+			known(onlyPassword), Next{SetUp: []string{App}},
+		},
+		"an optional passkey comes before the password": {
+			Demand{Steps: []Step{optional(Passkey), required(Password)}}, nil, nobody,
+			Next{Show: []string{Passkey, Password}},
+		},
+		"no steps": {Demand{}, []Proof{password}, known(withApp), Next{Missing: onlyPassword}},
 		"a wish that cannot": {
 			Demand{Steps: steps[:1], Wishes: []string{TwoFactors}}, []Proof{password}, known(onlyPassword), Next{},
 		},
@@ -120,7 +142,7 @@ func orEmpty(n Next) Next {
 func TestNothingGoesWithoutABeginning(t *testing.T) {
 	t.Parallel()
 	d := Demand{Steps: []Step{required(Password, App)}}
-	p := Person{Known: true, Methods: []string{Password, App, RecoveryCode}}
+	p := Person{Known: true, Methods: []string{Password, App, RecoveryCode}, Factors: []string{App}}
 	require.Equal(t, []string{Password}, d.Next([]Proof{ofApp}, p, nil).Show)
 	require.True(t, d.Next([]Proof{password}, p, nil).Done())
 }
@@ -129,7 +151,7 @@ func TestNothingGoesWithoutABeginning(t *testing.T) {
 func TestAFactorComesBeforeAnotherIsSetUp(t *testing.T) {
 	t.Parallel()
 	d := Demand{Steps: []Step{required(Password), required(Passkey)}}
-	p := Person{Known: true, Methods: []string{Password, App, RecoveryCode}}
+	p := Person{Known: true, Methods: []string{Password, App, RecoveryCode}, Factors: []string{App}}
 	can := []string{App, Passkey}
 	require.Equal(t, []string{App, RecoveryCode}, d.Next([]Proof{password}, p, can).Show)
 	require.Equal(t, []string{Passkey}, d.Next([]Proof{password, ofApp}, p, can).SetUp)
@@ -139,62 +161,132 @@ func TestAFactorComesBeforeAnotherIsSetUp(t *testing.T) {
 }
 
 // Whatever is demanded and whoever signs in: doing what is due, one after the other, comes to an end, and what it comes
-// to is what was demanded.
-func TestNextComesToAnEnd(t *testing.T) {
+// to is what was demanded. If it says that something is missing, no way would have done: all are tried.
+func TestNextFindsAWay(t *testing.T) {
 	t.Parallel()
-	methods := []string{Password, App, RecoveryCode, Passkey, "mail"}
 	rapid.Check(t, func(t *rapid.T) {
-		d := Demand{
-			Steps: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Step {
-				return Step{
-					Required: rapid.Bool().Draw(t, "required"),
-					Methods:  rapid.SliceOfN(rapid.SampledFrom(methods), 0, 3).Draw(t, "methods"),
-				}
-			}), 1, 3).Draw(t, "steps"),
-			Class:   rapid.SampledFrom([]string{"", "", OneFactor, TwoFactors, PhishingResistant}).Draw(t, "class"),
-			Factors: rapid.SliceOfN(rapid.SampledFrom(methods[1:]), 0, 2).Draw(t, "factors"),
-			NoSetUp: rapid.Bool().Draw(t, "no set-up"),
-			Wishes:  rapid.SliceOfN(rapid.SampledFrom(classes), 0, 2).Draw(t, "wishes"),
+		d, has := drawDemand(t), drawMethods(t)
+		setUp := [][]string{{App}, {Passkey, App}}[rapid.IntRange(0, 1).Draw(t, "can set up")]
+		if slices.Contains(has, Passkey) && !slices.Contains(setUp, Passkey) {
+			t.Skip("the site has no passkeys")
 		}
-		p := Person{}
-		has := []string{Password}
-		hadFactor := rapid.Bool().Draw(t, "has an app")
-		if hadFactor {
-			has = append(has, App, RecoveryCode)
+		had, way := slices.Clone(has), findWay(d, has, setUp)
+		key := rapid.SampledFrom([]Proof{mustExample(Passkey), ByPasskey(clock.Time{}, "", clock.Time{}, true, false)}).
+			Draw(t, "key")
+		show := func(m string) Proof {
+			if m == Passkey {
+				return key
+			}
+			return mustExample(m)
 		}
-		var proofs []Proof
-		for range 10 {
-			next := d.Next(proofs, p, []string{App})
-			switch {
+		p, proofs := Person{}, []Proof(nil)
+		for range 12 {
+			switch next := d.Next(proofs, p, setUp); {
 			case next.Done():
-				check(t, d, proofs, has)
+				check(t, d.of(p), proofs, has)
 				return
 			case len(next.Missing) > 0:
+				if way != "" && !d.NoSetUp {
+					t.Fatalf("%v is missing after %v, and this would do: %s", next.Missing, proofs, way)
+				}
 				return
 			case len(next.SetUp) > 0:
-				if hadFactor && !slices.ContainsFunc(proofs, func(p Proof) bool { return IsFactor(p.Method) }) {
-					t.Fatal("a factor is set up before the one that is there was shown")
+				m := rapid.SampledFrom(next.SetUp).Draw(t, "sets up")
+				if slices.Contains(has, m) || !p.Known {
+					t.Fatalf("%s is to be set up again, or by nobody", m)
 				}
-				if !p.Known || slices.Contains(has, App) {
-					t.Fatalf("an app is to be set up again, or for nobody: %v", has)
+				shown := slices.ContainsFunc(proofs, func(p Proof) bool { return IsFactor(p.Method) })
+				if slices.ContainsFunc(had, IsFactor) && !shown {
+					t.Fatal("a factor is set up before one that is there was shown")
 				}
-				has = append(has, App, RecoveryCode)
-				proofs = Add(proofs, ofApp)
-			case !p.Known && len(both(next.Show, has)) == 0: // the person cannot begin
-				return
+				if has = append(slices.Clone(has), m); !slices.Contains(has, RecoveryCode) {
+					has = append(has, RecoveryCode)
+				}
+				proofs = Add(proofs, show(m))
 			case !p.Known:
-				proofs = Add(proofs, mustExample(rapid.SampledFrom(both(next.Show, has)).Draw(t, "begins")))
+				begins := both(next.Show, has)
+				if len(begins) == 0 { // the person cannot begin
+					return
+				}
+				proofs = Add(proofs, show(rapid.SampledFrom(begins).Draw(t, "begins")))
 			default:
 				m := rapid.SampledFrom(next.Show).Draw(t, "shows")
 				if !slices.Contains(has, m) || wasShown(proofs, m) {
 					t.Fatalf("%s is asked for, of a person who has %v, after %v", m, has, proofs)
 				}
-				proofs = Add(proofs, mustExample(m))
+				proofs = Add(proofs, show(m))
 			}
-			p = Person{Known: true, Methods: has}
+			p = Person{Known: true, Methods: has, Factors: only(has, IsFactor)}
 		}
 		t.Fatalf("something is always due: %v", proofs)
 	})
+}
+
+func drawDemand(t *rapid.T) Demand {
+	same := func(m string) string { return m }
+	factors := []string{App, Passkey}
+	d := Demand{
+		Steps: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Step {
+			types := rapid.SampledFrom([]string{Password, App, Passkey})
+			methods := rapid.SliceOfNDistinct(types, 1, 3, same).Draw(t, "methods")
+			if slices.ContainsFunc(methods, IsFactor) {
+				methods = append(methods, RecoveryCode)
+			}
+			return Step{Required: rapid.Bool().Draw(t, "required"), Methods: methods}
+		}), 1, 3).Draw(t, "steps"),
+		Class:   rapid.SampledFrom([]string{"", "", OneFactor, TwoFactors, PhishingResistant}).Draw(t, "class"),
+		NoSetUp: rapid.Bool().Draw(t, "no set-up"),
+		Wishes:  rapid.SliceOfN(rapid.SampledFrom(classes), 0, 2).Draw(t, "wishes"),
+		Prefers: rapid.SampledFrom([]string{"", TwoFactors}).Draw(t, "prefers"),
+	}
+	if count := rapid.SliceOfNDistinct(rapid.SampledFrom(factors), 0, 1, same).Draw(t, "factors"); len(count) > 0 {
+		d.Factors = append(count, RecoveryCode)
+	}
+	return d
+}
+
+// drawMethods are a person's. With a factor come recovery codes.
+func drawMethods(t *rapid.T) []string {
+	has := []string{Password}
+	for _, m := range []string{App, Passkey} {
+		if rapid.Bool().Draw(t, m) {
+			has = append(has, m)
+		}
+	}
+	if len(has) > 1 {
+		has = append(has, RecoveryCode)
+	}
+	return has
+}
+
+// findWay tries all that a person could set up and show, and returns what does; empty if nothing does.
+func findWay(d Demand, has, setUp []string) string {
+	for _, add := range subsets(only(setUp, func(m string) bool { return !slices.Contains(has, m) })) {
+		all := append(slices.Clone(has), add...)
+		of := d.of(Person{Factors: only(all, IsFactor)})
+		for _, shown := range subsets(all) {
+			proofs := with(nil, shown...)
+			begins := len(both(d.first().Show, both(shown, has))) > 0
+			left := slices.ContainsFunc(Left(of.Steps, proofs), func(i int) bool { return of.Steps[i].Required })
+			if begins && !left && of.reached(proofs) {
+				return fmt.Sprintf("set up %v, show %v", add, shown)
+			}
+		}
+	}
+	return ""
+}
+
+func subsets(all []string) (sets [][]string) {
+	for bits := range 1 << len(all) {
+		var set []string
+		for i, m := range all {
+			if bits&(1<<i) != 0 {
+				set = append(set, m)
+			}
+		}
+		sets = append(sets, set)
+	}
+	return sets
 }
 
 func wasShown(proofs []Proof, method string) bool {
