@@ -180,9 +180,9 @@ func (s *Set) has(method string) bool {
 	return slices.ContainsFunc(s.Secrets, func(one sealed) bool { return one.Type == method })
 }
 
-// AllExist reports whether the factors behind a user's proofs are still there. A deletion at the same time makes one of
-// the two transactions run again.
-func AllExist(ctx context.Context, tx *docstore.Tx, userID string, proofs []proof.Proof) (bool, error) {
+// Hold makes a transaction depend on the factors behind a user's proofs, and reports whether all are still there. A
+// deletion at the same time makes one of the two transactions run again.
+func Hold(ctx context.Context, tx *docstore.Tx, userID string, proofs []proof.Proof) (bool, error) {
 	set, err := load(ctx, tx, userID)
 	if err != nil || !set.haveAll(proofs) {
 		return false, err
@@ -263,7 +263,7 @@ func (s *Factors) Try(ctx context.Context, userID, code string, from From) (Trie
 			}
 			one.Step, *count = step, guesses{}
 			p := proof.ByApp(tx.Now, one.ID, one.TimeSet)
-			return Tried{Proof: &p}, s.used(ctx, tx, set, one.ID, from, -1)
+			return Tried{Proof: &p}, s.used(ctx, tx, set, one.ID, from)
 		}
 		count.count(tx.Now)
 		_, err = sets.Replace(ctx, tx, set)
@@ -310,16 +310,16 @@ func (s *Factors) tryRecoveryCode(ctx context.Context, tx *docstore.Tx, set *Set
 	if len(left) == before {
 		return Tried{}, nil
 	}
-	one.Spent++
+	one.Spent = Codes - len(left)
 	if one.Sealed, err = s.seal(ctx, set.ID, one, left); err != nil {
 		return Tried{}, err
 	}
 	p := proof.ByRecoveryCode(tx.Now, one.ID, one.TimeSet)
-	return Tried{Proof: &p}, s.used(ctx, tx, set, one.ID, from, len(left))
+	return Tried{Proof: &p}, s.used(ctx, tx, set, one.ID, from)
 }
 
-// used notes that a factor was shown. Of recovery codes, which are few, an event tells; codesLeft is -1 for apps.
-func (s *Factors) used(ctx context.Context, tx *docstore.Tx, set *Set, id string, from From, codesLeft int) error {
+// used stores a set, and notes that one of its factors was shown. Of recovery codes, which are few, an event tells.
+func (s *Factors) used(ctx context.Context, tx *docstore.Tx, set *Set, id string, from From) error {
 	if _, err := sets.Replace(ctx, tx, set); err != nil {
 		return err
 	}
@@ -329,12 +329,12 @@ func (s *Factors) used(ctx context.Context, tx *docstore.Tx, set *Set, id string
 	}
 	f.TimeUsed = tx.Now
 	f.from(from)
-	if codesLeft < 0 {
-		_, err = factors.Collection.Revise(ctx, tx, f)
+	if f.Type == proof.RecoveryCode {
+		f.CodesLeft--
+		_, err = factors.As("used").Revise(ctx, tx, f)
 		return err
 	}
-	f.CodesLeft = codesLeft
-	_, err = factors.As("used").Revise(ctx, tx, f)
+	_, err = factors.Collection.Revise(ctx, tx, f)
 	return err
 }
 

@@ -289,6 +289,6 @@ func (s *Factors) TryPasskey(ctx context.Context, p Party, c Ceremony, answer, u
 		one.Sealed = s.Keys.Seal(text, s.boundTo(ctx, set.ID, one.ID))
 		verified := parsed.Response.AuthenticatorData.Flags.HasUserVerified()
 		by := passkeyProof(tx.Now, one.ID, one.TimeSet, verified, key)
-		return Tried{Proof: &by, UserID: f.UserID}, s.used(ctx, tx, set, one.ID, from, -1)
+		return Tried{Proof: &by, UserID: f.UserID}, s.used(ctx, tx, set, one.ID, from)
 	})
 }

@@ -1,9 +1,11 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -53,6 +55,15 @@ const (
 	ActDeny     = "deny"
 )
 
+// pagesOf are the pages of the actions that are done only where such a page is due.
+var pagesOf = map[string][]Kind{
+	ActPassword: {ChangePassword},
+	ActFactor:   {EnterFactor},
+	ActSetUp:    {ChooseFactor, SetUpApp, SetUpPasskey},
+	ActAdd:      {SetUpApp, SetUpPasskey},
+	ActNewCodes: {AskNewCodes},
+}
+
 // Act does what a form says, and stores the flow. The view is what the person sees if that is not the flow's own
 // page: a service does not answer, or there were too many failures; otherwise its Kind is Leave.
 func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
@@ -64,21 +75,31 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 	if f.Codes != "" && form.Action != ActKept { // a form from before: the codes are shown only here
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	if form.Action == ActSignIn {
-		return e.prove(ctx, f, proof.Password, form, v)
+	if form.Action != ActSignIn { // wrong passwords have limits of their own
+		if room, err := e.hasRoom(ctx, f, v); err != nil || !room {
+			view.Kind = TooMany
+			return view, err
+		}
 	}
-	room, err := e.hasRoom(ctx, f, v)
-	if err != nil {
-		return View{}, err
+	now := View{}
+	if pages := pagesOf[form.Action]; len(pages) > 0 {
+		var err error
+		if now, err = e.pageOf(ctx, f, v); err != nil {
+			return unlessAway(view, err)
+		}
+		if !slices.Contains(pages, now.Kind) { // a form from before
+			return view, e.save(ctx, f, v.Browser, nil)
+		}
 	}
-	if !room {
-		view.Kind = TooMany
-		return view, nil
-	}
+	var err error
 	switch form.Action {
 	case ActBegin:
+	case ActSignIn:
+		return e.prove(ctx, f, proof.Password, form, v)
+	case ActPasskey:
+		return e.prove(ctx, f, proof.Passkey, form, v)
 	case ActPassword:
-		return e.newPassword(ctx, f, form, v)
+		return e.newPassword(ctx, f, now, form, v)
 	case ActForgot:
 		err = e.forgot(ctx, f, form)
 	case ActSendCode:
@@ -86,15 +107,13 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 	case ActCode:
 		return e.enterCode(ctx, f, form, v)
 	case ActFactor:
-		return e.enterFactor(ctx, f, form, v)
+		return e.showFactor(ctx, f, now, proof.App, form, v)
 	case ActSetUp:
-		return e.setUp(ctx, f, form, v)
-	case ActPasskey:
-		return e.showPasskey(ctx, f, form, v)
+		return e.setUp(ctx, f, now, form, v)
 	case ActAdd:
-		return e.addFactor(ctx, f, form, v)
+		return e.addFactor(ctx, f, now, form, v)
 	case ActNewCodes:
-		return e.renewCodes(ctx, f, v)
+		return e.renewCodes(ctx, f, now, v)
 	case ActKept:
 		return e.kept(ctx, f, v)
 	case ActBack:
@@ -133,20 +152,31 @@ func unlessAway(view View, err error) (View, error) {
 // Err is why a view is Away, for the log.
 func (v View) Err() error { return v.err }
 
-// prove checks what a person has sent for a method.
+// prove checks what a person has sent for a method that says who the person is. A password may come by a form from
+// before, since whoever has one can begin anew with it.
 func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f}
 	now, err := e.pageOf(ctx, f, v)
 	if err != nil {
 		return unlessAway(view, err)
 	}
+	if now.Kind == EnterFactor && slices.Contains(now.Methods, method) {
+		return e.showFactor(ctx, f, now, method, form, v)
+	}
 	begins, asked := now.demand.Begins(method), now.Kind == SignIn && slices.Contains(now.Methods, method)
-	if !begins && !asked { // nor is it where the application is unknown
+	if !asked && (!begins || method != proof.Password) { // nor is it where the application is unknown
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	done, err := e.methods[method].Finish(ctx, f, form, v)
+	who := *f
+	who.UserID = ""
+	if method == proof.Password {
+		name := strings.TrimSpace(form.LoginName)
+		f.LoginName = name[:min(len(name), maxLoginName)]
+		who.LoginName = f.LoginName
+	}
+	done, err := e.check(ctx, method, &who, form, v)
 	if err == nil && done.User != nil && !begins && done.User.ID != now.subject.userID {
-		done = Proven{Notice: NoticeWrong} // nobody else can begin with it
+		done = Proven{Notice: wrong[method]} // nobody else can begin with it
 	}
 	switch {
 	case err != nil:
@@ -163,13 +193,21 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 	if err := e.keepProofs(ctx, f, done.User.ID, v); err != nil {
 		return View{}, err
 	}
-	f.UserID, f.MustChange, f.Recovering = done.User.ID, done.MustChangePassword, ""
+	f.UserID, f.LoginName = done.User.ID, cmp.Or(done.LoginName, f.LoginName)
+	f.MustChange, f.Recovering = done.MustChangePassword, ""
 	f.TimePasswordChanged = done.User.TimePasswordChanged
+	if !f.MustChange || method != proof.Password { // the new password takes the place of the old one
+		f.Proofs = proof.Add(f.Proofs, done.Proof)
+	}
 	if f.MustChange {
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	return e.addProof(ctx, f, done, v)
+	now.subject.set = nil // it may be of another user
+	return e.goOn(ctx, f, done, now, v)
 }
+
+// wrong are the notices of what is refused, by method.
+var wrong = map[string]string{proof.Password: NoticeWrong, proof.Passkey: NoticePasskey}
 
 // refused stores a flow of somebody who has shown nothing that is good.
 func (e *Engine) refused(ctx context.Context, f *Flow, done Proven, v Visitor) error {
@@ -185,16 +223,6 @@ func (e *Engine) refused(ctx context.Context, f *Flow, done Proven, v Visitor) e
 	}
 	f.Another = f.Another || before != nil
 	return e.save(ctx, f, v.Browser, tellFailed(f, v, done.Notice))
-}
-
-// addProof adds what a person has shown of who it is, and goes on.
-func (e *Engine) addProof(ctx context.Context, f *Flow, done Proven, v Visitor) (View, error) {
-	view := View{Flow: f}
-	if err := e.loadClient(ctx, &view); err != nil {
-		return unlessAway(view, err)
-	}
-	f.Proofs, f.MustChange, f.Recovering = proof.Add(f.Proofs, done.Proof), false, ""
-	return e.goOn(ctx, f, done, view, v)
 }
 
 // keepProofs drops the proofs of a flow that count no more: what somebody else has shown, what a session rested on that
@@ -272,7 +300,7 @@ func (e *Engine) keep(ctx context.Context, tx *docstore.Tx, proofs []proof.Proof
 	if !shownFactor(proofs) {
 		return nil
 	}
-	exist, err := factor.AllExist(ctx, tx, done.User.ID, proofs)
+	exist, err := factor.Hold(ctx, tx, done.User.ID, proofs)
 	if err == nil && !exist {
 		err = errOvertaken
 	}
@@ -290,19 +318,11 @@ func (e *Engine) withPassword(in questions.SignedIn) (Proven, error) {
 }
 
 // newPassword sets the password that must be changed before the person is signed in.
-func (e *Engine) newPassword(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
+func (e *Engine) newPassword(ctx context.Context, f *Flow, now View, form Form, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f}
-	if !f.mustChoose() || f.UserID == "" { // a form from before
-		return view, e.save(ctx, f, v.Browser, nil)
-	}
 	if form.Password != form.Repeated {
 		f.Notice = NoticeDiffers
 		return view, e.save(ctx, f, v.Browser, nil)
-	}
-	if view, _, err := e.beforePassword(ctx, View{Flow: f}); err != nil {
-		return View{}, err
-	} else if view.Kind != ChangePassword {
-		return View{Kind: Leave, Flow: f}, e.save(ctx, f, v.Browser, nil)
 	}
 	still, err := e.stillMay(ctx, f)
 	if err != nil {
@@ -342,7 +362,8 @@ func (e *Engine) newPassword(ctx context.Context, f *Flow, form Form, v Visitor)
 	if err != nil {
 		return View{}, err
 	}
-	return e.addProof(ctx, f, done, v)
+	f.Proofs, f.MustChange, f.Recovering = proof.Add(f.Proofs, done.Proof), false, ""
+	return e.goOn(ctx, f, done, now, v)
 }
 
 var errTooMany = apperr.New(apperr.RateLimited, "there were too many wrong passwords")

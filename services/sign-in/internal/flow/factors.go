@@ -204,35 +204,25 @@ func shownFactor(proofs []proof.Proof) bool {
 // factors is the method of authenticator apps and recovery codes.
 type factors struct{ *Engine }
 
-// Finish implements Method.
-func (m factors) Finish(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error) {
-	attempt, err := m.Admit(ctx, FactorCode, v, f.LoginName)
-	if err != nil {
-		return Proven{}, err
-	}
-	if attempt == nil {
-		return Proven{TooMany: true}, nil
-	}
+// Guess implements Method.
+func (factors) Guess() Guess { return FactorCode }
+
+// Check implements Method.
+func (m factors) Check(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error) {
 	from := factor.From{Address: v.Address, Browser: v.UserAgent()}
 	tried, err := m.Factors.Try(ctx, f.UserID, form.Code, from)
 	if err == nil && tried.Blocked { // by others, perhaps
-		known, err := m.Sessions.KnownTo(ctx, v.Browser)
-		if err != nil {
+		var known []string
+		if known, err = m.Sessions.KnownTo(ctx, v.Browser); err != nil {
 			return Proven{}, err
 		}
 		if from.Known = slices.Contains(known, f.UserID); from.Known {
-			if tried, err = m.Factors.Try(ctx, f.UserID, form.Code, from); err != nil {
-				return Proven{}, err
-			}
+			tried, err = m.Factors.Try(ctx, f.UserID, form.Code, from)
 		}
 	}
-	if err != nil {
-		return Proven{}, err
-	}
-	told, err := attempt.Settle(ctx, tried.Proof != nil)
 	switch {
-	case err != nil || !told:
-		return Proven{TooMany: err == nil}, err
+	case err != nil:
+		return Proven{}, err
 	case tried.Blocked:
 		return Proven{Notice: NoticeBlocked}, nil
 	case tried.Proof == nil:
@@ -263,24 +253,11 @@ func (f *Flow) stepUpFrom(view View) {
 	f.LoginName = view.subject.user.Username
 }
 
-// enterFactor checks the code of an app, or a recovery code.
-func (e *Engine) enterFactor(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
-	view := View{Kind: Leave, Flow: f, SentFrom: EnterFactor}
-	now, err := e.pageOf(ctx, f, v)
-	if err != nil {
-		return unlessAway(view, err)
-	}
-	if now.Kind != EnterFactor {
-		return view, e.save(ctx, f, v.Browser, nil)
-	}
-	return e.showFactor(ctx, f, now, proof.App, form, v)
-}
-
-// showFactor checks what a person has sent for a method, where a factor is due.
+// showFactor checks what a person has sent for a method where a factor is due.
 func (e *Engine) showFactor(ctx context.Context, f *Flow, now View, method string, form Form, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f, SentFrom: EnterFactor, Methods: now.Methods}
 	f.stepUpFrom(now)
-	done, err := e.methods[method].Finish(ctx, f, form, v)
+	done, err := e.check(ctx, method, f, form, v)
 	switch {
 	case err != nil:
 		return unlessAway(view, err)
@@ -307,9 +284,6 @@ func (e *Engine) showFactor(ctx context.Context, f *Flow, now View, method strin
 // goOn begins the session of a person who has shown all that is due, and otherwise stores the flow with what the person
 // has shown so far. from is what the person saw before.
 func (e *Engine) goOn(ctx context.Context, f *Flow, done Proven, from View, v Visitor) (View, error) {
-	if from.Kind == Unknown {
-		return View{Kind: Leave, Flow: f}, e.save(ctx, f, v.Browser, nil)
-	}
 	next, err := e.next(ctx, from.demand, &subject{userID: f.UserID, proofs: f.Proofs, set: from.subject.set})
 	if err != nil {
 		return View{}, err
@@ -340,25 +314,19 @@ const (
 
 // setUp begins to set up an authenticator app or a passkey: the next page shows a key, or asks the browser for a
 // passkey.
-func (e *Engine) setUp(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
+func (e *Engine) setUp(ctx context.Context, f *Flow, now View, form Form, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f, SentFrom: ChooseFactor}
-	now, err := e.pageOf(ctx, f, v)
-	if err != nil {
-		return unlessAway(view, err)
-	}
-	isSetUp := now.Kind == ChooseFactor || now.Kind == SetUpApp || now.Kind == SetUpPasskey
-	if !isSetUp || !slices.Contains(now.Methods, form.Method) {
+	if !slices.Contains(now.Methods, form.Method) {
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
 	f.stepUpFrom(now)
 	f.SetupType = form.Method
 	if form.Method == proof.Passkey {
-		err = e.beginPasskey(ctx, f)
+		if err := e.beginPasskey(ctx, f); err != nil {
+			return View{}, err
+		}
 	} else {
 		f.Setup = e.Keys.Seal([]byte(factor.NewKey()), e.boundToUser(ctx, useKey, f.UserID))
-	}
-	if err != nil {
-		return View{}, err
 	}
 	return view, e.save(ctx, f, v.Browser, nil)
 }
@@ -395,15 +363,8 @@ var errFaster = apperr.New(apperr.VersionMismatch, "another form was faster")
 
 // addFactor adds the app whose code shows that it works, or the passkey that the browser has made. That is a proof,
 // too. The factor, its recovery codes and the flow are stored at once, and a second form adds nothing.
-func (e *Engine) addFactor(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
+func (e *Engine) addFactor(ctx context.Context, f *Flow, now View, form Form, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f, SentFrom: SetUpApp}
-	now, err := e.pageOf(ctx, f, v)
-	if err != nil {
-		return unlessAway(view, err)
-	}
-	if now.Kind != SetUpApp && now.Kind != SetUpPasskey {
-		return view, e.save(ctx, f, v.Browser, nil)
-	}
 	f.stepUpFrom(now)
 	add, err := e.newFactor(ctx, f, form, v)
 	if err != nil {
@@ -484,15 +445,8 @@ func (e *Engine) newFactor(ctx context.Context, f *Flow, form Form, v Visitor) (
 }
 
 // renewCodes makes new recovery codes.
-func (e *Engine) renewCodes(ctx context.Context, f *Flow, v Visitor) (View, error) {
+func (e *Engine) renewCodes(ctx context.Context, f *Flow, now View, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f, SentFrom: AskNewCodes}
-	now, err := e.pageOf(ctx, f, v)
-	if err != nil {
-		return unlessAway(view, err)
-	}
-	if now.Kind != AskNewCodes {
-		return view, e.save(ctx, f, v.Browser, nil)
-	}
 	id, err := e.Store.NewID(ctx)
 	if err != nil {
 		return View{}, err

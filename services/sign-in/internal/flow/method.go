@@ -15,9 +15,11 @@ import (
 // Method is a way to prove who somebody is. What it has proven is a proof.Proof, and nothing else counts: which page
 // comes next follows from the proofs.
 type Method interface {
-	// Finish checks what a person has sent for a flow. The error is apperr.Unavailable if a service that must be asked
-	// does not answer.
-	Finish(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error)
+	// Guess is what a wrong one counts as.
+	Guess() Guess
+	// Check checks what a person has sent for a flow. A flow with a user is for that user. The error is
+	// apperr.Unavailable if a service that must be asked does not answer.
+	Check(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error)
 }
 
 // Proven is what became of what a person has sent.
@@ -26,9 +28,11 @@ type Proven struct {
 	User *person.User
 	// Proof counts once nothing is demanded any more.
 	Proof proof.Proof
+	// LoginName is by what name the person is known from then on; empty: by that of the flow.
+	LoginName string
 	// SignedIn is the user's record as the service that has checked the proof knows it.
 	SignedIn questions.SignedIn
-	// MustChangePassword demands a new password, which takes the place of the proof.
+	// MustChangePassword demands a new password.
 	MustChangePassword bool
 	// TooMany says that it was not checked, because of too many failures.
 	TooMany bool
@@ -36,32 +40,43 @@ type Proven struct {
 	Notice string
 }
 
-// passwords is the method password.
-type passwords struct{ *Engine }
-
-// Finish implements Method.
-func (m passwords) Finish(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error) {
-	name := strings.TrimSpace(form.LoginName)
-	f.LoginName = name[:min(len(name), maxLoginName)]
-	attempt, err := m.Admit(ctx, Password, v, f.LoginName)
+// check checks what a person has sent for a method, within the limits of guesses.
+func (e *Engine) check(ctx context.Context, method string, f *Flow, form Form, v Visitor) (Proven, error) {
+	m := e.methods[method]
+	attempt, err := e.Admit(ctx, m.Guess(), v, f.LoginName)
 	if err != nil {
 		return Proven{}, err
 	}
 	if attempt == nil {
 		return Proven{TooMany: true}, nil
 	}
-	login := questions.LoginVerified{}
-	if name != "" && len(name) <= maxLoginName && form.Password != "" && len(form.Password) <= maxPassword {
-		if login, err = m.verify(ctx, name, form.Password, v); err != nil {
-			return Proven{}, err
-		}
+	done, err := m.Check(ctx, f, form, v)
+	if err != nil {
+		return Proven{}, err
 	}
-	told, err := attempt.Settle(ctx, login.Verified)
+	told, err := attempt.Settle(ctx, done.User != nil)
 	if err != nil || !told {
 		return Proven{TooMany: err == nil}, err
 	}
-	if !login.Verified {
-		return Proven{Notice: NoticeWrong}, nil
+	return done, nil
+}
+
+// passwords is the method password.
+type passwords struct{ *Engine }
+
+// Guess implements Method.
+func (passwords) Guess() Guess { return Password }
+
+// Check implements Method. The flow has the login name.
+func (m passwords) Check(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error) {
+	wrong := Proven{Notice: NoticeWrong}
+	wasCut := strings.TrimSpace(form.LoginName) != f.LoginName
+	if f.LoginName == "" || wasCut || form.Password == "" || len(form.Password) > maxPassword {
+		return wrong, nil
+	}
+	login, err := m.verify(ctx, f.LoginName, form.Password, v)
+	if err != nil || !login.Verified {
+		return wrong, err
 	}
 	user, err := person.Parse(login.User)
 	if err != nil {

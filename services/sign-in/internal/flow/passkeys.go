@@ -134,27 +134,11 @@ func (e *Engine) Challenge(ctx context.Context, view View, v Visitor) (*Challeng
 // passkeys is the method of passkeys.
 type passkeys struct{ *Engine }
 
-// Finish implements Method. A flow with a user asks for a passkey of that user.
-func (m passkeys) Finish(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error) {
-	attempt, err := m.Admit(ctx, PasskeyAnswer, v, f.LoginName)
-	if err != nil {
-		return Proven{}, err
-	}
-	if attempt == nil {
-		return Proven{TooMany: true}, nil
-	}
-	done, err := m.check(ctx, f, form, v)
-	if err != nil {
-		return Proven{}, err
-	}
-	told, err := attempt.Settle(ctx, done.User != nil)
-	if err != nil || !told {
-		return Proven{TooMany: err == nil}, err
-	}
-	return done, nil
-}
+// Guess implements Method.
+func (passkeys) Guess() Guess { return PasskeyAnswer }
 
-func (m passkeys) check(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error) {
+// Check implements Method.
+func (m passkeys) Check(ctx context.Context, f *Flow, form Form, v Visitor) (Proven, error) {
 	refused := Proven{Notice: NoticePasskey}
 	text, err := m.Keys.Open(form.Challenge, boundToBrowser(ctx, v))
 	if err != nil { // of another browser, or of a key that is gone
@@ -176,45 +160,7 @@ func (m passkeys) check(ctx context.Context, f *Flow, form Form, v Visitor) (Pro
 	if err != nil || u == nil {
 		return refused, err
 	}
-	return Proven{User: u, Proof: *tried.Proof}, nil
-}
-
-// showPasskey checks a passkey: of the person who has shown something else, or of whoever comes.
-func (e *Engine) showPasskey(ctx context.Context, f *Flow, form Form, v Visitor) (View, error) {
-	view := View{Kind: Leave, Flow: f}
-	now, err := e.pageOf(ctx, f, v)
-	if err != nil {
-		return unlessAway(view, err)
-	}
-	if !e.asksPasskey(now) {
-		return view, e.save(ctx, f, v.Browser, nil)
-	}
-	view.SentFrom = now.Kind
-	if now.Kind == EnterFactor {
-		return e.showFactor(ctx, f, now, proof.Passkey, form, v)
-	}
-	who := *f
-	who.UserID = ""
-	done, err := e.methods[proof.Passkey].Finish(ctx, &who, form, v)
-	if err != nil {
-		return unlessAway(view, err)
-	}
-	if done.TooMany {
-		view.Kind = TooMany
-		return view, nil
-	}
-	if done.User == nil {
-		return view, e.refused(ctx, f, done, v)
-	}
-	if err := e.keepProofs(ctx, f, done.User.ID, v); err != nil {
-		return View{}, err
-	}
-	f.UserID, f.LoginName, f.Recovering = done.User.ID, done.User.Username, ""
-	f.Proofs = proof.Add(f.Proofs, done.Proof)
-	if done.User.MustChangePassword {
-		f.MustChange, f.TimePasswordChanged = true, done.User.TimePasswordChanged
-		return view, e.save(ctx, f, v.Browser, nil)
-	}
-	now.subject.set = nil
-	return e.goOn(ctx, f, done, now, v)
+	return Proven{
+		User: u, Proof: *tried.Proof, LoginName: u.Username, MustChangePassword: u.MustChangePassword,
+	}, nil
 }

@@ -128,6 +128,19 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// What nobody can set up for the class is not set up for a step, where the step can do with what counts for both.
+func TestNothingIsSetUpThatDoesNotCount(t *testing.T) {
+	t.Parallel()
+	d := Demand{
+		Steps: []Step{required(Password), required(App, Passkey)}, Class: TwoFactors, Factors: []string{Passkey},
+		NoSetUp: true,
+	}
+	p := Person{Known: true, Methods: []string{Password}}
+	require.Equal(t, []string{Passkey}, d.Next([]Proof{password}, p, []string{App, Passkey}).SetUp)
+	d.Factors = nil
+	require.Equal(t, []string{App, Passkey}, d.Next([]Proof{password}, p, []string{App, Passkey}).SetUp)
+}
+
 // orEmpty makes lists without strings nil.
 func orEmpty(n Next) Next {
 	for _, list := range []*[]string{&n.Show, &n.SetUp, &n.Missing} {
