@@ -24,6 +24,18 @@ func Map(name string) Variable {
 // Timestamp declares a moment; its value in an input is a time.Time.
 func Timestamp(name string) Variable { return Variable{cel.Variable(name, cel.TimestampType)} }
 
+// Text declares a string.
+func Text(name string) Variable { return Variable{cel.Variable(name, cel.StringType)} }
+
+// Texts declares a list of strings; its value in an input is a []string.
+func Texts(name string) Variable { return Variable{cel.Variable(name, cel.ListType(cel.StringType))} }
+
+// Flag declares a boolean.
+func Flag(name string) Variable { return Variable{cel.Variable(name, cel.BoolType)} }
+
+// Networks declares the functions ip and cidr, such as in cidr("10.0.0.0/8").containsIP(address), and no variable.
+func Networks() Variable { return Variable{ext.Network()} }
+
 // Environment declares what one kind of condition can use: its variables, CEL's standard functions and macros, and
 // from the extension "strings" charAt, lowerAscii, reverse, split, substring, trim and upperAscii. The pattern of
 // matches must be a literal. An Environment is safe for concurrent use; create it once and keep it for the life of

@@ -82,6 +82,13 @@ const (
 	AuthRuleTypeApp    = "app"
 )
 
+// The values of enrol of AuthStep.
+const (
+	AuthStepEnrolDemand = "demand"
+	AuthStepEnrolOffer  = "offer"
+	AuthStepEnrolOff    = "off"
+)
+
 // The values of identity_type of AuthUnit.
 const (
 	AuthUnitIdentityTypeUser        = "user"

@@ -1309,11 +1309,30 @@ type AuthRuleList struct {
 
 // AuthStep defines model for AuthStep.
 type AuthStep struct {
+	// Enrol What becomes of people who have no factor for the step. demand: they set one up before they go on. offer:
+	// they can, or go on without, and are asked again after 30 days. off: nobody can set one up at the step, so a
+	// required step lets them not in. Absent: demand for a required step, offer for others; one of "demand", "offer",
+	// "off"
+	//
+	// Example: demand
+	Enrol *string `json:"enrol,omitempty"`
+
+	// GraceDays With demand: for how many days people can go on without a factor. They begin when the person first does
+	// so; the person is asked once a day
+	GraceDays *int64 `json:"grace_days,omitempty"`
+
 	// Methods 1…20 codes of authentication methods; any one passes the step
 	Methods []string `json:"methods"`
 
-	// Required Whether the step cannot be skipped
+	// Required Whether everybody has to complete the step. Others are asked of those who have a factor for it
 	Required *bool `json:"required,omitempty"`
+
+	// When A condition (CEL) over user (the record), groups (as in tokens), address (of the browser), known_browser
+	// (the person has signed in there with two factors within 90 days), application (id, client_id, name, category) and
+	// acr (the classes that it asks for). The step is there where it holds, or cannot be decided. Absent: always
+	//
+	// Example: !cidr("10.0.0.0/8").containsIP(address)
+	When *string `json:"when,omitempty"`
 }
 
 // AuthTemplate defines model for AuthTemplate.
@@ -3162,7 +3181,7 @@ type FireTimes struct {
 // FlowForm defines model for FlowForm.
 type FlowForm struct {
 	// Action The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor,
-	// new-codes, kept, back, continue, another, account, agree, deny
+	// new-codes, kept, later, back, continue, another, account, agree, deny
 	Action string `json:"action"`
 
 	// Challenge Of the page that has asked for it, sealed

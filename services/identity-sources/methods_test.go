@@ -81,6 +81,10 @@ func TestTemplates(t *testing.T) {
 	}
 	method := c.Get(methodsPath + "?code=pwd").Object()["items"].([]any)[0].(object)
 	steps := []any{object{"methods": []any{"pwd"}, "required": true},
+		object{
+			"methods": []any{"pwd"}, "required": true, "enrol": "demand", "grace_days": 14.0,
+			"when": `!known_browser && !cidr("10.0.0.0/8").containsIP(address)`,
+		},
 		object{"methods": []any{"otp", "pwd"}, "required": false}}
 	staff := c.Post(templatesPath, object{"code": "staff", "name": "Staff", "steps": steps}).Object()
 	require.Equal(t, "0", staff["is_default"])
@@ -112,6 +116,17 @@ func TestTemplates(t *testing.T) {
 			[]string{"body.steps[0].methods[1]"}},
 		"twice": {object{"steps": []any{object{"methods": []any{"pwd", "pwd"}, "required": true}}},
 			[]string{"body.steps[0].methods[1]"}},
+		"a condition of every required step": {
+			object{"steps": []any{object{"methods": []any{"pwd"}, "required": true, "when": "known_browser"}}},
+			[]string{"body.steps"},
+		},
+		"faults of a step": {object{"steps": []any{
+			object{"methods": []any{"pwd"}, "required": true, "enrol": "offer", "grace_days": 3},
+			object{"methods": []any{"pwd"}, "when": "nobody"},
+			object{"methods": []any{"pwd"}, "grace_days": 3},
+		}}, []string{"body.steps[0].grace_days", "body.steps[1].when", "body.steps[2].grace_days"}},
+		"no such enrol": {object{"steps": []any{object{"methods": []any{"pwd"}, "required": true, "enrol": "later"}}},
+			[]string{"body.steps[0].enrol"}},
 		"all optional": {object{"steps": []any{object{"methods": []any{"pwd"}}}}, []string{"body.steps"}},
 		"code, name":   {object{"code": "/", "name": ""}, []string{"body.code", "body.name"}},
 	} {

@@ -31,10 +31,17 @@ func TestAnswerLoginTemplate(t *testing.T) {
 	c.Post(methodsPath+"/"+id(sms)+"/disable", nil).OK(nil)
 	made := c.Post("/v1/auth-templates", object{"code": "strong", "name": "Strong", "steps": []object{
 		{"methods": []string{"pwd"}, "required": true}, {"methods": []string{"otp", "sms"}, "required": false},
+		{"methods": []string{"otp"}, "required": true, "grace_days": 7, "when": "!known_browser"},
+		{"methods": []string{"otp"}, "enrol": "off"},
 	}}).Object()
 	want := questions.LoginTemplate{Found: true, Code: "strong", Steps: []questions.LoginStep{
-		{Required: true, Methods: []questions.LoginMethod{{Code: "pwd", Type: "password"}}},
-		{Methods: []questions.LoginMethod{{Code: "otp", Type: "otp"}}}, // sms is disabled
+		{Required: true, Methods: []questions.LoginMethod{{Code: "pwd", Type: "password"}}, Enrol: "demand"},
+		{Methods: []questions.LoginMethod{{Code: "otp", Type: "otp"}}, Enrol: "offer"}, // sms is disabled
+		{
+			Required: true, Methods: []questions.LoginMethod{{Code: "otp", Type: "otp"}}, Enrol: "demand", GraceDays: 7,
+			When: "!known_browser",
+		},
+		{Methods: []questions.LoginMethod{{Code: "otp", Type: "otp"}}, Enrol: "off"},
 	}}
 	require.Equal(t, want, of("acme", "strong"))
 	require.Equal(t, none, of("acme", "weak"))

@@ -56,7 +56,21 @@ type LoginTemplate struct {
 type LoginStep struct {
 	Required bool          `json:"required"`
 	Methods  []LoginMethod `json:"methods"`
+	// Enrol says what becomes of people who have no factor for the step: demand, offer or off; empty from a service of
+	// an earlier version, which means demand for a required step and off for others.
+	Enrol string `json:"enrol,omitempty"`
+	// GraceDays is for how many days they can go on without one, with demand.
+	GraceDays int `json:"grace_days,omitempty"`
+	// When is the condition of the step (package loginstep); empty: it is always there.
+	When string `json:"when,omitempty"`
 }
+
+// The values of LoginStep.Enrol.
+const (
+	EnrolDemand = "demand"
+	EnrolOffer  = "offer"
+	EnrolOff    = "off"
+)
 
 // LoginMethod is an enabled authentication method.
 type LoginMethod struct {

@@ -484,9 +484,15 @@ func TestRecoveryCodesByAnAdministrator(t *testing.T) {
 // Whoever is deleted has no factors any more.
 func TestFactorsOfADeletedUser(t *testing.T) {
 	t.Parallel()
-	w, _, _ := enrolled(t)
+	w := secondStep(t, questions.LoginStep{Enrol: questions.EnrolOffer})
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).press("later").arrives(callback)
+	require.NotEmpty(t, testkit.Stored(t, w.Service, "acme", "postponed_factors"))
+	b.get(base).factor("add", "").setUp("")
+	require.NotEmpty(t, w.factors())
 	w.tell("user", "deleted", "20", 99, w.users["ann"].record)
 	wait.Until(t, func() bool { return len(w.factors()) == 0 })
+	require.Empty(t, testkit.Stored(t, w.Service, "acme", "factor_secrets"))
+	require.Empty(t, testkit.Stored(t, w.Service, "acme", "postponed_factors"))
 }
 
 // No secret of a factor is in an event, a log or an answer of the API.

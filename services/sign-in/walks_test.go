@@ -91,7 +91,7 @@ func (h *thief) step(r *rand.Rand) string {
 		{"action": {"sign-in"}, "login_name": {"bob"}, "password": {password}},
 		{"action": {"passkey"}}, {"action": {"passkey"}, "again": {"yes"}}, {"action": {"add-factor"}, "name": {"thief's"}},
 		{"action": {"set-up"}, "method": {"otp"}}, {"action": {"set-up"}, "method": {"webauthn"}},
-		{"action": {"new-codes"}}, {"action": {"kept"}}, {"action": {"another"}}, {"action": {"continue"}},
+		{"action": {"new-codes"}}, {"action": {"kept"}}, {"action": {"later"}}, {"action": {"another"}}, {"action": {"continue"}},
 		{"action": {"back"}}, {"action": {"forgot"}, "login_name": {"ann"}},
 		{"action": {"send-code"}, "login_name": {"ann"}}, {"action": {"code"}},
 		{"action": {"new-password"}, "password": {"a thief's password"}, "repeated": {"a thief's password"}},

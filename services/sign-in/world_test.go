@@ -196,6 +196,11 @@ func (w *world) answer() {
 		}))
 	w.must(questions.GroupsOfUser.Answer(b,
 		func(_ context.Context, q questions.GroupsQuestion) (questions.Groups, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.away["organization"] {
+				return questions.Groups{}, apperr.Away("the organization service", nil)
+			}
 			return questions.Groups{Groups: []string{"company/company", "company/rd-" + q.UserID}}, nil
 		}))
 	w.must(questions.RecoverableUser.Answer(b, w.recoverable))

@@ -1621,13 +1621,25 @@ export type AuthRuleList = {
 
 export type AuthStep = {
     /**
+     * What becomes of people who have no factor for the step. demand: they set one up before they go on. offer: they can, or go on without, and are asked again after 30 days. off: nobody can set one up at the step, so a required step lets them not in. Absent: demand for a required step, offer for others
+     */
+    enrol?: 'demand' | 'offer' | 'off';
+    /**
+     * With demand: for how many days people can go on without a factor. They begin when the person first does so; the person is asked once a day
+     */
+    grace_days?: number;
+    /**
      * 1…20 codes of authentication methods; any one passes the step
      */
     methods: Array<string>;
     /**
-     * Whether the step cannot be skipped
+     * Whether everybody has to complete the step. Others are asked of those who have a factor for it
      */
     required?: boolean;
+    /**
+     * A condition (CEL) over user (the record), groups (as in tokens), address (of the browser), known_browser (the person has signed in there with two factors within 90 days), application (id, client_id, name, category) and acr (the classes that it asks for). The step is there where it holds, or cannot be decided. Absent: always
+     */
+    when?: string;
 };
 
 export type AuthTemplate = {
@@ -4123,7 +4135,7 @@ export type FireTimes = {
 
 export type FlowForm = {
     /**
-     * The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, back, continue, another, account, agree, deny
+     * The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, later, back, continue, another, account, agree, deny
      */
     action: string;
     /**

@@ -30,7 +30,10 @@ func (s *Templates) ForSignIn(ctx context.Context, q questions.TemplateCode) (qu
 	types, err := s.enabledTypes(ctx, t.methods())
 	answer.Found, answer.Code = true, t.Code
 	for _, step := range t.Steps {
-		out := questions.LoginStep{Required: step.Required, Methods: []questions.LoginMethod{}}
+		out := questions.LoginStep{
+			Required: step.Required, Methods: []questions.LoginMethod{}, Enrol: step.enrol(), GraceDays: step.GraceDays,
+			When: step.When,
+		}
 		for _, code := range step.Methods {
 			if kind, ok := types[code]; ok {
 				out.Methods = append(out.Methods, questions.LoginMethod{Code: code, Type: kind})

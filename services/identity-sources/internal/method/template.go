@@ -6,9 +6,11 @@ import (
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/textindex"
+	"github.com/idplatform/idplatform/services/questions/loginstep"
 )
 
 const (
@@ -30,10 +32,54 @@ type TemplateProfile struct {
 	Steps []Step `json:"steps" required:"true" doc:"1…10 steps, at least one of them required"`
 }
 
-// Step is one step of a login. Any one of its methods completes it. A step that is not required may be skipped.
+// Step is one step of a login. Any one of its methods completes it. A step that is not required is one for those who
+// have a factor for it.
 type Step struct {
-	Methods  []string `json:"methods" doc:"1…20 codes of authentication methods; any one passes the step" example:"pwd"`
-	Required bool     `json:"required" required:"false" doc:"Whether the step cannot be skipped" example:"true"`
+	Methods   []string `json:"methods" doc:"1…20 codes of authentication methods; any one passes the step" example:"pwd"`
+	Required  bool     `json:"required" required:"false" doc:"Whether everybody has to complete the step. Others are asked of those who have a factor for it" example:"true"`
+	Enrol     string   `json:"enrol,omitempty" enum:"demand,offer,off" doc:"What becomes of people who have no factor for the step. demand: they set one up before they go on. offer: they can, or go on without, and are asked again after 30 days. off: nobody can set one up at the step, so a required step lets them not in. Absent: demand for a required step, offer for others" example:"demand"`
+	GraceDays int      `json:"grace_days,omitempty" minimum:"0" maximum:"365" doc:"With demand: for how many days people can go on without a factor. They begin when the person first does so; the person is asked once a day" example:"14"`
+	When      string   `json:"when,omitempty" maxLength:"4096" doc:"A condition (CEL) over user (the record), groups (as in tokens), address (of the browser), known_browser (the person has signed in there with two factors within 90 days), application (id, client_id, name, category) and acr (the classes that it asks for). The step is there where it holds, or cannot be decided. Absent: always" example:"!cidr(\"10.0.0.0/8\").containsIP(address)"`
+}
+
+// The values of Step.Enrol.
+const (
+	EnrolDemand = "demand"
+	EnrolOffer  = "offer"
+	EnrolOff    = "off"
+)
+
+const maxGrace = 365 // days
+
+// enrol is what becomes of people without a factor for the step.
+func (s *Step) enrol() string {
+	switch {
+	case s.Enrol != "":
+		return s.Enrol
+	case s.Required:
+		return EnrolDemand
+	}
+	return EnrolOffer
+}
+
+// check reports every fault of a step, and returns what its condition costs at most.
+func (s *Step) check(faults *apperr.Faults, at string) (cost int64) {
+	methods := at + ".methods"
+	faults.Check(len(s.Methods) >= 1 && len(s.Methods) <= maxMethodsOfStep, methods, "must have 1…%d items",
+		maxMethodsOfStep)
+	distinct(faults, methods, s.Methods, maxMethodsOfStep)
+	faults.Check(slices.Contains([]string{"", EnrolDemand, EnrolOffer, EnrolOff}, s.Enrol), at+".enrol",
+		"must be demand, offer or off")
+	faults.Check(s.GraceDays >= 0 && s.GraceDays <= maxGrace, at+".grace_days", "must lie between 0 and %d", maxGrace)
+	faults.Check(s.GraceDays == 0 || s.enrol() == EnrolDemand, at+".grace_days", "can be given only with enrol demand")
+	if s.When == "" {
+		return 0
+	}
+	cost, err := loginstep.Cost(s.When)
+	if err != nil {
+		faults.Add(at+".when", "%s", err)
+	}
+	return cost
 }
 
 var templates = outbox.Define("auth_template", "/auth-templates", docstore.Schema[Template]{
@@ -73,15 +119,14 @@ func (p *TemplateProfile) check(faults *apperr.Faults) {
 	faults.Code("code", p.Code)
 	faults.Name("name", p.Name, maxName)
 	faults.Check(len(p.Steps) >= 1 && len(p.Steps) <= maxSteps, "steps", "must have 1…%d items", maxSteps)
-	required := false
-	for i, step := range p.Steps {
-		at := fmt.Sprintf("steps[%d].methods", i)
-		faults.Check(len(step.Methods) >= 1 && len(step.Methods) <= maxMethodsOfStep, at, "must have 1…%d items",
-			maxMethodsOfStep)
-		distinct(faults, at, step.Methods, maxMethodsOfStep)
-		required = required || step.Required
+	required, cost := false, int64(0)
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		cost += step.check(faults, apperr.Item("steps", i))
+		required = required || step.Required && step.When == ""
 	}
-	faults.Check(required || len(p.Steps) == 0, "steps", "must have a step that is required")
+	faults.Check(required || len(p.Steps) == 0, "steps", "must have a step that is required and has no condition")
+	faults.Check(cost <= condition.MaxCost, "steps", "have conditions that could take too long together")
 }
 
 // checkMethods reports a fault at each code of an unknown method. It is called inside a Write, which then depends on

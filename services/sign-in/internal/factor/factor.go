@@ -107,7 +107,9 @@ type sealed struct {
 var sets = docstore.Define(docstore.Schema[Set]{Name: "factor_secrets", Noun: "factor", NoIfMatch: true})
 
 // Collections are the collections that the store must have.
-func Collections() []*docstore.Def { return []*docstore.Def{factors.Def(), sets.Def()} }
+func Collections() []*docstore.Def {
+	return []*docstore.Def{factors.Def(), sets.Def(), postponements.Def()}
+}
 
 const (
 	maxWrong = 5

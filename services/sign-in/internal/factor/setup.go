@@ -187,6 +187,9 @@ func (s *Factors) Delete(ctx context.Context, id, userID string) (docstore.Delet
 
 // Forget deletes all factors of a user who is deleted.
 func Forget(ctx context.Context, tx *docstore.Tx, userID string) error {
+	if err := forgetPostponed(ctx, tx, userID); err != nil {
+		return err
+	}
 	found, err := sets.LoadMany(ctx, tx, []string{userID})
 	if err != nil || len(found) == 0 {
 		return err

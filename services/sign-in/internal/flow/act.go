@@ -47,7 +47,8 @@ const (
 	ActSetUp    = "set-up"     // a method
 	ActAdd      = "add-factor" // with a code of the new app
 	ActNewCodes = "new-codes"
-	ActKept     = "kept" // the recovery codes
+	ActKept     = "kept"  // the recovery codes
+	ActLater    = "later" // to go on without a factor
 	ActContinue = "continue"
 	ActAnother  = "another"
 	ActAccount  = "account"
@@ -62,6 +63,7 @@ var pagesOf = map[string][]Kind{
 	ActSetUp:    {ChooseFactor, SetUpApp, SetUpPasskey},
 	ActAdd:      {SetUpApp, SetUpPasskey},
 	ActNewCodes: {AskNewCodes},
+	ActLater:    {ChooseFactor, SetUpApp, SetUpPasskey, EnterFactor},
 }
 
 // Act does what a form says, and stores the flow. The view is what the person sees if that is not the flow's own
@@ -116,6 +118,8 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 		return e.renewCodes(ctx, f, now, v)
 	case ActKept:
 		return e.kept(ctx, f, v)
+	case ActLater:
+		return e.later(ctx, f, now, v)
 	case ActBack:
 		if f.Recovering == RecoverAsk || f.Recovering == RecoverCode {
 			f.Recovering = ""

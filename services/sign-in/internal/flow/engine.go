@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/ratelimit"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -129,8 +130,15 @@ type View struct {
 	Cookie   string // of a new session
 	// SentFrom is the page whose form was sent, if it is Away or TooMany; SignIn stands for those that the flow tells.
 	SentFrom Kind
+	// Later says that the person may go on without the factor; Until is how long, zero for ever.
+	Later bool
+	Until clock.Time
+
 	err      error
-	demand   proof.Demand
+	visitor  Visitor
+	demand   proof.Demand // of everybody
+	template string       // its code
+	steps    []questions.LoginStep
 	subject  subject
 }
 
@@ -145,7 +153,7 @@ func (e *Engine) Show(ctx context.Context, f *Flow, v Visitor) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	view, refusal, err := e.nextStep(ctx, f, current)
+	view, refusal, err := e.nextStep(ctx, f, current, v)
 	if apperr.KindOf(err) == apperr.Unavailable && err != nil {
 		view.Kind, view.err = Away, err
 		if f.Request.Passive {
@@ -168,8 +176,10 @@ func (e *Engine) Show(ctx context.Context, f *Flow, v Visitor) (View, error) {
 }
 
 // nextStep finds out what is due. A refusal is for the application.
-func (e *Engine) nextStep(ctx context.Context, f *Flow, current *session.Session) (View, protocol.Refusal, error) {
-	view, refusal, err := e.signInStep(ctx, f, current)
+func (e *Engine) nextStep(ctx context.Context, f *Flow, current *session.Session, v Visitor) (View, protocol.Refusal,
+	error,
+) {
+	view, refusal, err := e.signInStep(ctx, f, current, v)
 	if err != nil || refusal != "" || view.Kind != Leave {
 		return view, refusal, err
 	}
@@ -177,8 +187,10 @@ func (e *Engine) nextStep(ctx context.Context, f *Flow, current *session.Session
 }
 
 // signInStep finds out what is due until the person is signed in: Leave, if nothing is.
-func (e *Engine) signInStep(ctx context.Context, f *Flow, current *session.Session) (View, protocol.Refusal, error) {
-	view, r := View{Kind: SignIn, Flow: f, Session: current}, f.Request
+func (e *Engine) signInStep(ctx context.Context, f *Flow, current *session.Session, v Visitor) (View, protocol.Refusal,
+	error,
+) {
+	view, r := View{Kind: SignIn, Flow: f, Session: current, visitor: v}, f.Request
 	if err := e.loadClient(ctx, &view); err != nil || view.Kind == Unknown {
 		return view, "", err
 	}
@@ -249,7 +261,11 @@ func (e *Engine) loadClient(ctx context.Context, view *View) error {
 	if err != nil {
 		return err
 	}
-	view.demand = demandOf(template, view.App)
+	view.template, view.steps = template.Code, stepsOf(template)
+	view.demand = demandOf(view.steps, view.App)
+	if len(template.Steps) == 0 {
+		view.demand.Prefers = proof.TwoFactors
+	}
 	view.Methods = view.demand.Impossible(e.known())
 	view.demand = asked(view.demand, view.Flow.Request)
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
@@ -25,6 +26,7 @@ type subject struct {
 	proofs    []proof.Proof
 	ofSession bool        // they are the session's, and no form of the flow has added one
 	set       *factor.Set // nil: it was not looked up
+	until     clock.Time  // of a factor that is demanded later
 }
 
 // findSubject finds out who the request is of: the person of the flow who has shown something, or that of the browser's
@@ -107,31 +109,10 @@ func (e *Engine) personOf(ctx context.Context, userID string) (*person.User, err
 	return u, nil
 }
 
-// next is what is due after what a person has shown. The person's factors are looked up only where they decide.
-func (e *Engine) next(ctx context.Context, d proof.Demand, s *subject) (next proof.Next, err error) {
-	all := proof.Person{Known: true, Methods: e.known(), Factors: e.canSetUp()}
-	if next = d.Next(s.proofs, all, e.canSetUp()); next.Done() && !shownFactor(s.proofs) {
-		return next, nil
-	}
-	if s.set == nil {
-		if s.set, err = e.Factors.Of(ctx, s.userID); err != nil {
-			return next, err
-		}
-	}
-	person := proof.Person{
-		Known: true, Methods: append([]string{proof.Password}, s.set.Methods(e.Site)...), Factors: s.set.Types(),
-	}
-	return d.Next(s.proofs, person, e.canSetUp()), nil
-}
-
 // due finds out what the person has to show or to set up before going on, and reports whether it is anything.
 func (e *Engine) due(ctx context.Context, view *View) (bool, protocol.Refusal, error) {
 	f, r := view.Flow, view.Flow.Request
-	d := view.demand
-	if view.subject.ofSession { // what the person prefers was asked for when the session began
-		d.Prefers = ""
-	}
-	next, err := e.next(ctx, d, &view.subject)
+	next, err := e.next(ctx, view, &view.subject)
 	if err != nil {
 		return true, "", err
 	}
@@ -154,6 +135,13 @@ func (e *Engine) due(ctx context.Context, view *View) (bool, protocol.Refusal, e
 		view.Kind, view.Methods = EnterFactor, next.Show
 	case len(next.SetUp) > 0:
 		view.Kind, view.Methods = setUpOf(f, view.subject.userID), next.SetUp
+	case len(next.Offer) > 0:
+		view.Later, view.Until, view.Methods = true, view.subject.until, next.Offer
+		view.Kind = setUpOf(f, view.subject.userID)
+		has := view.subject.set.Methods(e.Site)
+		if view.Kind != ChooseFactor && len(has) > 0 && !shownFactor(view.subject.proofs) {
+			view.Kind, view.Methods = EnterFactor, has // before another one is set up
+		}
 	default:
 		view.Kind, view.Methods = Missing, next.Missing
 	}
@@ -237,7 +225,7 @@ func (e *Engine) pageOf(ctx context.Context, f *Flow, v Visitor) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	view, _, err := e.signInStep(ctx, f, current)
+	view, _, err := e.signInStep(ctx, f, current, v)
 	return view, err
 }
 
@@ -284,12 +272,13 @@ func (e *Engine) showFactor(ctx context.Context, f *Flow, now View, method strin
 // goOn begins the session of a person who has shown all that is due, and otherwise stores the flow with what the person
 // has shown so far. from is what the person saw before.
 func (e *Engine) goOn(ctx context.Context, f *Flow, done Proven, from View, v Visitor) (View, error) {
-	next, err := e.next(ctx, from.demand, &subject{userID: f.UserID, proofs: f.Proofs, set: from.subject.set})
-	if err != nil {
-		return View{}, err
-	}
-	if next.Done() {
+	who := subject{userID: f.UserID, proofs: f.Proofs, set: from.subject.set, user: done.User}
+	next, err := e.next(ctx, &from, &who)
+	switch {
+	case err == nil && next.Done():
 		return e.enter(ctx, f, done, v)
+	case err != nil && apperr.KindOf(err) != apperr.Unavailable: // else the next page says so
+		return View{}, err
 	}
 	view := View{Kind: Leave, Flow: f}
 	f.StepUpOf, f.SessionID = cmp.Or(f.StepUpOf, f.SessionID), ""

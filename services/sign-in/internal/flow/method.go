@@ -2,14 +2,12 @@ package flow
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
-	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 )
 
 // Method is a way to prove who somebody is. What it has proven is a proof.Proof, and nothing else counts: which page
@@ -97,58 +95,4 @@ func (e *Engine) canSetUp() []string {
 		return []string{proof.App}
 	}
 	return []string{proof.Passkey, proof.App}
-}
-
-// demandOf is what an application demands of a sign-in.
-func demandOf(t questions.LoginTemplate, app questions.Client) proof.Demand {
-	d := proof.Demand{Steps: stepsOf(t)}
-	if len(t.Steps) == 0 {
-		d.Prefers = proof.TwoFactors
-	}
-	if app.MFA {
-		d.Class, d.Factors, d.NoSetUp = proof.TwoFactors, withCodes(app.MFAMethods), app.MFANoSetUp
-	}
-	return d
-}
-
-// asked adds what a request asks for: one of the classes, of which an essential one must be reached.
-func asked(d proof.Demand, r protocol.Request) proof.Demand {
-	if !r.ACREssential {
-		d.Wishes = r.ACR
-		return d
-	}
-	least := ""
-	for _, class := range r.ACR { // any of them will do
-		if least == "" || proof.Meets(least, class) {
-			least = class
-		}
-	}
-	if !proof.Meets(d.Class, least) {
-		d.Class = least
-	}
-	return d
-}
-
-// stepsOf are the steps of a template. Without one it is a password or a passkey.
-func stepsOf(t questions.LoginTemplate) []proof.Step {
-	if !t.Found || len(t.Steps) == 0 {
-		return []proof.Step{{Required: true, Methods: []string{proof.Password, proof.Passkey}}}
-	}
-	steps := make([]proof.Step, len(t.Steps))
-	for i, step := range t.Steps {
-		steps[i].Required = step.Required
-		for _, m := range step.Methods {
-			steps[i].Methods = append(steps[i].Methods, m.Type)
-		}
-		steps[i].Methods = withCodes(steps[i].Methods)
-	}
-	return steps
-}
-
-// withCodes adds recovery codes to methods whose place they can take.
-func withCodes(methods []string) []string {
-	if slices.ContainsFunc(methods, proof.IsFactor) {
-		return append(slices.Clone(methods), proof.RecoveryCode)
-	}
-	return methods
 }

@@ -48,7 +48,7 @@ func TestMissingMethods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := demandOf(questions.LoginTemplate{Found: true, Steps: c.steps},
+			d := demandOf(stepsOf(questions.LoginTemplate{Found: true, Steps: c.steps}),
 				questions.Client{MFA: c.mfa, MFAMethods: c.only})
 			require.Equal(t, append([]string{}, c.want...), append([]string{}, d.Impossible(e.known())...))
 		})

@@ -51,7 +51,8 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 		return a.html(ctx, v, http.StatusOK, enterFactorOf(form, view, challenge, notice(f)))
 	case flow.ChooseFactor:
 		return a.html(ctx, v, http.StatusOK, page.ChooseFactor{
-			Form: form, App: view.App.Name, Own: f.AppID == "", Passkey: slices.Contains(view.Methods, proof.Passkey),
+			Form: form, App: view.App.Name, Own: f.Request.Task != "", Later: laterOf(view),
+			Passkey:       slices.Contains(view.Methods, proof.Passkey),
 			Authenticator: slices.Contains(view.Methods, proof.App), Notice: notice(f),
 		})
 	case flow.SetUpApp:
@@ -62,7 +63,7 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 			return rest.Page{}, err
 		}
 		return a.html(ctx, v, http.StatusOK, page.SetUpPasskey{
-			Form: form, Options: string(c.Options), Own: f.AppID == "", Notice: notice(f),
+			Form: form, Options: string(c.Options), Own: f.Request.Task != "", Later: laterOf(view), Notice: notice(f),
 		})
 	case flow.AskNewCodes:
 		return a.html(ctx, v, http.StatusOK, page.AskNewCodes{Form: form})
@@ -144,12 +145,20 @@ func enterFactorOf(form page.Form, view flow.View, challenge *page.Challenge, no
 	has := func(method string) bool { return len(view.Methods) == 0 || slices.Contains(view.Methods, method) }
 	c := page.EnterFactor{
 		Form: form, LoginName: view.Flow.LoginName, App: has(proof.App), Codes: has(proof.RecoveryCode),
-		Challenge: challenge, Notice: notice,
+		Challenge: challenge, Notice: notice, Later: laterOf(view),
 	}
 	if view.User != nil {
 		c.LoginName = view.User.Name()
 	}
 	return c
+}
+
+func laterOf(view flow.View) page.Later {
+	later := page.Later{Can: view.Later}
+	if !view.Until.IsZero() {
+		later.Until = view.Until.Std().Format(time.DateOnly)
+	}
+	return later
 }
 
 // challenge is what the page of a view asks for a passkey with; nil if it asks for none.
@@ -182,7 +191,7 @@ func (a *api) setUpApp(ctx context.Context, v *visit, view flow.View, form page.
 	}
 	return a.html(ctx, v, http.StatusOK, page.SetUpApp{
 		Form: form, Picture: template.URL(picture), Address: template.URL(address), //nolint:gosec // both are made here
-		Key: message.Grouped(key), Own: view.Flow.AppID == "", Notice: notice(view.Flow),
+		Key: message.Grouped(key), Own: view.Flow.Request.Task != "", Later: laterOf(view), Notice: notice(view.Flow),
 	})
 }
 
@@ -286,7 +295,7 @@ func refusedOf(form page.Form, view flow.View) page.Refused {
 
 func missingOf(frame page.Frame, form page.Form, view flow.View) page.Missing {
 	c := page.Missing{Form: form, App: view.App.Name, Text: "missing_text"}
-	if view.User != nil {
+	if view.User != nil && slices.ContainsFunc(view.Methods, canSetUp) {
 		c.Text, c.Personal = "missing_factor", true
 	}
 	for _, method := range view.Methods {
@@ -294,6 +303,9 @@ func missingOf(frame page.Frame, form page.Form, view flow.View) page.Missing {
 	}
 	return c
 }
+
+// canSetUp reports whether people can set up what is missing on their own page.
+func canSetUp(missing string) bool { return missing == proof.AnyFactors || proof.IsFactor(missing) }
 
 // scopeTexts says what scopes mean.
 func scopeTexts(frame page.Frame, scopes []string) []string {

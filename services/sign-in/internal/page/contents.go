@@ -59,9 +59,16 @@ type EnterCode struct {
 
 func (EnterCode) about() (string, string) { return "enter_code.html", "enter_code" }
 
+// Later says that a person may go on without a factor.
+type Later struct {
+	Can   bool
+	Until string // the last day; empty: for ever
+}
+
 // EnterFactor asks for a code of an authenticator app, or a recovery code.
 type EnterFactor struct {
 	Form
+	Later     Later
 	LoginName string
 	App       bool // the person has an app
 	Codes     bool // the person has recovery codes
@@ -76,7 +83,8 @@ type ChooseFactor struct {
 	Form
 	App           string // the application that demands it; empty if none does
 	Own           bool   // it is the person's own wish
-	Passkey       bool   // can be set up
+	Later         Later
+	Passkey       bool // can be set up
 	Authenticator bool
 	Notice        string
 }
@@ -90,6 +98,7 @@ type SetUpApp struct {
 	Address template.URL // what it says: apps on the same device open it
 	Key     string
 	Own     bool
+	Later   Later
 	Notice  string
 }
 
@@ -100,12 +109,13 @@ type SetUpPasskey struct {
 	Form
 	Options string
 	Own     bool
+	Later   Later
 	Notice  string
 }
 
 func (SetUpPasskey) about() (string, string) { return "set_up_passkey.html", "set_up_passkey" }
 
-// KeepCodes shows recovery codes, once; without any it says that a factor is set up.
+// KeepCodes shows recovery codes, once; without any it says that the person has shown all that is due.
 type KeepCodes struct {
 	Form
 	Codes []string
@@ -113,7 +123,7 @@ type KeepCodes struct {
 
 func (p KeepCodes) about() (string, string) {
 	if len(p.Codes) == 0 {
-		return "keep_codes.html", "factor_ready"
+		return "keep_codes.html", "all_shown"
 	}
 	return "keep_codes.html", "keep_codes"
 }

@@ -39,11 +39,13 @@ type User struct {
 	LockedUntil         clock.Time `json:"locked_until"`
 	TimePasswordChanged clock.Time `json:"time_password_changed"`
 	MustChangePassword  bool       `json:"must_change_password"`
+
+	Record json.RawMessage `json:"-"` // what it was read from
 }
 
 // Parse reads a user's record.
 func Parse(record json.RawMessage) (*User, error) {
-	u := &User{}
+	u := &User{Record: record}
 	return u, json.Unmarshal(record, u)
 }
 

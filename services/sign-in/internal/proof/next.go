@@ -30,6 +30,7 @@ type Person struct {
 type Next struct {
 	Show  []string // methods of which one is to be shown
 	SetUp []string // methods of which the person has to set one up
+	Offer []string // methods of which the person can set one up, or go on without
 	// Missing are the methods that are demanded and that the person can neither show nor set up; "none" stands for a
 	// step without methods, and "mfa" for a second factor.
 	Missing []string
@@ -42,14 +43,17 @@ const (
 )
 
 // Done reports whether nothing is due.
-func (n Next) Done() bool { return len(n.Show) == 0 && len(n.SetUp) == 0 && len(n.Missing) == 0 }
+func (n Next) Done() bool {
+	return len(n.Show) == 0 && len(n.SetUp) == 0 && len(n.Missing) == 0 && len(n.Offer) == 0
+}
 
 // beginning are the methods that say who the person is.
 var beginning = []string{Password, Passkey}
 
 // Next returns what is due after some proofs. setUp are the methods that can be set up. Required steps come in their
-// order, then the class, then the steps that are not required of those who can complete them. Nothing goes without a
-// method that says who the person is. Whoever has a factor shows one before setting up another.
+// order, then the class, then the steps that are not required of those who can complete them, and what is offered comes
+// last. Nothing goes without a method that says who the person is. Whoever has a factor shows one before setting up
+// another that is demanded.
 func (d Demand) Next(proofs []Proof, p Person, setUp []string) Next {
 	d = d.of(p)
 	begun := slices.ContainsFunc(proofs, func(p Proof) bool { return slices.Contains(beginning, p.Method) })
@@ -120,7 +124,7 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 	completes := func(i int) []string {
 		return unused(only(p.Methods, func(m string) bool { return completing(i, m) }))
 	}
-	var optional []string
+	var optional, offered []string
 	for _, i := range left {
 		show := completes(i)
 		switch {
@@ -128,8 +132,13 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 			if len(optional) == 0 {
 				optional = unused(both(p.Methods, d.Steps[i].Methods))
 			}
+			if d.Steps[i].Offer && len(offered) == 0 && len(both(p.Methods, d.Steps[i].Methods)) == 0 {
+				offered = unused(both(setUp, d.Steps[i].Methods))
+			}
 		case len(show) > 0:
 			return Next{Show: show}
+		case d.Steps[i].NoSetUp:
+			return orMissing(nil, d.Steps[i].Methods)
 		default:
 			add := unused(only(setUp, func(m string) bool { return completing(i, m) }))
 			has := unused(p.Methods)
@@ -163,7 +172,7 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 			return Next{Show: show}
 		}
 	}
-	return Next{}
+	return Next{Offer: offered}
 }
 
 // forClass is what is due where only the class is not reached: a method by which it is, or the first of several.

@@ -27,6 +27,8 @@ func mustExample(method string) Proof {
 
 func required(methods ...string) Step { return Step{Required: true, Methods: methods} }
 func optional(methods ...string) Step { return Step{Methods: methods} }
+func offered(methods ...string) Step  { return Step{Methods: methods, Offer: true} }
+func closed(methods ...string) Step   { return Step{Required: true, Methods: methods, NoSetUp: true} }
 
 func TestNext(t *testing.T) {
 	t.Parallel()
@@ -104,6 +106,29 @@ func TestNext(t *testing.T) {
 			Demand{Steps: []Step{optional(Passkey), required(Password)}}, nil, nobody,
 			Next{Show: []string{Passkey, Password}},
 		},
+		"an app is offered": {
+			Demand{Steps: []Step{required(Password), offered(App, Passkey)}}, []Proof{password}, known(onlyPassword),
+			Next{Offer: []string{App}},
+		},
+		"who has the app that is offered uses it": {
+			Demand{Steps: []Step{required(Password), offered(App, RecoveryCode)}}, []Proof{password}, known(withApp),
+			Next{Show: []string{App, RecoveryCode}},
+		},
+		"an offer comes after the class": {
+			Demand{Steps: []Step{required(Password), offered(Passkey)}, Class: TwoFactors}, []Proof{password},
+			known(onlyPassword), Next{SetUp: []string{App}},
+		},
+		"nothing is offered that nobody can set up": {
+			Demand{Steps: []Step{required(Password), offered(Passkey)}}, []Proof{password}, known(onlyPassword), Next{},
+		},
+		"a step for which nobody can set up a factor": {
+			Demand{Steps: []Step{required(Password), closed(App)}}, []Proof{password}, known(onlyPassword),
+			Next{Missing: []string{App}},
+		},
+		"such a step, and the app is there": {
+			Demand{Steps: []Step{required(Password), closed(App, RecoveryCode)}}, []Proof{password}, known(withApp),
+			Next{Show: []string{App, RecoveryCode}},
+		},
 		"no steps": {Demand{}, []Proof{password}, known(withApp), Next{Missing: onlyPassword}},
 		"a wish that cannot": {
 			Demand{Steps: steps[:1], Wishes: []string{TwoFactors}}, []Proof{password}, known(onlyPassword), Next{},
@@ -143,7 +168,7 @@ func TestNothingIsSetUpThatDoesNotCount(t *testing.T) {
 
 // orEmpty makes lists without strings nil.
 func orEmpty(n Next) Next {
-	for _, list := range []*[]string{&n.Show, &n.SetUp, &n.Missing} {
+	for _, list := range []*[]string{&n.Show, &n.SetUp, &n.Missing, &n.Offer} {
 		if len(*list) == 0 {
 			*list = nil
 		}
@@ -196,10 +221,11 @@ func TestNextFindsAWay(t *testing.T) {
 		for range 12 {
 			switch next := d.Next(proofs, p, setUp); {
 			case next.Done():
-				check(t, d.of(p), proofs, has)
+				check(t, d.of(p), proofs, has, setUp)
 				return
 			case len(next.Missing) > 0:
-				if way != "" && !d.NoSetUp {
+				noSetUp := slices.ContainsFunc(d.Steps, func(s Step) bool { return s.NoSetUp })
+				if way != "" && !d.NoSetUp && !noSetUp {
 					t.Fatalf("%v is missing after %v, and this would do: %s", next.Missing, proofs, way)
 				}
 				return
@@ -216,6 +242,18 @@ func TestNextFindsAWay(t *testing.T) {
 					has = append(has, RecoveryCode)
 				}
 				proofs = Add(proofs, show(m))
+			case len(next.Offer) > 0:
+				if m := rapid.SampledFrom(append(next.Offer, "")).Draw(t, "accepts"); m != "" {
+					if slices.Contains(has, m) || !p.Known {
+						t.Fatalf("%s is offered again, or to nobody", m)
+					}
+					has = append(slices.Clone(has), m)
+					proofs = Add(proofs, show(m))
+					break
+				}
+				for i := range d.Steps {
+					d.Steps[i].Offer = false
+				}
 			case !p.Known:
 				begins := both(next.Show, has)
 				if len(begins) == 0 { // the person cannot begin
@@ -245,7 +283,11 @@ func drawDemand(t *rapid.T) Demand {
 			if slices.ContainsFunc(methods, IsFactor) {
 				methods = append(methods, RecoveryCode)
 			}
-			return Step{Required: rapid.Bool().Draw(t, "required"), Methods: methods}
+			step := Step{Required: rapid.Bool().Draw(t, "required"), Methods: methods}
+			if rapid.Bool().Draw(t, "special") {
+				step.NoSetUp, step.Offer = step.Required, !step.Required
+			}
+			return step
 		}), 1, 3).Draw(t, "steps"),
 		Class:   rapid.SampledFrom([]string{"", "", OneFactor, TwoFactors, PhishingResistant}).Draw(t, "class"),
 		NoSetUp: rapid.Bool().Draw(t, "no set-up"),
@@ -306,10 +348,14 @@ func wasShown(proofs []Proof, method string) bool {
 	return slices.ContainsFunc(proofs, func(p Proof) bool { return p.Method == method })
 }
 
-func check(t *rapid.T, d Demand, proofs []Proof, has []string) {
+func check(t *rapid.T, d Demand, proofs []Proof, has, setUp []string) {
 	for _, i := range Left(d.Steps, proofs) {
 		if d.Steps[i].Required {
 			t.Fatalf("step %d is left by %v", i, proofs)
+		}
+		can := len(both(d.Steps[i].Methods, has)) == 0 && len(both(d.Steps[i].Methods, setUp)) > 0
+		if d.Steps[i].Offer && can {
+			t.Fatalf("step %d is not offered", i)
 		}
 		for _, m := range d.Steps[i].Methods {
 			if slices.Contains(has, m) && !wasShown(proofs, m) {

@@ -209,8 +209,11 @@ func AMR(proofs []Proof) []string {
 
 // Step is a step of a login: a proof by any of its methods completes it.
 type Step struct {
-	Required bool
+	Required bool // of everybody; others are of those who can complete them
 	Methods  []string
+	// NoSetUp keeps people from setting up a factor for the step. Offer lets those who have none set one up, or go on
+	// without; it is for steps that are not required.
+	NoSetUp, Offer bool
 }
 
 // Left returns the indexes of the steps that are not complete, in their order. Each channel completes at most one step.

@@ -8,6 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 )
 
 // browser is a browser in which a user has signed in. Its id is both's.
@@ -15,6 +16,8 @@ type browser struct {
 	docstore.Meta
 	UserID      string     `json:"user_id"`
 	TimeExpires clock.Time `json:"time_expires"`
+	// TimeTwoFactors is when the user last signed in with two factors.
+	TimeTwoFactors clock.Time `json:"time_two_factors,omitzero"`
 }
 
 var browsers = docstore.Define(docstore.Schema[browser]{
@@ -32,21 +35,65 @@ const byHash = "hash"
 // known is how long a browser is known without a sign-in.
 const known = 400 * 24 * time.Hour
 
+func browserID(hash, userID string) string { return userID + "." + hash }
+
 // remember notes that a user signs in with a browser, and reports whether it was known already.
-func remember(ctx context.Context, tx *docstore.Tx, hash, userID string) (bool, error) {
-	id := userID + "." + hash
+func remember(ctx context.Context, tx *docstore.Tx, in SignIn) (bool, error) {
+	id := browserID(in.BrowserHash, in.UserID)
 	found, err := browsers.LoadMany(ctx, tx, []string{id})
 	if err != nil {
 		return false, err
 	}
+	b := &browser{Meta: docstore.Meta{ID: id}, UserID: in.UserID}
+	if len(found) > 0 {
+		b = found[0]
+	}
+	b.TimeExpires = tx.Now.Add(known)
+	if proof.Meets(proof.Class(in.Proofs), proof.TwoFactors) {
+		b.TimeTwoFactors = proof.Since(in.Proofs)
+	}
 	if len(found) == 0 {
-		_, err = browsers.Insert(ctx, tx, &browser{Meta: docstore.Meta{ID: id}, UserID: userID,
-			TimeExpires: tx.Now.Add(known)})
+		_, err = browsers.Insert(ctx, tx, b)
 		return false, err
 	}
-	found[0].TimeExpires = tx.Now.Add(known)
-	_, err = browsers.Replace(ctx, tx, found[0])
+	_, err = browsers.Replace(ctx, tx, b)
 	return true, err
+}
+
+// trusted is for how long a browser is trusted after a sign-in with two factors.
+const trusted = 90 * 24 * time.Hour
+
+// Trusts reports whether a user has signed in with a browser with two factors within the last 90 days.
+func (s *Sessions) Trusts(ctx context.Context, hash, userID string) (bool, error) {
+	doc, err := browsers.Find(ctx, s.Store, browserID(hash, userID))
+	if err != nil {
+		return false, apperr.Ignore(err, apperr.NotFound)
+	}
+	b, err := doc.Value()
+	return err == nil && s.Store.Now().Before(b.TimeTwoFactors.Add(trusted)), err
+}
+
+// maxTrusted is how many browsers of a user stop being trusted at once.
+const maxTrusted = 500
+
+// Distrust stops trusting the browsers in which a user has signed in with two factors before a time.
+func (s *Sessions) Distrust(ctx context.Context, userID string, before clock.Time) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		found, err := browsers.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(userID)), "", maxTrusted)
+		if err != nil {
+			return err
+		}
+		for _, b := range found {
+			if b.TimeTwoFactors.IsZero() || !b.TimeTwoFactors.Before(before) {
+				continue
+			}
+			b.TimeTwoFactors = clock.Time{}
+			if _, err := browsers.Replace(ctx, tx, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // usersOfBrowser is to how many users a browser can be known. One that more people share, such as a library's, is known

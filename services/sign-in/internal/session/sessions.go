@@ -73,7 +73,7 @@ func (s *Sessions) Begin(ctx context.Context, in SignIn, present string, keep fu
 		if in.GoesOn != "" && (old == nil || old.ID != in.GoesOn) {
 			return nil, ErrEnded
 		}
-		known, err := remember(ctx, tx, in.BrowserHash, in.UserID)
+		known, err := remember(ctx, tx, in)
 		if err != nil {
 			return nil, err
 		}

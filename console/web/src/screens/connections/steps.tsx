@@ -1,11 +1,12 @@
-// The steps of a template: any one method of a step completes it; one that is not required may be skipped.
+// The steps of a template: any one method of a step completes it; one that is not required is for those who have a
+// factor for it.
 import type {AuthMethod, AuthStep} from '@idplatform/sdk';
 import type {ApiError} from '../../lib/api';
 import {locale} from '../../lib/i18n';
 import {changes, useLoad} from '../../lib/load';
 import {Button, Failed} from '../../ui/basics';
 import {Icon} from '../../ui/icon';
-import {faultOf, findFault} from '../../ui/record';
+import {faultOf, Field, findFault} from '../../ui/record';
 import {partHref} from './frame';
 import {allMethods} from './methods';
 import {t} from './text';
@@ -13,13 +14,13 @@ import {t} from './text';
 const mostSteps = 10,
   mostMethods = 20;
 
-/** stepsInWords is what a login is like: "Password, then SMS code or Passkey (may be skipped)". */
+/** stepsInWords is what a login is like: "Password, then SMS code or Passkey (if they have it)". */
 export function stepsInWords(steps: AuthStep[], methods: AuthMethod[]): string {
   const or = new Intl.ListFormat(locale(), {type: 'disjunction'});
   return steps
     .map((s) => {
       const names = or.format(s.methods.map((code) => methods.find((m) => m.code === code)?.name ?? code));
-      return s.required ? names : t('maySkip', {names});
+      return s.when ? t('onlyIf', {names}) : s.required ? names : t('ofSome', {names});
     })
     .join(t('then'));
 }
@@ -61,7 +62,8 @@ export function StepsEditor({steps, set, error, readOnly}: Props) {
           n={i + 1}
           step={step}
           methods={methods}
-          fault={faultOf(error, `steps[${i}]`)}
+          fault={faultOf(error, `steps[${i}].methods`)}
+          error={error}
           readOnly={readOnly}
           put={(s) => put(i, s)}
           up={i > 0 ? () => move(i, -1) : undefined}
@@ -99,6 +101,7 @@ interface StepProps {
   step: AuthStep;
   methods: AuthMethod[] | undefined; // until they are loaded
   fault?: string;
+  error?: ApiError;
   readOnly?: boolean;
   put: (step: AuthStep) => void;
   up?: () => void;
@@ -106,7 +109,18 @@ interface StepProps {
   remove?: () => void;
 }
 
-function Step({n, step, methods: loaded, fault, readOnly, put, up, down, remove}: StepProps) {
+/** enrolOf is what becomes of people who have no factor for a step. */
+const enrolOf = (s: AuthStep) => s.enrol ?? (s.required ? 'demand' : 'offer');
+
+/** withoutFactor is what a step says of people who have no factor for it. Days of grace go with demand alone. */
+function withoutFactor(step: AuthStep, enrol: AuthStep['enrol'], days?: number): AuthStep {
+  const {enrol: _, grace_days: __, ...rest} = step;
+  return {...rest, enrol, ...(enrol === 'demand' && days ? {grace_days: days} : {})};
+}
+
+const factorTypes = ['otp', 'webauthn'];
+
+function Step({n, step, methods: loaded, fault, error, readOnly, put, up, down, remove}: StepProps) {
   const title = t('stepN', {n});
   const methods = loaded ?? [];
   const left = methods.filter((m) => !step.methods.includes(m.code));
@@ -174,6 +188,56 @@ function Step({n, step, methods: loaded, fault, readOnly, put, up, down, remove}
         />
         {t('required')}
       </label>
+      {methods.some((m) => step.methods.includes(m.code) && factorTypes.includes(m.type)) && (
+        <>
+          <Field label={t('enrol')}>
+            {(p) => (
+              <select
+                {...p}
+                class="select"
+                disabled={readOnly}
+                value={enrolOf(step)}
+                onChange={(e) => put(withoutFactor(step, e.currentTarget.value as AuthStep['enrol']))}
+              >
+                <option value="demand">{t('enrolDemand')}</option>
+                <option value="offer">{t('enrolOffer')}</option>
+                <option value="off">{t(step.required ? 'enrolOff' : 'enrolSkip')}</option>
+              </select>
+            )}
+          </Field>
+          {enrolOf(step) === 'demand' && (
+            <Field label={t('grace')} help={t('graceText')} error={faultOf(error, `steps[${n - 1}].grace_days`)}>
+              {(p) => (
+                <input
+                  {...p}
+                  class="input"
+                  type="number"
+                  min={0}
+                  max={365}
+                  readOnly={readOnly}
+                  value={step.grace_days ?? 0}
+                  onInput={(e) => put(withoutFactor(step, 'demand', e.currentTarget.valueAsNumber))}
+                />
+              )}
+            </Field>
+          )}
+        </>
+      )}
+      <Field label={t('when')} help={t('whenText')} error={faultOf(error, `steps[${n - 1}].when`)} wide>
+        {(p) => (
+          <input
+            {...p}
+            class="input mono"
+            spellcheck={false}
+            readOnly={readOnly}
+            value={step.when ?? ''}
+            onInput={(e) => {
+              const {when: _, ...rest} = step;
+              put(e.currentTarget.value ? {...rest, when: e.currentTarget.value} : rest);
+            }}
+          />
+        )}
+      </Field>
     </div>
   );
 }
