@@ -509,3 +509,38 @@ func TestSecretsOfFactorsStay(t *testing.T) {
 	require.NotContains(t, list, p.key)
 	require.NotContains(t, list, "sealed")
 }
+
+// The page of a factor stays one while a service does not answer.
+func TestAServiceIsAwayAtAFactor(t *testing.T) {
+	t.Parallel()
+	begin := func(t *testing.T) (*world, *browser) {
+		t.Helper()
+		w := strict(t)
+		return w, w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Set up a second factor")
+	}
+	fails := func(w *world, b *browser, form url.Values) {
+		t.Helper()
+		w.Clock.Advance(11 * time.Minute)
+		w.change(func() { w.away["applications"] = true })
+		b.send(form).shows(503, "not answering")
+		require.NotContains(t, b.body, `name="password"`)
+	}
+	w, b := begin(t)
+	fails(w, b, url.Values{"action": {"set-up"}, "method": {"otp"}})
+	w, b = begin(t)
+	fails(w, b.chooses("otp"), url.Values{"action": {"add-factor"}, "code": {"123456"}})
+	w, _, _ = enrolled(t)
+	b = w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Show that it is you")
+	fails(w, b, url.Values{"action": {"factor"}, "code": {"123456"}})
+	b.shows(503, `value="factor"`)
+}
+
+// A recovery code takes the place of a factor that counts, and of no other.
+func TestARecoveryCodeOfAnAppIsNoPasskey(t *testing.T) {
+	t.Parallel()
+	w, _, codes := enrolled(t)
+	w.demands("portal", func(c *questions.Client) { c.MFAMethods = []string{"webauthn"} })
+	w.Clock.Advance(11 * time.Minute)
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).prove(codes[0])
+	b.shows(200, "Set up a second factor")
+}

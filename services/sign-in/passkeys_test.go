@@ -511,3 +511,140 @@ func TestChallengesOfOtherPages(t *testing.T) {
 	done.post(at, a.answer(w.browser().get(w.authorize("portal"))))
 	require.Len(t, w.sessions(), 1)
 }
+
+// lost is a world in which ann has a passkey of another site than that of the replica, and no recovery code any more.
+func lost(t *testing.T) (*world, *browser) {
+	t.Helper()
+	w := withMails(t)
+	b := w.browser().get(base).signIn("ann", password).factor("add", "").chooses("webauthn")
+	b.makes("laptop", virtualwebauthn.AuthenticatorOptions{})
+	codes := b.codes()
+	b.press("kept")
+	for _, code := range codes {
+		w.Clock.Advance(time.Minute)
+		w.browser().get(w.authorize("wiki")).signIn("ann", password).prove(code).answered(wikiCallback)
+	}
+	w.demands("portal", func(c *questions.Client) { c.MFA = true })
+	now := w.Replica(signin.Spec(signin.DefaultConfig()), testkit.Options{PublicURL: "https://other.test"})
+	b = w.browser()
+	b.client.Transport = handler{now.Handler}
+	return w, b
+}
+
+const cannotShow = "it cannot be shown here"
+
+// A password, or a mailed code, is not enough to change anything of somebody who cannot show their factor.
+func TestFactorsThatCannotBeShown(t *testing.T) {
+	t.Parallel()
+	t.Run("an application", func(t *testing.T) {
+		t.Parallel()
+		w, b := lost(t)
+		b.get(w.authorize("portal")).signIn("ann", password).shows(403, cannotShow)
+		b.chooses("otp").shows(403, cannotShow)
+		b.get(w.authorize("wiki")).signIn("ann", password)
+		require.Contains(t, b.at, wikiCallback)
+	})
+	t.Run("a forgotten password", func(t *testing.T) {
+		t.Parallel()
+		w, b := lost(t)
+		b.get(w.authorize("portal")).send(url.Values{"action": {"forgot"}, "login_name": {"ann"}})
+		b.send(url.Values{"action": {"send-code"}, "login_name": {"ann"}}).enter(w.code(1)).shows(403, cannotShow)
+		b.choose("a thief's password").shows(403, cannotShow)
+		require.Equal(t, password, w.users["ann"].password)
+	})
+	t.Run("the own page", func(t *testing.T) {
+		t.Parallel()
+		w, b := lost(t)
+		b.get(base).signIn("ann", password).get(base).shows(200, "My account")
+		before := w.factors()
+		require.Len(t, before, 2)
+		for _, f := range before {
+			b.factor("remove", f["id"].(string)).shows(403, cannotShow)
+		}
+		b.factor("renew", "").shows(403, cannotShow)
+		b.send(url.Values{"action": {"new-codes"}}).shows(403, cannotShow)
+		b.factor("add", "").shows(403, cannotShow)
+		b.chooses("otp").shows(403, cannotShow)
+		require.Equal(t, before, w.factors())
+		b.get(base).shows(200, "My account")
+	})
+	t.Run("an offer", func(t *testing.T) {
+		t.Parallel()
+		w, b := lost(t)
+		w.change(func() {
+			w.template = questions.LoginTemplate{Found: true, Code: "staff", Steps: []questions.LoginStep{
+				{Required: true, Methods: []questions.LoginMethod{{Code: "pwd", Type: "password"}}},
+				{Methods: []questions.LoginMethod{{Code: "otp", Type: "otp"}}, Enrol: questions.EnrolOffer},
+			}}
+		})
+		b.get(w.authorize("wiki")).signIn("ann", password)
+		require.Contains(t, b.at, wikiCallback)
+	})
+}
+
+// A passkey is good also where the password that was shown before has been replaced.
+func TestAPasskeyAfterAReplacedPassword(t *testing.T) {
+	t.Parallel()
+	w, a, _ := withPasskey(t, virtualwebauthn.AuthenticatorOptions{})
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Use a passkey")
+	w.Clock.Advance(time.Second)
+	w.change(func() { w.users["ann"].record["time_password_changed"] = w.Clock.Now() })
+	w.tellUser("password_changed", w.users["ann"])
+	w.tellAndWait()
+	b.get(b.at).shows(200, "Sign in with a passkey").uses(a).answered(callback)
+}
+
+// Recovery codes take the place of the passkey of a former name in an optional step, too.
+func TestAnOptionalPasskeyOfAFormerName(t *testing.T) {
+	t.Parallel()
+	for _, public := range []string{"https://other.test", "https://192.0.2.7"} {
+		t.Run(public, func(t *testing.T) {
+			t.Parallel()
+			w, _, _ := withPasskey(t, virtualwebauthn.AuthenticatorOptions{})
+			w.template = questions.LoginTemplate{Found: true, Steps: []questions.LoginStep{
+				{Required: true, Methods: []questions.LoginMethod{{Code: "pw", Type: "password"}}},
+				{Methods: []questions.LoginMethod{{Code: "key", Type: "webauthn"}}},
+			}}
+			now := w.Replica(signin.Spec(signin.DefaultConfig()), testkit.Options{PublicURL: public})
+			b := w.browser()
+			b.client.Transport = handler{now.Handler}
+			b.get(w.authorize("portal")).signIn("ann", password).shows(200, "Recovery code")
+		})
+	}
+}
+
+// A form with a passkey does nothing where no page asks for one.
+func TestAPasskeyThatNoPageAsksFor(t *testing.T) {
+	t.Parallel()
+	w, a, _ := withPasskey(t, virtualwebauthn.AuthenticatorOptions{})
+	w.change(func() { w.users["ann"].mustChange = true })
+	b := w.browser().get(w.authorize("portal"))
+	form := a.answer(b)
+	b.signIn("ann", password).uses(a).shows(200, "Your password has to be changed")
+	b.send(form).shows(200, "Your password has to be changed")
+
+	old := w.browser().get(w.authorize("portal"))
+	form = a.answer(old)
+	now := w.Replica(signin.Spec(signin.DefaultConfig()), testkit.Options{PublicURL: "https://192.0.2.7"})
+	b = w.browser()
+	b.client.Jar, b.client.Transport = old.client.Jar, handler{now.Handler}
+	b.get(w.authorize("portal")).send(form).shows(200, "Username, email or mobile number")
+	require.NotContains(t, b.body, "That passkey does not work here")
+}
+
+// Where nobody begins with a password, the password of somebody else steps nothing up.
+func TestAnothersPasswordAtAStepUp(t *testing.T) {
+	t.Parallel()
+	w, a, _ := withPasskey(t, virtualwebauthn.AuthenticatorOptions{UserNotVerified: true})
+	w.addBob()
+	w.template = questions.LoginTemplate{Found: true, Steps: []questions.LoginStep{
+		{Required: true, Methods: []questions.LoginMethod{{Code: "key", Type: "webauthn"}}},
+	}}
+	w.tell("auth_template", "updated", "1", 1, object{"id": "1"})
+	w.demands("portal", func(c *questions.Client) { c.MFA = true })
+	w.Clock.Advance(11 * time.Minute)
+	b := w.browser().get(w.authorize("portal"))
+	require.NotContains(t, b.body, `name="password"`)
+	b.uses(a).shows(200, `name="password"`).signIn("bob", password).shows(200, "do not match")
+	require.NotContains(t, b.body, "Set up a second factor")
+}

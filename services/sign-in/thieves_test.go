@@ -489,3 +489,41 @@ func TestRefusalsOfTwoPeople(t *testing.T) {
 		return len(refused) == 2
 	})
 }
+
+// Forms that no page takes do not fill the store.
+func TestFormsWhereNobodyBeginsWithAPassword(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template = questions.LoginTemplate{Found: true, Steps: []questions.LoginStep{
+		{Required: true, Methods: []questions.LoginMethod{{Code: "key", Type: "webauthn"}}},
+	}}
+	page, status := w.from("203.0.113.9").get(w.authorize("portal")), 0
+	for range 400 {
+		if status = page.tab().signIn("ann", "wrong").page.StatusCode; status != 200 {
+			break
+		}
+	}
+	require.Equal(t, 429, status)
+}
+
+// A consent that no page has asked for is none.
+func TestAConsentThatNobodyAsksFor(t *testing.T) {
+	t.Parallel()
+	w, _, _ := enrolled(t)
+	w.change(func() {
+		w.templates = map[string]questions.LoginTemplate{"simple": {Found: true, Steps: []questions.LoginStep{
+			{Required: true, Methods: []questions.LoginMethod{{Code: "pw", Type: "password"}}},
+		}}}
+	})
+	w.demands("portal", func(c *questions.Client) { c.SignIn.Consent = true })
+	w.tell("application", "updated", "9", 2, object{"id": "9"})
+	w.demands("wiki", func(c *questions.Client) { c.LoginTemplate = "simple" })
+	thief := w.browser().get(w.authorize("wiki")).signIn("ann", password)
+	thief.answered("https://wiki.test/cb")
+	thief.get(w.authorize("portal")).shows(200, "Show that it is you").press("agree").shows(200, "Show that it is you")
+
+	own := w.browser().get(w.authorize("wiki")).signIn("ann", password)
+	w.Clock.Advance(6 * time.Minute)
+	own.get(base).factor("add", "").press("agree")
+	require.Empty(t, w.admin().Get("/v1/consents").Object()["items"])
+}

@@ -51,9 +51,11 @@ type world struct {
 	users    map[string]*user // by login name
 	clients  map[string]questions.Client
 	template questions.LoginTemplate
-	refused  map[string]string                 // reason by application
-	accounts map[string][]questions.SubAccount // by application
-	away     map[string]bool                   // services that do not answer
+	// templates are further ones, by code.
+	templates map[string]questions.LoginTemplate
+	refused   map[string]string                 // reason by application
+	accounts  map[string][]questions.SubAccount // by application
+	away      map[string]bool                   // services that do not answer
 	// launchable are the applications on people's own page.
 	launchable []questions.Launchable
 	sloURL     string // of the application that shop lets in
@@ -136,6 +138,9 @@ func (w *world) answer() {
 	w.must(questions.ClientOf.Answer(b, func(ctx context.Context, q questions.ClientName) (questions.Client, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if w.away["applications"] {
+			return questions.Client{}, apperr.Away("the applications service", nil)
+		}
 		for _, c := range w.clients {
 			ofOrigin := slices.ContainsFunc(c.RedirectURLs, func(uri string) bool {
 				origin, _ := dnsname.Origin(uri)
@@ -179,10 +184,13 @@ func (w *world) answer() {
 			})}, nil
 		}))
 	w.must(questions.LoginTemplateOf.Answer(b,
-		func(context.Context, questions.TemplateCode) (questions.LoginTemplate, error) {
+		func(_ context.Context, q questions.TemplateCode) (questions.LoginTemplate, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			t := w.template
+			if other, ok := w.templates[q.Code]; ok {
+				t = other
+			}
 			if t.Steps == nil {
 				t.Steps = []questions.LoginStep{}
 			}

@@ -56,7 +56,8 @@ const (
 	ActDeny     = "deny"
 )
 
-// pagesOf are the pages of the actions that are done only where such a page is due.
+// pagesOf are the pages of the actions that are done only where such a page is due. The first one stands for all while
+// a service does not answer.
 var pagesOf = map[string][]Kind{
 	ActPassword: {ChangePassword},
 	ActFactor:   {EnterFactor},
@@ -87,6 +88,7 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 	if pages := pagesOf[form.Action]; len(pages) > 0 {
 		var err error
 		if now, err = e.pageOf(ctx, f, v); err != nil {
+			view.SentFrom = pages[0]
 			return unlessAway(view, err)
 		}
 		if !slices.Contains(pages, now.Kind) { // a form from before
@@ -168,7 +170,14 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 		return e.showFactor(ctx, f, now, method, form, v)
 	}
 	begins, asked := now.demand.Begins(method), now.Kind == SignIn && slices.Contains(now.Methods, method)
+	if method == proof.Passkey {
+		asked = e.asksPasskey(now)
+	}
 	if !asked && (!begins || method != proof.Password) { // nor is it where the application is unknown
+		if room, err := e.hasRoom(ctx, f, v); err != nil || !room {
+			view.Kind = TooMany
+			return view, err
+		}
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
 	who := *f
@@ -194,7 +203,7 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 	if asked && done.User.ID == now.subject.userID {
 		f.stepUpFrom(now)
 	}
-	if err := e.keepProofs(ctx, f, done.User.ID, v); err != nil {
+	if err := e.keepProofs(ctx, f, done.User, v); err != nil {
 		return View{}, err
 	}
 	f.UserID, f.LoginName = done.User.ID, cmp.Or(done.LoginName, f.LoginName)
@@ -230,9 +239,9 @@ func (e *Engine) refused(ctx context.Context, f *Flow, done Proven, v Visitor) e
 }
 
 // keepProofs drops the proofs of a flow that count no more: what somebody else has shown, what a session rested on that
-// has ended, or what was shown too long ago for what the person has come for.
-func (e *Engine) keepProofs(ctx context.Context, f *Flow, userID string, v Visitor) error {
-	restsOn, stays := f.restsOn(), f.UserID == userID && !e.tooLate(f) && !(f.StepUpOf != "" && e.tooOld(f))
+// has ended, what was shown too long ago for what the person has come for, or a password that was replaced.
+func (e *Engine) keepProofs(ctx context.Context, f *Flow, user *person.User, v Visitor) error {
+	restsOn, stays := f.restsOn(), f.UserID == user.ID && !e.tooLate(f) && !(f.StepUpOf != "" && e.tooOld(f))
 	if stays && restsOn != "" {
 		s, err := e.Sessions.Of(ctx, v.Cookie)
 		if err != nil {
@@ -244,6 +253,9 @@ func (e *Engine) keepProofs(ctx context.Context, f *Flow, userID string, v Visit
 		f.forgetPerson()
 		return nil
 	}
+	f.Proofs = slices.DeleteFunc(slices.Clone(f.Proofs), func(p proof.Proof) bool {
+		return proof.RestsOn([]proof.Proof{p}, proof.Password, user.TimePasswordChanged)
+	})
 	var err error
 	f.Proofs, _, err = e.existing(ctx, f)
 	return err
@@ -440,10 +452,13 @@ func (e *Engine) continueSession(ctx context.Context, f *Flow, v Visitor) error 
 	return nil
 }
 
-// agree notes the consent of the person who is signed in.
+// agree notes the consent of the person who is signed in, if it is asked for.
 func (e *Engine) agree(ctx context.Context, f *Flow, v Visitor) error {
 	s, err := e.Sessions.Of(ctx, v.Cookie)
 	if err != nil || s == nil {
+		return err
+	}
+	if now, _, err := e.nextStep(ctx, f, s, v); err != nil || now.Kind != Consent {
 		return err
 	}
 	f.Consented = true

@@ -139,7 +139,7 @@ func (e *Engine) next(ctx context.Context, view *View, s *subject) (next proof.N
 	for i, step := range steps {
 		d.Steps[i] = stepOf(step)
 	}
-	all := proof.Person{Known: true, Methods: e.known(), Factors: e.canSetUp()}
+	all := proof.Person{Known: true, Methods: e.known(), Factors: []string{proof.App, proof.Passkey}}
 	if next = d.Next(s.proofs, all, e.canSetUp()); next.Done() && !shownFactor(s.proofs) {
 		return next, nil
 	}

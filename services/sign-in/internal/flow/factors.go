@@ -119,7 +119,13 @@ func (e *Engine) due(ctx context.Context, view *View) (bool, protocol.Refusal, e
 	if next.Done() && r.Passive && len(r.ACR) > 0 && !meetsAny(view.subject.proofs, r.ACR) {
 		return true, protocol.UnmetACR, nil
 	}
+	cannotChange, err := e.cannotChangeFactors(ctx, view)
+	if err != nil {
+		return true, "", err
+	}
 	switch {
+	case next.Done() && cannotChange:
+		view.Kind, view.Methods = Missing, []string{proof.LostFactor}
 	case next.Done() && f.isTaskOf(view.subject.userID) && r.Task == protocol.RenewCodes:
 		view.Kind = AskNewCodes
 	case next.Done() && f.isTaskOf(view.subject.userID):
@@ -154,6 +160,22 @@ func (e *Engine) due(ctx context.Context, view *View) (bool, protocol.Refusal, e
 	return true, passive(r, protocol.LoginRequired), nil
 }
 
+// cannotChangeFactors reports whether a person wants to change their factors, and cannot show any of those that are
+// there: a password alone is not enough.
+func (e *Engine) cannotChangeFactors(ctx context.Context, view *View) (bool, error) {
+	s := &view.subject
+	if view.Flow.Request.TaskOf != s.userID || shownFactor(s.proofs) {
+		return false, nil
+	}
+	if s.set == nil {
+		var err error
+		if s.set, err = e.Factors.Of(ctx, s.userID); err != nil {
+			return false, err
+		}
+	}
+	return s.set.Lost(e.Site), nil
+}
+
 func meetsAny(proofs []proof.Proof, classes []string) bool {
 	return slices.ContainsFunc(classes, func(class string) bool { return proof.Meets(proof.Class(proofs), class) })
 }
@@ -179,8 +201,13 @@ func (e *Engine) beforePassword(ctx context.Context, view View) (View, protocol.
 		return view, "", err
 	}
 	f.Proofs = set.Existing(f.Proofs)
-	if has := set.Methods(e.Site); len(has) > 0 && !shownFactor(f.Proofs) {
-		view.Kind, view.Methods, view.subject = EnterFactor, has, subject{userID: f.UserID, proofs: f.Proofs}
+	who := subject{userID: f.UserID, proofs: f.Proofs}
+	switch has := set.Methods(e.Site); {
+	case shownFactor(f.Proofs):
+	case len(has) > 0:
+		view.Kind, view.Methods, view.subject = EnterFactor, has, who
+	case set.Lost(e.Site):
+		view.Kind, view.Methods = Missing, []string{proof.LostFactor}
 	}
 	return view, "", nil
 }

@@ -295,8 +295,11 @@ func refusedOf(form page.Form, view flow.View) page.Refused {
 
 func missingOf(frame page.Frame, form page.Form, view flow.View) page.Missing {
 	c := page.Missing{Form: form, App: view.App.Name, Text: "missing_text"}
-	if view.User != nil && slices.ContainsFunc(view.Methods, canSetUp) {
-		c.Text, c.Personal = "missing_factor", true
+	switch {
+	case slices.Contains(view.Methods, proof.LostFactor):
+		c.Text, c.Personal, c.Home = "missing_lost", true, view.Flow.AppID == ""
+	case view.User != nil && slices.ContainsFunc(view.Methods, canSetUp):
+		c.Text, c.Personal, c.Home = "missing_factor", true, true
 	}
 	for _, method := range view.Methods {
 		c.Methods = append(c.Methods, frame.T("method_"+method))

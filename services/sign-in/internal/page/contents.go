@@ -186,9 +186,10 @@ type Missing struct {
 	Form
 	App  string
 	Text string // the key of a text
-	// Personal says that others can enter the application: the person lacks a factor.
-	Personal bool
-	Methods  []string // texts
+	// Personal says that others can enter the application: the person lacks a factor, and can perhaps set one up on
+	// their own page, Home.
+	Personal, Home bool
+	Methods        []string // texts
 }
 
 func (Missing) about() (string, string) { return "missing.html", "missing" }

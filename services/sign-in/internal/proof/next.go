@@ -26,6 +26,11 @@ type Person struct {
 	Factors []string
 }
 
+// Lost reports whether the person has factors and can show none of them.
+func (p Person) Lost() bool {
+	return len(p.Factors) > 0 && !slices.ContainsFunc(p.Methods, IsFactor)
+}
+
 // Next is what is due. It is empty if nothing is.
 type Next struct {
 	Show  []string // methods of which one is to be shown
@@ -40,6 +45,9 @@ type Next struct {
 const (
 	NoMethod   = "none"
 	AnyFactors = "mfa"
+	// LostFactor stands for the factors of a person who can show none of them here, such as passkeys of another site,
+	// and who therefore cannot set up another one.
+	LostFactor = "lost"
 )
 
 // Done reports whether nothing is due.
@@ -61,6 +69,12 @@ func (d Demand) Next(proofs []Proof, p Person, setUp []string) Next {
 		return d.first()
 	}
 	next := d.next(proofs, p, setUp)
+	if p.Lost() {
+		next.Offer = nil
+		if len(next.SetUp) > 0 {
+			next = Next{Missing: []string{LostFactor}}
+		}
+	}
 	if len(next.SetUp) == 0 || slices.ContainsFunc(proofs, func(p Proof) bool { return IsFactor(p.Method) }) {
 		return next
 	}
