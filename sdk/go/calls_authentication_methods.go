@@ -76,6 +76,18 @@ func (c *Client) CreateAuthMethod(
 	return send[AuthMethod](ctx, c, request, options)
 }
 
+// ListAuthMethodSchemas: list the schemas of the policies of authentication methods.
+//
+// One for each type of method. The policy of a method must meet that of its type.
+//
+// (GET /v1/auth-methods/schemas; scope identity-sources:read)
+func (c *Client) ListAuthMethodSchemas(ctx context.Context, options ...Option) ([]AuthPolicySchema, error) {
+	request := Request{
+		Method: http.MethodGet, Path: "/v1/auth-methods/schemas",
+	}
+	return value(send[[]AuthPolicySchema](ctx, c, request, options))
+}
+
 // GetAuthMethod: get an authentication method.
 //
 // (GET /v1/auth-methods/{id}; scope identity-sources:read)

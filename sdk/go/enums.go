@@ -66,6 +66,17 @@ const (
 	AuthMethodTypeEnterprise = "enterprise"
 )
 
+// The values of type of AuthPolicySchema.
+const (
+	AuthPolicySchemaTypePassword   = "password"
+	AuthPolicySchemaTypeSms        = "sms"
+	AuthPolicySchemaTypeMail       = "mail"
+	AuthPolicySchemaTypeOtp        = "otp"
+	AuthPolicySchemaTypeWebauthn   = "webauthn"
+	AuthPolicySchemaTypeSocial     = "social"
+	AuthPolicySchemaTypeEnterprise = "enterprise"
+)
+
 // The values of affect of AuthRule.
 const (
 	AuthRuleAffectAffect = "affect"

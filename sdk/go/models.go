@@ -1029,7 +1029,8 @@ type AuthMethod struct {
 	// ConnectionIds The connections that it uses
 	ConnectionIds []string `json:"connection_ids"`
 
-	// Factor 1: may begin a login, 2: a second factor; one of "1", "2"
+	// Factor 1: may begin a login, 2: begins none, such as a passkey that is only asked for after a password; one of
+	// "1", "2"
 	Factor string `json:"factor"`
 
 	// ID Given by the platform; never used again
@@ -1042,7 +1043,7 @@ type AuthMethod struct {
 	// Example: Password
 	Name string `json:"name"`
 
-	// Policy Any JSON object up to 16 KiB
+	// Policy As the schema of the type says (GET /v1/auth-methods/schemas); up to 16 KiB
 	Policy json.RawMessage `json:"policy"`
 
 	// Status Changed by enable and disable; one of "1", "0"
@@ -1080,7 +1081,8 @@ type AuthMethodInput struct {
 	// ConnectionIds The connections that it uses
 	ConnectionIds []string `json:"connection_ids,omitempty"`
 
-	// Factor 1: may begin a login, 2: a second factor; one of "1", "2"
+	// Factor 1: may begin a login, 2: begins none, such as a passkey that is only asked for after a password; one of
+	// "1", "2"
 	Factor *string `json:"factor,omitempty"`
 
 	// Name 1…128 characters
@@ -1088,7 +1090,7 @@ type AuthMethodInput struct {
 	// Example: Password
 	Name string `json:"name"`
 
-	// Policy Any JSON object up to 16 KiB
+	// Policy As the schema of the type says (GET /v1/auth-methods/schemas); up to 16 KiB
 	Policy json.RawMessage `json:"policy,omitempty"`
 
 	// Type What people do; one of "password", "sms", "mail", "otp", "webauthn", "social", "enterprise"
@@ -1126,7 +1128,8 @@ type AuthMethodPatch struct {
 	// ConnectionIds The connections that it uses
 	ConnectionIds nullable.Nullable[[]string] `json:"connection_ids,omitempty"`
 
-	// Factor 1: may begin a login, 2: a second factor; one of "1", "2"
+	// Factor 1: may begin a login, 2: begins none, such as a passkey that is only asked for after a password; one of
+	// "1", "2"
 	Factor nullable.Nullable[string] `json:"factor,omitempty"`
 
 	// Name 1…128 characters
@@ -1134,11 +1137,20 @@ type AuthMethodPatch struct {
 	// Example: Password
 	Name nullable.Nullable[string] `json:"name,omitempty"`
 
-	// Policy Any JSON object up to 16 KiB
+	// Policy As the schema of the type says (GET /v1/auth-methods/schemas); up to 16 KiB
 	Policy nullable.Nullable[json.RawMessage] `json:"policy,omitempty"`
 
 	// Type What people do; one of "password", "sms", "mail", "otp", "webauthn", "social", "enterprise"
 	Type nullable.Nullable[string] `json:"type,omitempty"`
+}
+
+// AuthPolicySchema defines model for AuthPolicySchema.
+type AuthPolicySchema struct {
+	// PolicySchema JSON Schema (2020-12) of policy
+	PolicySchema json.RawMessage `json:"policy_schema"`
+
+	// Type The type of method; one of "password", "sms", "mail", "otp", "webauthn", "social", "enterprise"
+	Type string `json:"type"`
 }
 
 // AuthRule defines model for AuthRule.

@@ -66,10 +66,41 @@ func TestMethods(t *testing.T) {
 		"twice": {object{"connection_ids": []any{connection["id"], connection["id"]}},
 			"body.connection_ids[1]"},
 		"policy": {object{"policy": "none"}, "body.policy"},
+		"policy of another type": {
+			object{"type": "webauthn", "policy": object{"重试": nil, "user_verification": "always"}},
+			"body.policy.user_verification",
+		},
+		"unknown in a policy": {object{"type": "otp", "policy": object{"重试": nil, "length": 8}}, "body.policy.length"},
 	} {
 		t.Run(name, func(*testing.T) {
 			c.Patch(at, row.change).Problem(http.StatusBadRequest, "invalid_parameters", row.location)
 		})
+	}
+}
+
+// Each type of method has a schema, and what a schema offers by default meets it.
+func TestPolicySchemas(t *testing.T) {
+	t.Parallel()
+	c := in(start(t), "acme")
+	var all []struct {
+		Type   string `json:"type"`
+		Schema struct {
+			Properties map[string]struct {
+				Default any `json:"default"`
+			} `json:"properties"`
+		} `json:"policy_schema"`
+	}
+	c.Get(methodsPath + "/schemas").OK(&all)
+	require.Len(t, all, 7)
+	for _, one := range all {
+		policy := object{}
+		for name, property := range one.Schema.Properties {
+			if property.Default != nil {
+				policy[name] = property.Default
+			}
+		}
+		made := object{"code": one.Type, "name": one.Type, "type": one.Type, "policy": policy}
+		require.Equal(t, policy, c.Post(methodsPath, made).Object()["policy"])
 	}
 }
 

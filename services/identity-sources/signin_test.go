@@ -25,7 +25,12 @@ func TestAnswerLoginTemplate(t *testing.T) {
 	none := questions.LoginTemplate{Steps: []questions.LoginStep{}}
 	require.Equal(t, none, of("acme", ""), "no default")
 	for code, kind := range map[string]string{"pwd": "password", "otp": "otp", "sms": "sms"} {
-		c.Post(methodsPath, object{"code": code, "name": code, "type": kind}).OK(nil)
+		policy := object{}
+		if kind == "otp" {
+			policy["digits"] = 8
+		}
+		c.Post(methodsPath, object{"code": code, "name": code, "type": kind, "policy": policy,
+			"factor": map[bool]string{true: "2", false: "1"}[kind == "otp"]}).OK(nil)
 	}
 	sms := c.Get(methodsPath + "?code=sms").Object()["items"].([]any)[0].(object)
 	c.Post(methodsPath+"/"+id(sms)+"/disable", nil).OK(nil)
@@ -34,14 +39,15 @@ func TestAnswerLoginTemplate(t *testing.T) {
 		{"methods": []string{"otp"}, "required": true, "grace_days": 7, "when": "!known_browser"},
 		{"methods": []string{"otp"}, "enrol": "off"},
 	}}).Object()
+	pwd := []questions.LoginMethod{{Code: "pwd", Type: "password", Policy: json.RawMessage("{}")}}
+	otp := []questions.LoginMethod{{
+		Code: "otp", Type: "otp", Second: true, Policy: json.RawMessage(`{"digits":8}`),
+	}}
 	want := questions.LoginTemplate{Found: true, Code: "strong", Steps: []questions.LoginStep{
-		{Required: true, Methods: []questions.LoginMethod{{Code: "pwd", Type: "password"}}, Enrol: "demand"},
-		{Methods: []questions.LoginMethod{{Code: "otp", Type: "otp"}}, Enrol: "offer"}, // sms is disabled
-		{
-			Required: true, Methods: []questions.LoginMethod{{Code: "otp", Type: "otp"}}, Enrol: "demand", GraceDays: 7,
-			When: "!known_browser",
-		},
-		{Methods: []questions.LoginMethod{{Code: "otp", Type: "otp"}}, Enrol: "off"},
+		{Required: true, Methods: pwd, Enrol: "demand"},
+		{Methods: otp, Enrol: "offer"}, // sms is disabled
+		{Required: true, Methods: otp, Enrol: "demand", GraceDays: 7, When: "!known_browser"},
+		{Methods: otp, Enrol: "off"},
 	}}
 	require.Equal(t, want, of("acme", "strong"))
 	require.Equal(t, none, of("acme", "weak"))

@@ -1,6 +1,8 @@
 package questions
 
 import (
+	"encoding/json"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -76,6 +78,11 @@ const (
 type LoginMethod struct {
 	Code string `json:"code"`
 	Type string `json:"type"`
+	// Second says that no sign-in begins with it.
+	Second bool `json:"second,omitempty"`
+	// Policy is as the method's type demands (GET /v1/auth-methods/schemas); empty from a service of an earlier
+	// version.
+	Policy json.RawMessage `json:"policy,omitempty"`
 }
 
 // LoginTemplateOf asks for the steps. Methods that are disabled are left out. Without an answer, the asking service

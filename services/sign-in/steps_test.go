@@ -1,11 +1,15 @@
 package signin_test
 
 import (
+	"encoding/json"
+	"html"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/descope/virtualwebauthn"
+	"github.com/pquerna/otp/totp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -216,4 +220,92 @@ func (b *browser) arrives(callback string) *browser {
 func (b *browser) untilShows(address, text string) {
 	b.w.t.Helper()
 	wait.Until(b.w.t, func() bool { return strings.Contains(b.get(address).body, text) })
+}
+
+func methodOf(kind, policy string) questions.LoginMethod {
+	return questions.LoginMethod{Code: kind, Type: kind, Policy: json.RawMessage(policy)}
+}
+
+// The policy of a method says what the codes of a new app look like; apps that are there stay as they are.
+func TestPolicyOfApps(t *testing.T) {
+	t.Parallel()
+	w := secondStep(t, questions.LoginStep{
+		Required: true, Enrol: questions.EnrolDemand,
+		Methods: []questions.LoginMethod{methodOf("otp", `{"digits":8,"period":60}`)},
+	})
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).chooses("otp")
+	p := b.shows(200, "8 digits; the app shows another code every 60 seconds").phone()
+	require.Contains(t, html.UnescapeString(b.body), "&digits=8&period=60")
+	code := func() string {
+		code, err := totp.GenerateCodeCustom(p.key, w.Clock.Now().Std(), totp.ValidateOpts{Digits: 8, Period: 60})
+		w.must(err)
+		return code
+	}
+	b.send(url.Values{"action": {"add-factor"}, "code": {p.code()}}).shows(200, "not right")
+	b.send(url.Values{"action": {"add-factor"}, "code": {code()}}).press("kept").answered(callback)
+
+	w.change(func() { w.template.Steps[1].Methods[0].Policy = nil })
+	w.tell("auth_template", "updated", "1", 1, object{"id": "1"})
+	w.Clock.Advance(time.Minute)
+	b = w.browser().get(w.authorize("portal")).signIn("ann", password)
+	b.prove(p.code()).shows(200, "not right")
+	b.prove(code()).answered(callback)
+}
+
+// Where user verification is required, a passkey that has not verified its user does not count, wherever it was shown.
+func TestPolicyOfPasskeys(t *testing.T) {
+	t.Parallel()
+	w, a, _ := withPasskey(t, virtualwebauthn.AuthenticatorOptions{UserNotVerified: true})
+	w.change(func() {
+		policy := `{"user_verification":"required","attestation":"direct"}`
+		w.templates = map[string]questions.LoginTemplate{"strict": {
+			Found: true, Code: "strict", Steps: []questions.LoginStep{{
+				Required: true, Methods: []questions.LoginMethod{methodOf("webauthn", policy)},
+			}},
+		}}
+		w.template = questions.LoginTemplate{Found: true, Steps: []questions.LoginStep{{
+			Required: true, Methods: []questions.LoginMethod{methodOf("webauthn", `{}`)},
+		}}}
+	})
+	w.demands("wiki", func(c *questions.Client) { c.LoginTemplate = "strict" })
+	w.tell("application", "updated", "8", 2, object{"id": "8"})
+	w.tell("auth_template", "updated", "1", 1, object{"id": "1"})
+	wait.Until(t, func() bool {
+		b := w.browser().get(w.authorize("portal"))
+		return !strings.Contains(b.body, `name="password"`)
+	})
+	b := w.browser().get(w.authorize("portal")).uses(a).arrives(callback)
+	b.get(w.authorize("wiki")).shows(200, "Show that it is you")
+	require.Contains(t, b.options(), `"userVerification":"required"`)
+	b.uses(a).shows(200, "That passkey does not work here")
+
+	before := len(w.sessions())
+	first := w.browser().get(w.authorize("portal"))
+	form := a.answer(first)
+	first.get(w.authorize("wiki")).send(form).shows(200, "Show that it is you")
+	require.Len(t, w.sessions(), before, "an answer to the page of another application")
+
+	a.device.Options.UserNotVerified = false
+	b.uses(a).answered(wikiCallback)
+	require.Equal(t, "phr", w.newest()["acr"])
+}
+
+// A passkey that is a second factor does not take the place of the password.
+func TestAPasskeyThatIsASecondFactor(t *testing.T) {
+	t.Parallel()
+	w, a, _ := withPasskey(t, virtualwebauthn.AuthenticatorOptions{})
+	key := methodOf("webauthn", "{}")
+	key.Second = true
+	w.change(func() {
+		w.template = questions.LoginTemplate{Found: true, Steps: []questions.LoginStep{
+			{Required: true, Methods: []questions.LoginMethod{methodOf("password", "{}"), key}},
+			{Required: true, Methods: []questions.LoginMethod{key}},
+		}}
+	})
+	w.tell("auth_template", "updated", "1", 1, object{"id": "1"})
+	wait.Until(t, func() bool {
+		return !strings.Contains(w.browser().get(w.authorize("portal")).body, "with a passkey")
+	})
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Use a passkey")
+	b.uses(a).answered(callback)
 }

@@ -1247,7 +1247,7 @@ export type AuthMethod = {
      */
     connection_ids: Array<string>;
     /**
-     * 1: may begin a login, 2: a second factor
+     * 1: may begin a login, 2: begins none, such as a passkey that is only asked for after a password
      */
     factor: '1' | '2';
     /**
@@ -1259,7 +1259,7 @@ export type AuthMethod = {
      */
     name: string;
     /**
-     * Any JSON object up to 16 KiB
+     * As the schema of the type says (GET /v1/auth-methods/schemas); up to 16 KiB
      */
     policy: {
         [key: string]: unknown;
@@ -1300,7 +1300,7 @@ export type AuthMethodInput = {
      */
     connection_ids?: Array<string>;
     /**
-     * 1: may begin a login, 2: a second factor
+     * 1: may begin a login, 2: begins none, such as a passkey that is only asked for after a password
      */
     factor?: '1' | '2';
     /**
@@ -1312,7 +1312,7 @@ export type AuthMethodInput = {
      */
     name: string;
     /**
-     * Any JSON object up to 16 KiB
+     * As the schema of the type says (GET /v1/auth-methods/schemas); up to 16 KiB
      */
     policy?: {
         [key: string]: unknown;
@@ -1383,7 +1383,7 @@ export type AuthMethodPatch = {
      */
     connection_ids?: Array<string> | null;
     /**
-     * 1: may begin a login, 2: a second factor
+     * 1: may begin a login, 2: begins none, such as a passkey that is only asked for after a password
      */
     factor?: '1' | '2' | null;
     /**
@@ -1395,7 +1395,7 @@ export type AuthMethodPatch = {
      */
     name?: string | null;
     /**
-     * Any JSON object up to 16 KiB
+     * As the schema of the type says (GET /v1/auth-methods/schemas); up to 16 KiB
      */
     policy?: {
         [key: string]: unknown;
@@ -1424,6 +1424,19 @@ export type AuthMethodPatch = {
      * Grows by one with every change; If-Match takes it
      */
     readonly version?: number | null;
+};
+
+export type AuthPolicySchema = {
+    /**
+     * JSON Schema (2020-12) of policy
+     */
+    policy_schema: {
+        [key: string]: unknown;
+    };
+    /**
+     * The type of method
+     */
+    type: 'password' | 'sms' | 'mail' | 'otp' | 'webauthn' | 'social' | 'enterprise';
 };
 
 export type AuthRule = {
@@ -13095,7 +13108,7 @@ export type AuthMethodWritable = {
      */
     connection_ids: Array<string>;
     /**
-     * 1: may begin a login, 2: a second factor
+     * 1: may begin a login, 2: begins none, such as a passkey that is only asked for after a password
      */
     factor: '1' | '2';
     /**
@@ -13103,7 +13116,7 @@ export type AuthMethodWritable = {
      */
     name: string;
     /**
-     * Any JSON object up to 16 KiB
+     * As the schema of the type says (GET /v1/auth-methods/schemas); up to 16 KiB
      */
     policy: {
         [key: string]: unknown;
@@ -13124,7 +13137,7 @@ export type AuthMethodInputWritable = {
      */
     connection_ids?: Array<string>;
     /**
-     * 1: may begin a login, 2: a second factor
+     * 1: may begin a login, 2: begins none, such as a passkey that is only asked for after a password
      */
     factor?: '1' | '2';
     /**
@@ -13132,7 +13145,7 @@ export type AuthMethodInputWritable = {
      */
     name: string;
     /**
-     * Any JSON object up to 16 KiB
+     * As the schema of the type says (GET /v1/auth-methods/schemas); up to 16 KiB
      */
     policy?: {
         [key: string]: unknown;
@@ -13183,7 +13196,7 @@ export type AuthMethodPatchWritable = {
      */
     connection_ids?: Array<string> | null;
     /**
-     * 1: may begin a login, 2: a second factor
+     * 1: may begin a login, 2: begins none, such as a passkey that is only asked for after a password
      */
     factor?: '1' | '2' | null;
     /**
@@ -13191,7 +13204,7 @@ export type AuthMethodPatchWritable = {
      */
     name?: string | null;
     /**
-     * Any JSON object up to 16 KiB
+     * As the schema of the type says (GET /v1/auth-methods/schemas); up to 16 KiB
      */
     policy?: {
         [key: string]: unknown;
@@ -26422,6 +26435,61 @@ export type CreateAuthMethodResponses = {
 };
 
 export type CreateAuthMethodResponse = CreateAuthMethodResponses[keyof CreateAuthMethodResponses];
+
+export type ListAuthMethodSchemasData = {
+    body?: never;
+    headers?: {
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path?: never;
+    query?: never;
+    url: '/v1/auth-methods/schemas';
+};
+
+export type ListAuthMethodSchemasErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type ListAuthMethodSchemasError = ListAuthMethodSchemasErrors[keyof ListAuthMethodSchemasErrors];
+
+export type ListAuthMethodSchemasResponses = {
+    /**
+     * OK
+     */
+    200: Array<AuthPolicySchema>;
+};
+
+export type ListAuthMethodSchemasResponse = ListAuthMethodSchemasResponses[keyof ListAuthMethodSchemasResponses];
 
 export type DeleteAuthMethodData = {
     body?: never;

@@ -42,8 +42,8 @@ type Profile struct {
 	Name          string          `json:"name" required:"true" doc:"1…128 characters" example:"Password"`
 	Type          string          `json:"type" required:"true" enum:"password,sms,mail,otp,webauthn,social,enterprise" doc:"What people do"`
 	ConnectionIDs []string        `json:"connection_ids" doc:"The connections that it uses"`
-	Factor        string          `json:"factor" enum:"1,2" doc:"1: may begin a login, 2: a second factor"`
-	Policy        json.RawMessage `json:"policy" doc:"Any JSON object up to 16 KiB"`
+	Factor        string          `json:"factor" enum:"1,2" doc:"1: may begin a login, 2: begins none, such as a passkey that is only asked for after a password"`
+	Policy        json.RawMessage `json:"policy" doc:"As the schema of the type says (GET /v1/auth-methods/schemas); up to 16 KiB"`
 }
 
 const (
@@ -86,8 +86,7 @@ func (p *Profile) check(faults *apperr.Faults) {
 	}
 	faults.Check(len(p.ConnectionIDs) <= maxConnections, "connection_ids", "must have at most %d items", maxConnections)
 	distinct(faults, "connection_ids", p.ConnectionIDs, maxConnections)
-	faults.Props("policy", &p.Policy)
-	faults.Check(len(p.Policy) <= maxPolicy, "policy", "must have at most %d KiB", maxPolicy>>10)
+	p.checkPolicy(faults)
 }
 
 // distinct reports a fault at each repeated entry of a list that is not too long.

@@ -27,7 +27,7 @@ func (s *Templates) ForSignIn(ctx context.Context, q questions.TemplateCode) (qu
 	if err != nil {
 		return answer, err
 	}
-	types, err := s.enabledTypes(ctx, t.methods())
+	enabled, err := s.enabled(ctx, t.methods())
 	answer.Found, answer.Code = true, t.Code
 	for _, step := range t.Steps {
 		out := questions.LoginStep{
@@ -35,8 +35,10 @@ func (s *Templates) ForSignIn(ctx context.Context, q questions.TemplateCode) (qu
 			When: step.When,
 		}
 		for _, code := range step.Methods {
-			if kind, ok := types[code]; ok {
-				out.Methods = append(out.Methods, questions.LoginMethod{Code: code, Type: kind})
+			if m, ok := enabled[code]; ok {
+				out.Methods = append(out.Methods, questions.LoginMethod{
+					Code: code, Type: m.Type, Second: m.Factor == "2", Policy: m.Policy,
+				})
 			}
 		}
 		answer.Steps = append(answer.Steps, out)
@@ -44,8 +46,8 @@ func (s *Templates) ForSignIn(ctx context.Context, q questions.TemplateCode) (qu
 	return answer, err
 }
 
-// enabledTypes returns the types of those of the methods that are enabled, by their codes.
-func (s *Templates) enabledTypes(ctx context.Context, codes []string) (map[string]string, error) {
+// enabled returns those of the methods that are enabled, by their codes.
+func (s *Templates) enabled(ctx context.Context, codes []string) (map[string]*Method, error) {
 	values := make([]docstore.Value, len(codes))
 	for i, c := range codes {
 		values[i] = docstore.Text(c)
@@ -54,15 +56,15 @@ func (s *Templates) enabledTypes(ctx context.Context, codes []string) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	types := map[string]string{}
+	enabled := map[string]*Method{}
 	for i := range page.Docs {
 		m, err := page.Docs[i].Value()
 		if err != nil {
 			return nil, err
 		}
 		if m.Status == On {
-			types[m.Code] = m.Type
+			enabled[m.Code] = m
 		}
 	}
-	return types, nil
+	return enabled, nil
 }

@@ -97,9 +97,10 @@ type sealed struct {
 	Sealed string `json:"sealed"`
 	// Step is the time step of the last right code of an app, and of a passkey the time of the last ceremony that it
 	// does not remember, in milliseconds. None up to it serves.
-	Step int64  `json:"step,omitempty"`
-	Used []used `json:"used,omitempty"` // of a passkey: the ceremonies that it remembers
-	Site string `json:"site,omitempty"` // of a passkey
+	Step  int64  `json:"step,omitempty"`
+	Used  []used `json:"used,omitempty"` // of a passkey: the ceremonies that it remembers
+	Site  string `json:"site,omitempty"` // of a passkey
+	Codes        // of an app
 	// Spent is how many recovery codes were used.
 	Spent int `json:"spent,omitempty"`
 }
@@ -119,12 +120,12 @@ const (
 	maxDoubled = 10
 	// MaxFactors is how many factors of a type a user can have.
 	MaxFactors = 10
-	// Codes is how many recovery codes are made at once, and codeSigns their length: 45 bits.
-	Codes     = 10
-	codeSigns = 10
-	maxName   = 64 // characters
-	maxCode   = 64 // bytes
-	maxAgent  = 512
+	// RecoveryCodes is how many are made at once, and codeSigns their length: 45 bits.
+	RecoveryCodes = 10
+	codeSigns     = 10
+	maxName       = 64 // characters
+	maxCode       = 64 // bytes
+	maxAgent      = 512
 )
 
 // Doc is a factor as read or written.
@@ -159,7 +160,7 @@ func (s *Factors) Of(ctx context.Context, userID string) (*Set, error) {
 func (s *Set) Methods(at Site) (types []string) {
 	for _, one := range s.Secrets {
 		elsewhere := one.Type == proof.Passkey && (one.Site != at.ID || at.ID == "")
-		if !slices.Contains(types, one.Type) && !elsewhere && one.Spent < Codes {
+		if !slices.Contains(types, one.Type) && !elsewhere && one.Spent < RecoveryCodes {
 			types = append(types, one.Type)
 		}
 	}
@@ -262,7 +263,7 @@ func (s *Factors) Try(ctx context.Context, userID, code string, from From) (Trie
 			if err != nil {
 				return Tried{}, err
 			}
-			step, ok := stepOf(string(key), digits, tx.Now, one.Step)
+			step, ok := AppKey{string(key), one.Codes}.stepOf(digits, tx.Now, one.Step)
 			if !ok {
 				continue
 			}
@@ -287,7 +288,8 @@ func onlyDigits(code string) string {
 		}
 		return r
 	}, norm.NFKC.String(code))
-	if len(code) != appDigits || strings.ContainsFunc(code, func(r rune) bool { return r < '0' || r > '9' }) {
+	isOther := func(r rune) bool { return r < '0' || r > '9' }
+	if len(code) < appDigits || len(code) > maxDigits || strings.ContainsFunc(code, isOther) {
 		return ""
 	}
 	return code
@@ -315,7 +317,7 @@ func (s *Factors) tryRecoveryCode(ctx context.Context, tx *docstore.Tx, set *Set
 	if len(left) == before {
 		return Tried{}, nil
 	}
-	one.Spent = Codes - len(left)
+	one.Spent = RecoveryCodes - len(left)
 	if one.Sealed, err = s.seal(ctx, set.ID, one, left); err != nil {
 		return Tried{}, err
 	}

@@ -43,14 +43,20 @@ func SiteOf(address string) Site {
 type Party struct {
 	Site
 	Name string
+	// UserVerification and Attestation are what is asked of authenticators (WebAuthn §5.4.6 and §5.4.7). Empty:
+	// preferred, and none.
+	UserVerification, Attestation string
 }
 
 func (p Party) webauthn() (*webauthn.WebAuthn, error) {
 	return webauthn.New(&webauthn.Config{
 		RPID: p.ID, RPDisplayName: p.Name, RPOrigins: []string{p.Origin},
-		AttestationPreference: protocol.PreferNoAttestation,
+		AttestationPreference: protocol.ConveyancePreference(
+			cmp.Or(p.Attestation, string(protocol.PreferNoAttestation))),
 		AuthenticatorSelection: protocol.AuthenticatorSelection{
-			ResidentKey: protocol.ResidentKeyRequirementPreferred, UserVerification: protocol.VerificationPreferred,
+			ResidentKey: protocol.ResidentKeyRequirementPreferred,
+			UserVerification: protocol.UserVerificationRequirement(
+				cmp.Or(p.UserVerification, string(protocol.VerificationPreferred))),
 		},
 	})
 }

@@ -30,7 +30,7 @@ type NewApp struct {
 	// ID and CodesID are new ids (docstore.Store.NewIDs), for the app and for recovery codes.
 	ID, CodesID string
 	UserID      string
-	Key         string
+	Key         AppKey
 	Step        int64 // of the code that has shown that the app works; it does not serve again
 	Name        string
 	From        From
@@ -39,8 +39,8 @@ type NewApp struct {
 // Add adds an authenticator app, in the transaction that stores what follows. With the first factor come recovery
 // codes, which are returned here and nowhere else. The error is ErrTooMany.
 func (s *Factors) Add(ctx context.Context, tx *docstore.Tx, in NewApp) (proof.Proof, []string, error) {
-	one := sealed{ID: in.ID, Type: proof.App, Step: in.Step}
-	codes, err := s.add(ctx, tx, one, in.Key, in.CodesID, &Factor{UserID: in.UserID, Name: Name(in.Name)}, in.From)
+	one := sealed{ID: in.ID, Type: proof.App, Step: in.Step, Codes: in.Key.Codes}
+	codes, err := s.add(ctx, tx, one, in.Key.Key, in.CodesID, &Factor{UserID: in.UserID, Name: Name(in.Name)}, in.From)
 	return proof.ByApp(tx.Now, in.ID, tx.Now), codes, err
 }
 
@@ -83,7 +83,7 @@ func (s *Factors) add(ctx context.Context, tx *docstore.Tx, one sealed, text, co
 
 // addCodes adds recovery codes to a set that is not stored yet.
 func (s *Factors) addCodes(ctx context.Context, tx *docstore.Tx, set *Set, id string, from From) ([]string, error) {
-	codes := make([]string, Codes)
+	codes := make([]string, RecoveryCodes)
 	for i := range codes {
 		codes[i] = message.NewCode(codeSigns)
 	}
@@ -93,7 +93,7 @@ func (s *Factors) addCodes(ctx context.Context, tx *docstore.Tx, set *Set, id st
 		return nil, err
 	}
 	set.Secrets = append(set.Secrets, one)
-	f := &Factor{Meta: docstore.Meta{ID: id}, UserID: set.ID, Type: proof.RecoveryCode, CodesLeft: Codes}
+	f := &Factor{Meta: docstore.Meta{ID: id}, UserID: set.ID, Type: proof.RecoveryCode, CodesLeft: RecoveryCodes}
 	f.from(from)
 	_, err = factors.Insert(ctx, tx, f)
 	for i, code := range codes {

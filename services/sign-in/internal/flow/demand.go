@@ -63,9 +63,13 @@ func stepsOf(t questions.LoginTemplate) []questions.LoginStep {
 func stepOf(step questions.LoginStep) proof.Step {
 	s := proof.Step{
 		Required: step.Required || step.Enrol == questions.EnrolDemand, NoSetUp: step.Enrol == questions.EnrolOff,
+		Verified: verifiesUsers(step),
 	}
 	for _, m := range step.Methods {
 		s.Methods = append(s.Methods, m.Type)
+		if m.Second {
+			s.Second = append(s.Second, m.Type)
+		}
 	}
 	s.Methods = withCodes(s.Methods)
 	return s

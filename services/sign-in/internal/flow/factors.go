@@ -338,19 +338,26 @@ func (e *Engine) setUp(ctx context.Context, f *Flow, now View, form Form, v Visi
 	f.stepUpFrom(now)
 	f.SetupType = form.Method
 	if form.Method == proof.Passkey {
-		if err := e.beginPasskey(ctx, f); err != nil {
+		if err := e.beginPasskey(ctx, f, policyOfAll(now.steps)); err != nil {
 			return View{}, err
 		}
 	} else {
-		f.Setup = e.Keys.Seal([]byte(factor.NewKey()), e.boundToUser(ctx, useKey, f.UserID))
+		key, err := json.Marshal(factor.NewKey(policyOfAll(now.steps).Codes))
+		if err != nil {
+			return View{}, err
+		}
+		f.Setup = e.Keys.Seal(key, e.boundToUser(ctx, useKey, f.UserID))
 	}
 	return view, e.save(ctx, f, v.Browser, nil)
 }
 
 // KeyOf is the key of the app that the person is setting up.
-func (e *Engine) KeyOf(ctx context.Context, f *Flow) (string, error) {
-	key, err := e.Keys.Open(f.Setup, e.boundToUser(ctx, useKey, f.UserID))
-	return string(key), err
+func (e *Engine) KeyOf(ctx context.Context, f *Flow) (key factor.AppKey, err error) {
+	text, err := e.Keys.Open(f.Setup, e.boundToUser(ctx, useKey, f.UserID))
+	if err == nil {
+		err = json.Unmarshal(text, &key)
+	}
+	return key, err
 }
 
 // CodesOf are the recovery codes that the person has to keep.

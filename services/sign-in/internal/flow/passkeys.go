@@ -18,15 +18,19 @@ import (
 const usePasskey = "passkey"
 
 // party is who asks for passkeys. Its name is shown only where one is made.
-func (e *Engine) party() factor.Party { return factor.Party{Site: e.Site, Name: e.Site.ID} }
+func (e *Engine) party(p policy) factor.Party {
+	return factor.Party{
+		Site: e.Site, Name: e.Site.ID, UserVerification: p.UserVerification, Attestation: p.Attestation,
+	}
+}
 
 // beginPasskey begins to set up a passkey.
-func (e *Engine) beginPasskey(ctx context.Context, f *Flow) error {
+func (e *Engine) beginPasskey(ctx context.Context, f *Flow, asked policy) error {
 	settings, err := e.Settings.Of(ctx)
 	if err != nil {
 		return err
 	}
-	p := e.party()
+	p := e.party(asked)
 	p.Name = cmp.Or(settings.Name, p.Name)
 	set, err := e.Factors.Of(ctx, f.UserID)
 	if err != nil {
@@ -74,7 +78,7 @@ func (e *Engine) newPasskey(ctx context.Context, f *Flow, in factor.NewPasskey, 
 		return nil, err
 	}
 	in.Owner.UserID = f.UserID
-	in, good, err := e.Factors.FinishPasskey(ctx, e.party(), set, c, answer, in)
+	in, good, err := e.Factors.FinishPasskey(ctx, e.party(policy{}), set, c, answer, in)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +124,7 @@ func (e *Engine) Challenge(ctx context.Context, view View, v Visitor) (*Challeng
 			return nil, err
 		}
 	}
-	c, err := e.Factors.AskPasskey(ctx, e.party(), set, userID)
+	c, err := e.Factors.AskPasskey(ctx, e.party(policyOfAll(view.steps)), set, userID)
 	if errors.Is(err, factor.ErrNone) { // it was deleted a moment ago
 		return nil, nil
 	}
@@ -151,7 +155,7 @@ func (m passkeys) Check(ctx context.Context, f *Flow, form Form, v Visitor) (Pro
 	if m.Store.Now().Sub(c.Time) > challengeLifetime {
 		return refused, nil
 	}
-	tried, err := m.Factors.TryPasskey(ctx, m.party(), c, form.Passkey, f.UserID,
+	tried, err := m.Factors.TryPasskey(ctx, m.party(policy{}), c, form.Passkey, f.UserID,
 		factor.From{Address: v.Address, Browser: v.UserAgent()})
 	if err != nil || tried.Proof == nil {
 		return refused, err

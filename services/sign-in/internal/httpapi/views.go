@@ -189,9 +189,11 @@ func (a *api) setUpApp(ctx context.Context, v *visit, view flow.View, form page.
 	if err != nil {
 		return rest.Page{}, err
 	}
+	codes := key.OrUsual()
 	return a.html(ctx, v, http.StatusOK, page.SetUpApp{
 		Form: form, Picture: template.URL(picture), Address: template.URL(address), //nolint:gosec // both are made here
-		Key: message.Grouped(key), Own: view.Flow.Request.Task != "", Later: laterOf(view), Notice: notice(view.Flow),
+		Key: message.Grouped(key.Key), Digits: codes.Digits, Period: codes.Period,
+		Own: view.Flow.Request.Task != "", Later: laterOf(view), Notice: notice(view.Flow),
 	})
 }
 

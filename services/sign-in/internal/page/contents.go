@@ -97,6 +97,8 @@ type SetUpApp struct {
 	Picture template.URL // a QR code
 	Address template.URL // what it says: apps on the same device open it
 	Key     string
+	Digits  int // of a code
+	Period  int // how many seconds a code lasts
 	Own     bool
 	Later   Later
 	Notice  string

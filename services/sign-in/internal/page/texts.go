@@ -29,7 +29,8 @@ var english = map[string]string{
 
 	"enter_factor":       "Show that it is you",
 	"app_code":           "Code from your authenticator app",
-	"app_code_hint":      "6 digits; the app shows another code every 30 seconds.",
+	"app_code_hint":      "The digits that the app shows now.",
+	"new_app_code_hint":  "%d digits; the app shows another code every %d seconds.",
 	"no_app":             "I do not have the app at hand",
 	"recovery_code":      "Recovery code",
 	"recovery_code_hint": "One of the codes that you kept when you set up the factor. Each works once.",
@@ -218,7 +219,8 @@ var chinese = map[string]string{
 
 	"enter_factor":         "确认是您本人",
 	"app_code":             "身份验证器应用中的验证码",
-	"app_code_hint":        "6 位数字，应用每 30 秒显示一个新的验证码。",
+	"app_code_hint":        "应用当前显示的数字。",
+	"new_app_code_hint":    "%d 位数字；应用每 %d 秒显示一个新验证码。",
 	"no_app":               "我现在无法使用该应用",
 	"recovery_code":        "恢复码",
 	"recovery_code_hint":   "您设置时保存的恢复码之一，每个只能使用一次。",

@@ -1,6 +1,10 @@
 package proof
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+)
 
 // Demand is what a sign-in has to reach.
 type Demand struct {
@@ -64,7 +68,9 @@ var beginning = []string{Password, Passkey}
 // another that is demanded.
 func (d Demand) Next(proofs []Proof, p Person, setUp []string) Next {
 	d = d.of(p)
-	begun := slices.ContainsFunc(proofs, func(p Proof) bool { return slices.Contains(beginning, p.Method) })
+	begun := slices.ContainsFunc(proofs, func(p Proof) bool {
+		return slices.Contains(beginning, p.Method) && !d.isSecond(p.Method)
+	})
 	if !p.Known || !begun || len(d.Steps) == 0 {
 		return d.first()
 	}
@@ -109,7 +115,7 @@ func (d Demand) of(p Person) Demand {
 func (d Demand) first() Next {
 	var show []string
 	for _, step := range d.Steps {
-		begins := both(step.Methods, beginning)
+		begins := only(both(step.Methods, beginning), func(m string) bool { return !slices.Contains(step.Second, m) })
 		show = append(show, only(begins, func(m string) bool { return !slices.Contains(show, m) })...)
 		if step.Required && len(begins) > 0 {
 			break
@@ -121,19 +127,34 @@ func (d Demand) first() Next {
 	return Next{Show: show}
 }
 
+// isSecond reports whether a method is in the steps, and begins no sign-in.
+func (d Demand) isSecond(method string) bool {
+	second := false
+	for _, step := range d.Steps {
+		if slices.Contains(step.Methods, method) {
+			if second = slices.Contains(step.Second, method); !second {
+				return false
+			}
+		}
+	}
+	return second
+}
+
 // Begins reports whether a sign-in can begin with a method.
 func (d Demand) Begins(method string) bool { return slices.Contains(d.first().Show, method) }
 
 func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 	unused := func(methods []string) []string {
 		return only(methods, func(m string) bool {
-			return !slices.ContainsFunc(proofs, func(p Proof) bool { return p.Method == m })
+			return !slices.ContainsFunc(proofs, func(p Proof) bool {
+				return p.Method == m && !(d.verifies() && p.unverified())
+			})
 		})
 	}
 	left := Left(d.Steps, proofs)
 	// A method can complete a step that another one has completed, so that the other one completes a further step.
 	completing := func(i int, m string) bool {
-		return slices.Contains(d.Steps[i].Methods, m) || len(Left(d.Steps, with(proofs, m))) < len(left)
+		return slices.Contains(d.Steps[i].Methods, m) || len(Left(d.Steps, d.with(proofs, m))) < len(left)
 	}
 	completes := func(i int) []string {
 		return unused(only(p.Methods, func(m string) bool { return completing(i, m) }))
@@ -156,7 +177,7 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 		default:
 			add := unused(only(setUp, func(m string) bool { return completing(i, m) }))
 			has := unused(p.Methods)
-			reaches := only(add, func(m string) bool { return d.reached(with(with(proofs, has...), m)) })
+			reaches := only(add, func(m string) bool { return d.reached(d.with(d.with(proofs, has...), m)) })
 			if d.NoSetUp && len(reaches) > 0 { // another one could not be set up for the class
 				add = reaches
 			}
@@ -173,7 +194,7 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 		return Next{Show: optional}
 	}
 	reaching := func(class string) []string {
-		return only(unused(p.Methods), func(m string) bool { return Meets(Class(with(proofs, m)), class) })
+		return only(unused(p.Methods), func(m string) bool { return Meets(Class(d.with(proofs, m)), class) })
 	}
 	if show := reaching(d.Prefers); len(show) > 0 && !Meets(Class(proofs), d.Prefers) {
 		return Next{Show: show}
@@ -191,7 +212,7 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 
 // forClass is what is due where only the class is not reached: a method by which it is, or the first of several.
 func (d Demand) forClass(proofs []Proof, has, setUp []string) Next {
-	reaches := func(methods ...string) bool { return d.reached(with(proofs, methods...)) }
+	reaches := func(methods ...string) bool { return d.reached(d.with(proofs, methods...)) }
 	one := func(m string) bool { return reaches(m) }
 	several := func(methods []string) []string {
 		if slices.Contains(methods, Password) {
@@ -216,11 +237,20 @@ func (d Demand) forClass(proofs []Proof, has, setUp []string) Next {
 	return Next{SetUp: only(setUp, d.counts)}
 }
 
+// verifies reports whether a step demands that passkeys verify their user: then the pages ask for it.
+func (d Demand) verifies() bool {
+	return slices.ContainsFunc(d.Steps, func(s Step) bool { return s.Verified })
+}
+
 // with are proofs and one more by each of some methods, as far as anybody can have one.
-func with(proofs []Proof, methods ...string) []Proof {
+func (d Demand) with(proofs []Proof, methods ...string) []Proof {
 	proofs = slices.Clone(proofs)
 	for _, m := range methods {
-		if one, ok := Example(m); ok {
+		one, ok := Example(m)
+		if m == Passkey && d.verifies() {
+			one = ByPasskey(clock.Time{}, "", clock.Time{}, true, false)
+		}
+		if ok {
 			proofs = append(proofs, one)
 		}
 	}
@@ -241,7 +271,7 @@ func (d Demand) reached(proofs []Proof) bool {
 
 // Impossible returns the methods that are demanded and that nobody can show who can show all of some methods.
 func (d Demand) Impossible(methods []string) []string {
-	proofs := with(nil, methods...)
+	proofs := d.with(nil, methods...)
 	var missing []string
 	for _, i := range Left(d.Steps, proofs) {
 		if d.Steps[i].Required {

@@ -14,6 +14,9 @@ import (
 var (
 	ofApp   = mustExample(App)
 	ofCodes = mustExample(RecoveryCode)
+	ofKey   = mustExample(Passkey)
+
+	ofVerifiedKey = ByPasskey(clock.Time{}, "", clock.Time{}, true, false)
 )
 
 // mustExample is an example that there is.
@@ -28,7 +31,11 @@ func mustExample(method string) Proof {
 func required(methods ...string) Step { return Step{Required: true, Methods: methods} }
 func optional(methods ...string) Step { return Step{Methods: methods} }
 func offered(methods ...string) Step  { return Step{Methods: methods, Offer: true} }
-func closed(methods ...string) Step   { return Step{Required: true, Methods: methods, NoSetUp: true} }
+func verified(methods ...string) Step { return Step{Required: true, Methods: methods, Verified: true} }
+func second(methods ...string) Step {
+	return Step{Required: true, Methods: methods, Second: []string{Passkey}}
+}
+func closed(methods ...string) Step { return Step{Required: true, Methods: methods, NoSetUp: true} }
 
 func TestNext(t *testing.T) {
 	t.Parallel()
@@ -129,6 +136,25 @@ func TestNext(t *testing.T) {
 			Demand{Steps: []Step{required(Password), closed(App, RecoveryCode)}}, []Proof{password}, known(withApp),
 			Next{Show: []string{App, RecoveryCode}},
 		},
+		"a passkey that has not verified its user": {
+			Demand{Steps: []Step{verified(Passkey)}}, []Proof{ofKey}, known([]string{Password, Passkey}),
+			Next{Show: []string{Passkey}},
+		},
+		"a passkey that has verified its user": {
+			Demand{Steps: []Step{verified(Passkey)}}, []Proof{ofVerifiedKey}, known([]string{Password, Passkey}),
+			Next{},
+		},
+		"a passkey that is a second factor does not begin": {
+			Demand{Steps: []Step{second(Password, Passkey)}}, nil, nobody, Next{Show: onlyPassword},
+		},
+		"nor is it enough": {
+			Demand{Steps: []Step{second(Password, Passkey)}}, []Proof{ofKey}, known([]string{Password, Passkey}),
+			Next{Show: onlyPassword},
+		},
+		"it begins in another step": {
+			Demand{Steps: []Step{second(Password, Passkey), required(Passkey)}}, nil, nobody,
+			Next{Show: onlyPassword},
+		},
 		"no steps": {Demand{}, []Proof{password}, known(withApp), Next{Missing: onlyPassword}},
 		"a wish that cannot": {
 			Demand{Steps: steps[:1], Wishes: []string{TwoFactors}}, []Proof{password}, known(onlyPassword), Next{},
@@ -195,6 +221,8 @@ func TestAFactorComesBeforeAnotherIsSetUp(t *testing.T) {
 	require.Equal(t, []string{Passkey}, d.Next([]Proof{password, ofApp}, p, can).SetUp)
 	require.Equal(t, []string{Passkey}, d.Next([]Proof{password, ofCodes}, p, can).SetUp)
 	p.Methods = p.Methods[:1]
+	require.Equal(t, []string{LostFactor}, d.Next([]Proof{password}, p, can).Missing, "it cannot be shown")
+	p.Factors = nil
 	require.Equal(t, []string{Passkey}, d.Next([]Proof{password}, p, can).SetUp)
 }
 
@@ -208,9 +236,15 @@ func TestNextFindsAWay(t *testing.T) {
 		if slices.Contains(has, Passkey) && !slices.Contains(setUp, Passkey) {
 			t.Skip("the site has no passkeys")
 		}
+		verifies := rapid.Bool().Draw(t, "verifies")
+		for i := range d.Steps {
+			d.Steps[i].Verified = verifies
+		}
 		had, way := slices.Clone(has), findWay(d, has, setUp)
-		key := rapid.SampledFrom([]Proof{mustExample(Passkey), ByPasskey(clock.Time{}, "", clock.Time{}, true, false)}).
-			Draw(t, "key")
+		key := mustExample(Passkey)
+		if verifies || rapid.Bool().Draw(t, "verified") {
+			key = ofVerifiedKey
+		}
 		show := func(m string) Proof {
 			if m == Passkey {
 				return key
@@ -320,7 +354,7 @@ func findWay(d Demand, has, setUp []string) string {
 		all := append(slices.Clone(has), add...)
 		of := d.of(Person{Factors: only(all, IsFactor)})
 		for _, shown := range subsets(all) {
-			proofs := with(nil, shown...)
+			proofs := d.with(nil, shown...)
 			begins := len(both(d.first().Show, both(shown, has))) > 0
 			left := slices.ContainsFunc(Left(of.Steps, proofs), func(i int) bool { return of.Steps[i].Required })
 			if begins && !left && of.reached(proofs) {

@@ -214,7 +214,19 @@ type Step struct {
 	// NoSetUp keeps people from setting up a factor for the step. Offer lets those who have none set one up, or go on
 	// without; it is for steps that are not required.
 	NoSetUp, Offer bool
+	// Second are those of Methods with which no sign-in begins.
+	Second []string
+	// Verified says that a passkey completes the step only if it has verified its user.
+	Verified bool
 }
+
+// takes reports whether a proof completes the step.
+func (s *Step) takes(p Proof) bool {
+	return slices.Contains(s.Methods, p.Method) && !(s.Verified && p.unverified())
+}
+
+// unverified reports whether it is by a passkey that has not verified its user.
+func (p Proof) unverified() bool { return p.Method == Passkey && !slices.Contains(p.Kinds, Is) }
 
 // Left returns the indexes of the steps that are not complete, in their order. Each channel completes at most one step.
 // Proofs are given to the steps so that none is left that could be complete without another one being left that comes
@@ -241,7 +253,7 @@ func Left(steps []Step, proofs []Proof) (left []int) {
 // complete finds a channel that completes a step, and gives other steps other channels for it where they can have one.
 func complete(i int, steps []Step, proofs []Proof, completes map[string]int, tried map[string]bool) bool {
 	for _, p := range proofs {
-		if tried[p.Channel] || !slices.Contains(steps[i].Methods, p.Method) {
+		if tried[p.Channel] || !steps[i].takes(p) {
 			continue
 		}
 		tried[p.Channel] = true
