@@ -201,8 +201,18 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 	add(of(questions.LoginTemplateOf, questions.TemplateCode{Code: "strong"}, questions.LoginTemplate{
 		Found: true, Code: "strong", Steps: []questions.LoginStep{
 			{Required: true, Methods: []questions.LoginMethod{{Code: "pwd", Type: "password"}}},
+			{
+				Methods: []questions.LoginMethod{{
+					Code: "key", Type: "webauthn", Second: true,
+					Policy: json.RawMessage(`{"user_verification":"required"}`),
+				}},
+				Enrol: questions.EnrolDemand, GraceDays: 14, When: "!known_browser",
+			},
 		},
 	}))
+	add(of(questions.WhatIsDue, questions.SecondStep{
+		UserID: "1048577", AppID: "1048578", Code: "123456", User: json.RawMessage(`{"id":"1048577"}`),
+	}, questions.Due{Required: true, Methods: []string{"otp"}, Refused: questions.InvalidCode}))
 }
 
 // addProvisioning adds the questions that the provisioning service asks.

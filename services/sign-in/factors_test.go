@@ -1,6 +1,7 @@
 package signin_test
 
 import (
+	"encoding/json"
 	"html"
 	"net/url"
 	"regexp"
@@ -12,7 +13,9 @@ import (
 	"github.com/pquerna/otp/totp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
@@ -543,4 +546,38 @@ func TestARecoveryCodeOfAnAppIsNoPasskey(t *testing.T) {
 	w.Clock.Advance(11 * time.Minute)
 	b := w.browser().get(w.authorize("portal")).signIn("ann", password).prove(codes[0])
 	b.shows(200, "Set up a second factor")
+}
+
+// Programs of the tenant that take passwords themselves learn what an application demands, and whether a code is right.
+func TestWhatIsDueAfterAPassword(t *testing.T) {
+	t.Parallel()
+	w, p, codes := enrolled(t)
+	ask := func(userID, appID, code string) (questions.Due, error) {
+		record, err := json.Marshal(w.users["ann"].record)
+		require.NoError(t, err)
+		return questions.WhatIsDue.Ask(request.System(t.Context(), "acme"), w.Deps.Bus,
+			questions.SecondStep{UserID: userID, AppID: appID, Code: code, User: record})
+	}
+	due := func(userID, appID, code string) questions.Due {
+		t.Helper()
+		answer, err := ask(userID, appID, code)
+		require.NoError(t, err)
+		return answer
+	}
+	require.Equal(t, questions.Due{Required: true, Methods: []string{"otp"}}, due("20", "9", ""))
+	require.Equal(t, questions.Due{Required: true}, due("21", "9", ""), "who has none has to set one up")
+	require.Equal(t, questions.Due{}, due("21", "8", ""))
+	require.Equal(t, questions.Due{Required: true, Methods: []string{"otp"}}, due("20", "", ""), "on the own page")
+	_, err := ask("20", "404", "")
+	require.True(t, apperr.IsNotFound(err), err)
+
+	code := p.next()
+	require.Equal(t, questions.Due{}, due("20", "9", code))
+	require.Equal(t, questions.Due{Refused: questions.InvalidCode}, due("20", "9", code), "a code works once")
+	require.Equal(t, questions.Due{Refused: questions.InvalidCode}, due("20", "9", codes[0]), "recovery codes do not")
+	w.browser().get(w.authorize("portal")).signIn("ann", password).prove(codes[0]).answered(callback)
+	for range 4 {
+		due("20", "9", "000000")
+	}
+	require.Equal(t, questions.Due{Refused: questions.CodesBlocked}, due("20", "9", p.next()))
 }

@@ -165,6 +165,9 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Settings: settled, Protocols: protocols, Recovery: a.recovery, Invitations: a.invitations,
 		Factors: factors, Site: factor.SiteOf(d.PublicURL),
 	})
+	if err := questions.WhatIsDue.Answer(d.Bus, a.engine.WhatIsDue); err != nil {
+		return service.App{}, err
+	}
 	a.provider = oidc.New(oidc.Deps{
 		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, FactorsExist: factors.AllExist,
 		MayUse: a.engine.MayUse,

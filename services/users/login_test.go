@@ -18,9 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // login verifies a login.
@@ -363,4 +365,53 @@ func TestLoginOfAUserWithFactors(t *testing.T) {
 	s.RunTask("forget second factors")
 	c = in(s, "acme")
 	until(true, "webauthn")
+}
+
+// What an application demands after the password is asked of sign-in, which also looks at the code.
+func TestSecondStepOfALogin(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"password": password})
+	verify := func(more object) *testkit.Answer {
+		body := object{"login_name": "li.wei", "password": password}
+		maps.Copy(body, more)
+		return c.Post("/v1/thin/login-verification", body)
+	}
+	verify(object{"app_id": "9"}).Problem(http.StatusServiceUnavailable, "unavailable")
+	asked := make(chan questions.SecondStep, 1)
+	require.NoError(t, questions.WhatIsDue.Answer(s.Deps.Bus,
+		func(_ context.Context, q questions.SecondStep) (questions.Due, error) {
+			asked <- q
+			switch {
+			case q.AppID == "404":
+				return questions.Due{}, apperr.Missing("application")
+			case q.Code == "000000":
+				return questions.Due{Refused: questions.InvalidCode}, nil
+			case q.Code != "":
+				return questions.Due{}, nil
+			}
+			return questions.Due{Required: true, Methods: []string{"otp"}}, nil
+		}))
+	right := object{"verified": true, "user_id": user["id"], "must_change_password": false}
+	with := func(more object) object {
+		all := maps.Clone(right)
+		maps.Copy(all, more)
+		return all
+	}
+	require.Equal(t, with(object{"mfa_required": true, "methods": []any{"otp"}}),
+		verify(object{"app_id": "9"}).Object())
+	q := <-asked
+	require.Equal(t, []string{user["id"].(string), "9", ""}, []string{q.UserID, q.AppID, q.Code})
+	require.Contains(t, string(q.User), `"username":"li.wei"`)
+	require.Equal(t, with(object{"mfa_required": false}), verify(object{"app_id": "9", "otp": "123456"}).Object())
+	require.Equal(t, "123456", (<-asked).Code)
+	require.Equal(t, object{"verified": false, "reason": "invalid_otp"}, verify(object{"otp": "000000"}).Object())
+	<-asked
+	verify(object{"app_id": "404"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.app_id")
+	<-asked
+	require.Equal(t, object{"verified": false, "reason": "invalid_credentials"},
+		verify(object{"password": "another", "otp": "123456"}).Object())
+	require.Empty(t, asked, "a code is not looked at before the password is right")
+	require.Equal(t, with(object{"mfa_required": false}), verify(nil).Object())
+	require.Empty(t, asked)
 }

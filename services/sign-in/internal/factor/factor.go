@@ -277,6 +277,14 @@ func (s *Factors) Try(ctx context.Context, userID, code string, from From) (Trie
 	})
 }
 
+// TryApp is Try for codes of apps alone.
+func (s *Factors) TryApp(ctx context.Context, userID, code string, from From) (Tried, error) {
+	if onlyDigits(code) == "" {
+		return Tried{}, nil
+	}
+	return s.Try(ctx, userID, code, from)
+}
+
 // onlyDigits is a code of an app, however a person has written it; "" for anything else.
 func onlyDigits(code string) string {
 	if len(code) > maxCode {

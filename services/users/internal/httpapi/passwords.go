@@ -44,8 +44,12 @@ func (a *api) registerPasswords(s *rest.Server) {
 		Doc: "Always 200. The true reason of a refusal is given only if the password is right. Five failures in " +
 			"15 minutes lock the user for 15 minutes, unless configured otherwise. After five more while the user is " +
 			"locked, the right password is answered like a wrong one. A wrong password is counted in a dry run, " +
-			"too. `mfa_required` says whether the user has a second factor that sign-in asks for; it follows within " +
-			"a second.",
+			"too.\n\n`mfa_required` says whether the user has a second factor; it follows within a second. With " +
+			"`app_id` it says whether that application demands one of this user, by its settings and its login " +
+			"template; conditions of the template are met without a known browser and address. With `otp`, a " +
+			"code of an authenticator app, `verified` says that both are right, and `mfa_required` what is due " +
+			"beyond. Wrong codes are counted as at a sign-in. A code is used up in a dry run, too.",
+		Errors:   []apperr.Kind{apperr.Unavailable},
 		NoReplay: true,
 		Request:  map[string]any{"login_name": "li.wei", "password": "a password"},
 		Response: map[string]any{"verified": true, "user_id": "1048577", "must_change_password": false,
@@ -84,13 +88,8 @@ func (a *api) changePassword(ctx context.Context, in *changePasswordInput) (rest
 	return rest.Empty{}, a.users.ChangePassword(ctx, in.ID, in.Body.OldPassword, in.Body.NewPassword)
 }
 
-type loginInput struct {
-	Body struct {
-		LoginName string `json:"login_name" maxLength:"256" doc:"Username, email or mobile" example:"li.wei"`
-		Password  string `json:"password" writeOnly:"true" maxLength:"1024" doc:"As the person typed it"`
-	}
-}
+type loginInput struct{ Body user.Credentials }
 
 func (a *api) verifyLogin(ctx context.Context, in *loginInput) (user.Verification, error) {
-	return a.users.VerifyLogin(ctx, in.Body.LoginName, in.Body.Password)
+	return a.users.VerifyLogin(ctx, in.Body)
 }

@@ -15,12 +15,20 @@ import (
 // Verification is the answer to a login. It has a Reason if it is not Verified, and the other members if it is.
 type Verification struct {
 	Verified           bool   `json:"verified" doc:"Whether the password is right and the user may sign in"`
-	Reason             string `json:"reason,omitempty" doc:"Why not: invalid_credentials, or, if the password was right, locked, disabled or resigned"`
+	Reason             string `json:"reason,omitempty" doc:"Why not: invalid_credentials, or, if the password was right, locked, disabled, resigned, invalid_otp or otp_blocked (too many codes were wrong)"`
 	UserID             string `json:"user_id,omitempty" doc:"Whose it is"`
 	MustChangePassword *bool  `json:"must_change_password,omitempty" doc:"Whether a new password is due first"`
-	MFARequired        *bool  `json:"mfa_required,omitempty" doc:"Whether the user has a second factor, which the caller does not check by this. Applications can demand one of users who have none, too: mfa_enabled"`
+	MFARequired        *bool  `json:"mfa_required,omitempty" doc:"Whether a second factor is due. With app_id: whether the application demands one of this user that was not given yet, perhaps of a user who has to set one up first. Without it: whether the user has one"`
 	// Methods are omitted if there are none.
-	Methods []string `json:"methods,omitempty" enum:"otp,webauthn" doc:"The types of the user's second factors" example:"[\"otp\"]"`
+	Methods []string `json:"methods,omitempty" enum:"otp,webauthn" doc:"The types of the user's second factors; with app_id, those of which one is due" example:"[\"otp\"]"`
+}
+
+// Credentials are what somebody has given to a program of the tenant.
+type Credentials struct {
+	LoginName string `json:"login_name" maxLength:"256" doc:"Username, email or mobile" example:"li.wei"`
+	Password  string `json:"password" writeOnly:"true" maxLength:"1024" doc:"As the person typed it"`
+	AppID     string `json:"app_id,omitempty" maxLength:"64" doc:"The application that the person wants to enter: mfa_required then says whether that demands a second factor" example:"1048577"`
+	OTP       string `json:"otp,omitempty" writeOnly:"true" maxLength:"64" doc:"A code of the user's authenticator app. It is looked at once the password is right, and works once"`
 }
 
 // The reasons of a refusal.
@@ -60,19 +68,46 @@ func knownBrowser(b questions.Browser, userID string) string {
 	return ""
 }
 
-// VerifyLogin checks a login name (username, email or mobile) and its password. A refusal is an answer, not an error.
-// It gives the true reason only if the password is right, and takes as long for an unknown name. A wrong password is
-// counted in a dry run, too.
-func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Verification, error) {
-	login, err := s.SignIn(ctx, loginName, secret, questions.Browser{})
+// VerifyLogin checks a login name (username, email or mobile) and its password, and a code of an authenticator app if
+// one is given. A refusal is an answer, not an error. It gives the true reason only if the password is right, and takes
+// as long for an unknown name. A wrong password is counted in a dry run, too. The error is apperr.InvalidParameters (no
+// such application), or Unavailable.
+func (s *Users) VerifyLogin(ctx context.Context, given Credentials) (Verification, error) {
+	login, err := s.SignIn(ctx, given.LoginName, given.Password, questions.Browser{})
 	if err != nil || !login.Verified {
 		return login.Verification, err
 	}
 	v := login.Verification
+	if given.AppID != "" || given.OTP != "" {
+		return s.secondStep(ctx, login, given)
+	}
 	v.Methods, err = s.factorTypes(ctx, v.UserID)
 	required := len(v.Methods) > 0
 	v.MFARequired = &required
 	return v, err
+}
+
+// secondStep finds out what is due after a right password.
+func (s *Users) secondStep(ctx context.Context, login Login, given Credentials) (Verification, error) {
+	v := login.Verification
+	record, err := login.Doc.JSON()
+	if err != nil {
+		return Verification{}, err
+	}
+	due, err := questions.WhatIsDue.Ask(ctx, s.Bus, questions.SecondStep{
+		UserID: v.UserID, AppID: given.AppID, Code: given.OTP, User: record,
+	})
+	if apperr.IsNotFound(err) {
+		err = apperr.Invalid("app_id", "must be an application that is enabled")
+	}
+	if err != nil {
+		return Verification{}, err
+	}
+	if due.Refused != "" {
+		return Verification{Reason: due.Refused}, nil
+	}
+	v.MFARequired, v.Methods = &due.Required, due.Methods
+	return v, nil
 }
 
 // Login is a Verification and, if it is Verified, the user's record with this login.
