@@ -1341,7 +1341,8 @@ type AuthStep struct {
 
 	// When A condition (CEL) over user (the record), groups (as in tokens), address (of the browser), known_browser
 	// (the person has signed in there with two factors within 90 days), application (id, client_id, name, category) and
-	// acr (the classes that it asks for). The step is there where it holds, or cannot be decided. Absent: always
+	// acr (the classes that the request asks for, which whoever signs in can change). The step is there where it holds,
+	// or cannot be decided. Absent: always
 	//
 	// Example: !cidr("10.0.0.0/8").containsIP(address)
 	When *string `json:"when,omitempty"`
@@ -9514,17 +9515,18 @@ type UsersExistRequest struct {
 
 // Verification defines model for Verification.
 type Verification struct {
-	// Methods The types of the user's second factors
+	// Methods The types of the user's second factors; with app_id, those of which one is due
 	Methods []string `json:"methods,omitempty"`
 
-	// MFARequired Whether the user has a second factor, which the caller does not check by this. Applications can
-	// demand one of users who have none, too: mfa_enabled
+	// MFARequired Whether a second factor is due. With app_id: whether the application demands one of this user that
+	// was not given yet, perhaps of a user who has to set one up first. Without it: whether the user has one
 	MFARequired *bool `json:"mfa_required,omitempty"`
 
 	// MustChangePassword Whether a new password is due first
 	MustChangePassword *bool `json:"must_change_password,omitempty"`
 
-	// Reason Why not: invalid_credentials, or, if the password was right, locked, disabled or resigned
+	// Reason Why not: invalid_credentials, or, if the password was right, locked, disabled, resigned, invalid_otp or
+	// otp_blocked (too many codes were wrong)
 	Reason *string `json:"reason,omitempty"`
 
 	// UserID Whose it is
@@ -9536,10 +9538,18 @@ type Verification struct {
 
 // VerifyLoginRequest defines model for VerifyLoginRequest.
 type VerifyLoginRequest struct {
+	// AppID The application that the person wants to enter: mfa_required then says whether that demands a second factor
+	//
+	// Example: 1048577
+	AppID *string `json:"app_id,omitempty"`
+
 	// LoginName Username, email or mobile
 	//
 	// Example: li.wei
 	LoginName string `json:"login_name"`
+
+	// Otp A code of the user's authenticator app. It is looked at once the password is right, and works once
+	Otp *string `json:"otp,omitempty"`
 
 	// Password As the person typed it
 	Password *string `json:"password,omitempty"`

@@ -43,7 +43,7 @@ func TestAnswerLoginTemplate(t *testing.T) {
 	otp := []questions.LoginMethod{{
 		Code: "otp", Type: "otp", Second: true, Policy: json.RawMessage(`{"digits":8}`),
 	}}
-	want := questions.LoginTemplate{Found: true, Code: "strong", Steps: []questions.LoginStep{
+	want := questions.LoginTemplate{Found: true, ID: id(made), Code: "strong", Steps: []questions.LoginStep{
 		{Required: true, Methods: pwd, Enrol: "demand"},
 		{Methods: otp, Enrol: "offer"}, // sms is disabled
 		{Required: true, Methods: otp, Enrol: "demand", GraceDays: 7, When: "!known_browser"},

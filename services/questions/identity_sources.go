@@ -50,6 +50,7 @@ type TemplateCode struct {
 // LoginTemplate are the steps of a login. Found is false if the tenant has no such template, or no default.
 type LoginTemplate struct {
 	Found bool        `json:"found"`
+	ID    string      `json:"id,omitempty"`
 	Code  string      `json:"code,omitempty"`
 	Steps []LoginStep `json:"steps"`
 }

@@ -77,7 +77,7 @@ func (a *app) onCreated(ctx context.Context, e stream.Event) error {
 	return a.invitations.Await(ctx, e.Subject, e.Actor)
 }
 
-// onFactorDeleted ends what rests on a factor that is deleted, and the trust in browsers that it has gained.
+// onFactorDeleted ends what rests on a factor that is deleted.
 func (a *app) onFactorDeleted(ctx context.Context, e stream.Event) error {
 	var data struct {
 		Record struct {
@@ -88,9 +88,6 @@ func (a *app) onFactorDeleted(ctx context.Context, e stream.Event) error {
 		return err
 	}
 	user, gone := data.Record.UserID, proof.OfFactor(e.Subject)
-	if err := a.sessions.Distrust(ctx, user, e.Time); err != nil {
-		return err
-	}
 	if err := a.sessions.EndBefore(ctx, user, gone, proof.Whenever, session.FactorGone); err != nil {
 		return err
 	}

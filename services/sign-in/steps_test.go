@@ -2,6 +2,7 @@ package signin_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"html"
 	"net/url"
 	"strings"
@@ -308,4 +309,177 @@ func TestAPasskeyThatIsASecondFactor(t *testing.T) {
 	})
 	b := w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Use a passkey")
 	b.uses(a).answered(callback)
+}
+
+// methods are methods of some types.
+func methods(types ...string) (all []questions.LoginMethod) {
+	for _, kind := range types {
+		all = append(all, methodOf(kind, "{}"))
+	}
+	return all
+}
+
+// waiting are steps for which a person may go on without a factor.
+func waiting(types ...string) []questions.LoginStep {
+	return []questions.LoginStep{
+		{Required: true, Enrol: questions.EnrolOffer, Methods: methods(types...)},
+		{Required: true, Enrol: questions.EnrolDemand, GraceDays: 9, Methods: methods(types...)},
+		{Enrol: questions.EnrolOffer, Methods: methods(types...)},
+	}
+}
+
+// Days of grace begin for whoever comes by silent requests alone, too.
+func TestGraceOfSilentRequests(t *testing.T) {
+	t.Parallel()
+	w := secondStep(t, questions.LoginStep{Required: true, Enrol: questions.EnrolDemand, GraceDays: 7})
+	w.change(func() { w.templates = map[string]questions.LoginTemplate{"staff": w.template, "": {}} })
+	w.demands("portal", func(c *questions.Client) { c.LoginTemplate = "staff" })
+	silent := w.authorize("portal", "prompt", "none")
+	b := w.browser().get(w.authorize("wiki")).signIn("ann", password).arrives(wikiCallback)
+	require.Equal(t, "login_required", b.get(silent).answered(callback).Get("error"))
+	b.get(w.authorize("portal")).press("later").answered(callback)
+	require.NotEmpty(t, b.get(silent).answered(callback).Get("code"))
+	w.Clock.Advance(7 * day)
+	b.get(w.authorize("wiki")).signIn("ann", password).arrives(wikiCallback)
+	require.Equal(t, "login_required", b.get(silent).answered(callback).Get("error"))
+}
+
+// A step at which people may go on without a factor keeps nobody from beginning with a password, and asks nobody for
+// more than they have.
+func TestStepsThatWait(t *testing.T) {
+	t.Parallel()
+	first := questions.LoginStep{Required: true, Enrol: questions.EnrolDemand, Methods: methods("password")}
+	for i, step := range waiting("webauthn") {
+		t.Run(fmt.Sprint("first ", i), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.template = questions.LoginTemplate{Found: true, Code: "staff", Steps: []questions.LoginStep{step, first}}
+			w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Not now")
+		})
+	}
+	for i, step := range waiting("otp", "webauthn") {
+		t.Run(fmt.Sprint("after an app ", i), func(t *testing.T) {
+			t.Parallel()
+			w := secondStep(t, questions.LoginStep{Required: true, Enrol: questions.EnrolDemand})
+			w.template.Steps = append(w.template.Steps, step)
+			b := w.browser().get(w.authorize("portal")).signIn("ann", password)
+			b.setUp("")
+			b.press("kept").shows(200, "Not now").press("later").answered(callback)
+		})
+	}
+	for i, step := range waiting("password", "otp") {
+		t.Run(fmt.Sprint("of a password ", i), func(t *testing.T) {
+			t.Parallel()
+			w := secondStep(t, step)
+			b := w.browser().get(w.authorize("portal")).signIn("ann", password)
+			b.shows(200, "Not now").press("later").answered(callback)
+		})
+	}
+}
+
+// Each step has its own days of grace, which begin anew with no other code of the template, and with no offer.
+func TestEachStepHasItsGrace(t *testing.T) {
+	t.Parallel()
+	w := secondStep(t, questions.LoginStep{Enrol: questions.EnrolOffer})
+	w.template.ID = "7"
+	w.browser().get(w.authorize("portal")).signIn("ann", password).press("later").answered(callback)
+	w.Clock.Advance(20 * day)
+	w.change(func() {
+		w.template.Steps[1].Enrol, w.template.Steps[1].GraceDays = questions.EnrolDemand, 14
+		w.template.Steps = append(w.template.Steps, questions.LoginStep{
+			Required: true, Enrol: questions.EnrolDemand, GraceDays: 2, Methods: methods("webauthn"),
+		})
+	})
+	w.tell("auth_template", "updated", "7", 1, object{"id": "7"})
+	after := func(days time.Duration) string { return w.Clock.Now().Add(days * day).Std().Format(time.DateOnly) }
+	b := w.browser()
+	wait.Until(t, func() bool {
+		b = w.browser().get(w.authorize("portal")).signIn("ann", password)
+		return strings.Contains(b.body, after(14))
+	})
+	b.press("later").shows(200, after(2)).press("later").answered(callback)
+	w.Clock.Advance(14*day + time.Minute)
+	w.change(func() { w.template.Code = "renamed" })
+	w.tell("auth_template", "updated", "7", 2, object{"id": "7"})
+	w.Clock.Advance(11 * time.Minute) // the template is asked for again
+	b = w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Portal asks for more")
+	require.NotContains(t, b.body, "Not now")
+}
+
+// Whoever has another factor shows it until there is one for the step.
+func TestGraceOfWhoHasAnotherFactor(t *testing.T) {
+	t.Parallel()
+	w := secondStep(t, questions.LoginStep{
+		Required: true, Enrol: questions.EnrolDemand, GraceDays: 7, Methods: methods("webauthn"),
+	})
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).press("later").arrives(callback)
+	p, _ := b.factor("add", "").setUp("")
+	b.press("kept")
+	thief := w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Show that it is you")
+	require.NotContains(t, thief.body, "Not now")
+	thief.press("later").shows(200, "Show that it is you")
+	w.Clock.Advance(2 * day)
+	b = w.browser().get(w.authorize("portal")).signIn("ann", password).prove(p.code()).shows(200, "Not now")
+	b.press("later").answered(callback)
+}
+
+// A cookie that somebody has seen before the sign-in makes no browser known.
+func TestACookieOfBeforeIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	w := secondStep(t, questions.LoginStep{Required: true, Enrol: questions.EnrolDemand, When: "!known_browser"})
+	b := w.browser().get(w.authorize("portal"))
+	at, err := url.Parse(base)
+	require.NoError(t, err)
+	thief := w.browser()
+	thief.client.Jar.SetCookies(at, b.client.Jar.Cookies(at))
+	b.signIn("ann", password).setUp("")
+	b.press("kept").answered(callback)
+	b.get("/logout").press("").get(w.authorize("portal")).signIn("ann", password).answered(callback)
+	thief.get(w.authorize("portal")).signIn("ann", password).shows(200, "Show that it is you")
+}
+
+// The conditions of a running session are about its person.
+func TestConditionsOfARunningSession(t *testing.T) {
+	t.Parallel()
+	for when, asks := range map[string]bool{
+		`"company/rd-20" in groups`: true, `"company/rd-" in groups`: false, `"urn:idplatform:aal:1" in acr`: true,
+		`user.username == "ann"`: true, `known_browser`: false,
+	} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			w := secondStep(t, questions.LoginStep{Required: true, Enrol: questions.EnrolDemand, When: when})
+			w.change(func() { w.templates = map[string]questions.LoginTemplate{"staff": w.template, "": {}} })
+			w.demands("portal", func(c *questions.Client) { c.LoginTemplate = "staff" })
+			b := w.browser().get(w.authorize("wiki")).signIn("ann", password).arrives(wikiCallback)
+			b.get(w.authorize("portal", "acr_values", "urn:idplatform:aal:1"))
+			require.Equal(t, asks, strings.Contains(b.body, "Portal asks for more than a password"), b.body)
+		})
+	}
+}
+
+// A step that nobody can set up a factor for shuts the own page, too, which says so.
+func TestNobodySetsUpAFactorOnTheOwnPage(t *testing.T) {
+	t.Parallel()
+	w := secondStep(t, questions.LoginStep{Required: true, Enrol: questions.EnrolOff})
+	b := w.browser().get(base).signIn("ann", password).shows(403, "An administrator can let you set one up")
+	require.NotContains(t, b.body, "own page")
+	require.NotContains(t, b.body, "Back to")
+}
+
+// To go on without a factor is for the page that offers it.
+func TestNobodyGoesOnWhereNothingIsOffered(t *testing.T) {
+	t.Parallel()
+	w := secondStep(t, questions.LoginStep{Enrol: questions.EnrolOffer, Methods: methods("webauthn")})
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).press("later").arrives(callback)
+	b.factor("add", "").setUp("")
+	b.press("kept")
+	w.Clock.Advance(31 * day)
+	w.change(func() { w.users["ann"].mustChange = true })
+	before := len(w.sessions())
+	thief := w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Show that it is you")
+	require.NotContains(t, thief.body, "Not now")
+	for _, button := range []string{"later", "kept"} {
+		thief.press(button).shows(200, "Show that it is you")
+	}
+	require.Len(t, w.sessions(), before)
 }

@@ -3708,7 +3708,9 @@ export const listTenants = <ThrowOnError extends boolean = false>(options?: Opti
 /**
  * Verify a login name and password
  *
- * Always 200. The true reason of a refusal is given only if the password is right. Five failures in 15 minutes lock the user for 15 minutes, unless configured otherwise. After five more while the user is locked, the right password is answered like a wrong one. A wrong password is counted in a dry run, too. `mfa_required` says whether the user has a second factor that sign-in asks for; it follows within a second.
+ * Always 200. The true reason of a refusal is given only if the password is right. Five failures in 15 minutes lock the user for 15 minutes, unless configured otherwise. After five more while the user is locked, the right password is answered like a wrong one. A wrong password is counted in a dry run, too.
+ *
+ * `mfa_required` says whether the user has a second factor; it follows within a second. With `app_id` it says whether that application demands one of this user, by its settings and its login template; conditions of the template are met without a known browser and address. With `otp`, a code of an authenticator app, `verified` says that both are right, and `mfa_required` what is due beyond. Wrong codes are counted as at a sign-in. A code is used up in a dry run, too.
  */
 export const verifyLogin = <ThrowOnError extends boolean = false>(options: Options<VerifyLoginData, ThrowOnError>) => (options.client ?? client).post<VerifyLoginResponses, VerifyLoginErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

@@ -1650,7 +1650,7 @@ export type AuthStep = {
      */
     required?: boolean;
     /**
-     * A condition (CEL) over user (the record), groups (as in tokens), address (of the browser), known_browser (the person has signed in there with two factors within 90 days), application (id, client_id, name, category) and acr (the classes that it asks for). The step is there where it holds, or cannot be decided. Absent: always
+     * A condition (CEL) over user (the record), groups (as in tokens), address (of the browser), known_browser (the person has signed in there with two factors within 90 days), application (id, client_id, name, category) and acr (the classes that the request asks for, which whoever signs in can change). The step is there where it holds, or cannot be decided. Absent: always
      */
     when?: string;
 };
@@ -12191,11 +12191,11 @@ export type UsersExistRequest = {
 
 export type Verification = {
     /**
-     * The types of the user's second factors
+     * The types of the user's second factors; with app_id, those of which one is due
      */
     methods?: Array<'otp' | 'webauthn'>;
     /**
-     * Whether the user has a second factor, which the caller does not check by this. Applications can demand one of users who have none, too: mfa_enabled
+     * Whether a second factor is due. With app_id: whether the application demands one of this user that was not given yet, perhaps of a user who has to set one up first. Without it: whether the user has one
      */
     mfa_required?: boolean;
     /**
@@ -12203,7 +12203,7 @@ export type Verification = {
      */
     must_change_password?: boolean;
     /**
-     * Why not: invalid_credentials, or, if the password was right, locked, disabled or resigned
+     * Why not: invalid_credentials, or, if the password was right, locked, disabled, resigned, invalid_otp or otp_blocked (too many codes were wrong)
      */
     reason?: string;
     /**
@@ -12217,6 +12217,10 @@ export type Verification = {
 };
 
 export type VerifyLoginRequest = {
+    /**
+     * The application that the person wants to enter: mfa_required then says whether that demands a second factor
+     */
+    app_id?: string;
     /**
      * Username, email or mobile
      */
@@ -17460,9 +17464,17 @@ export type UserSettingsPatchWritable = {
 
 export type VerifyLoginRequestWritable = {
     /**
+     * The application that the person wants to enter: mfa_required then says whether that demands a second factor
+     */
+    app_id?: string;
+    /**
      * Username, email or mobile
      */
     login_name: string;
+    /**
+     * A code of the user's authenticator app. It is looked at once the password is right, and works once
+     */
+    otp?: string;
     /**
      * As the person typed it
      */

@@ -28,7 +28,7 @@ func (s *Templates) ForSignIn(ctx context.Context, q questions.TemplateCode) (qu
 		return answer, err
 	}
 	enabled, err := s.enabled(ctx, t.methods())
-	answer.Found, answer.Code = true, t.Code
+	answer.Found, answer.ID, answer.Code = true, t.ID, t.Code
 	for _, step := range t.Steps {
 		out := questions.LoginStep{
 			Required: step.Required, Methods: []questions.LoginMethod{}, Enrol: step.enrol(), GraceDays: step.GraceDays,

@@ -206,6 +206,13 @@ func (s *Set) Existing(proofs []proof.Proof) []proof.Proof {
 	})
 }
 
+// HaveAll reports whether all factors with some credentials are there.
+func (s *Set) HaveAll(credentials []string) bool {
+	return !slices.ContainsFunc(credentials, func(c string) bool {
+		return !slices.ContainsFunc(s.Secrets, func(one sealed) bool { return proof.OfFactor(one.ID) == c })
+	})
+}
+
 func (s *Set) haveAll(proofs []proof.Proof) bool { return len(s.Existing(proofs)) == len(proofs) }
 
 // AllExist reports whether the factors behind a user's proofs are still there.

@@ -9,23 +9,22 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Postponed are the templates at which a user has gone on without a factor that was offered or demanded. It has the
-// user's id.
+// Postponed are the steps of templates at which a user has gone on without a factor that was offered, or is demanded
+// later. It has the user's id.
 type Postponed struct {
 	docstore.Meta
-	Templates []postponed `json:"templates"`
+	Steps []postponed `json:"steps"`
 }
 
-// postponed is when the user went on so at the template with a code.
 type postponed struct {
-	Code  string     `json:"code"`
-	First clock.Time `json:"first"`
-	Last  clock.Time `json:"last"`
+	Step  string     `json:"step"`           // its key
+	Since clock.Time `json:"since,omitzero"` // when the days of grace have begun; zero: they have not
+	Last  clock.Time `json:"last"`           // when the user last went on
 }
 
 var postponements = docstore.Define(docstore.Schema[Postponed]{Name: "postponed_factors", Noun: "factor"})
 
-// maxPostponed is for how many templates of a user it is known; the one that was met longest ago is forgotten first.
+// maxPostponed is for how many steps of a user it is known; the one that was met longest ago is forgotten first.
 const maxPostponed = 100
 
 // Postponed returns what a user has postponed.
@@ -40,20 +39,21 @@ func (s *Factors) Postponed(ctx context.Context, userID string) (*Postponed, err
 	return doc.Value()
 }
 
-// At returns when the user first and last went on without a factor at a template; zero: never.
-func (p *Postponed) At(code string) (first, last clock.Time) {
-	if i := p.index(code); i >= 0 {
-		return p.Templates[i].First, p.Templates[i].Last
+// At returns since when the user has had days of grace at a step, and when the user last went on without a factor;
+// zero: never.
+func (p *Postponed) At(step string) (since, last clock.Time) {
+	if i := p.index(step); i >= 0 {
+		return p.Steps[i].Since, p.Steps[i].Last
 	}
-	return first, last
+	return since, last
 }
 
-func (p *Postponed) index(code string) int {
-	return slices.IndexFunc(p.Templates, func(one postponed) bool { return one.Code == code })
+func (p *Postponed) index(step string) int {
+	return slices.IndexFunc(p.Steps, func(one postponed) bool { return one.Step == step })
 }
 
-// Postpone notes that a user goes on without a factor at a template.
-func Postpone(ctx context.Context, tx *docstore.Tx, userID, code string) error {
+// Postpone notes that a user goes on without a factor at a step, and begins days of grace if there are any.
+func Postpone(ctx context.Context, tx *docstore.Tx, userID, step string, grace bool) error {
 	found, err := postponements.LoadMany(ctx, tx, []string{userID})
 	if err != nil {
 		return err
@@ -62,13 +62,16 @@ func Postpone(ctx context.Context, tx *docstore.Tx, userID, code string) error {
 	if len(found) > 0 {
 		p = found[0]
 	}
-	one := postponed{Code: code, First: tx.Now, Last: tx.Now}
-	if i := p.index(code); i >= 0 {
-		one.First = p.Templates[i].First
-		p.Templates = slices.Delete(p.Templates, i, i+1)
+	one := postponed{Step: step, Last: tx.Now}
+	if i := p.index(step); i >= 0 {
+		one.Since = p.Steps[i].Since
+		p.Steps = slices.Delete(p.Steps, i, i+1)
 	}
-	if p.Templates = append(p.Templates, one); len(p.Templates) > maxPostponed {
-		p.Templates = p.Templates[1:]
+	if grace && one.Since.IsZero() {
+		one.Since = tx.Now
+	}
+	if p.Steps = append(p.Steps, one); len(p.Steps) > maxPostponed {
+		p.Steps = p.Steps[1:]
 	}
 	if len(found) == 0 {
 		_, err = postponements.Insert(ctx, tx, p)

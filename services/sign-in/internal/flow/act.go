@@ -280,7 +280,7 @@ func (e *Engine) enter(ctx context.Context, f *Flow, done Proven, v Visitor) (Vi
 // begin makes the session of a person who has proven who it is. The error is errOvertaken if that is so no more.
 func (e *Engine) begin(ctx context.Context, f *Flow, done Proven, v Visitor) (View, error) {
 	ctx = As(ctx, v.Issuer, done.User.ID)
-	s, cookie, err := e.Sessions.Begin(ctx, session.SignIn{
+	s, cookies, err := e.Sessions.Begin(ctx, session.SignIn{
 		UserID: done.User.ID, Proofs: f.Proofs, GoesOn: f.restsOn(), Address: v.Address, Browser: v.UserAgent(),
 		BrowserHash: v.Browser,
 	}, v.Cookie, func(ctx context.Context, tx *docstore.Tx) error {
@@ -293,7 +293,7 @@ func (e *Engine) begin(ctx context.Context, f *Flow, done Proven, v Visitor) (Vi
 		return View{}, err
 	}
 	f.SessionID, f.ACR, f.MustChange, f.Another, f.Recovering = s.ID, s.ACR, false, false, ""
-	return View{Kind: Leave, Flow: f, Session: s, User: done.User, Cookie: cookie}, e.save(ctx, f, v.Browser, nil)
+	return View{Kind: Leave, Flow: f, Session: s, User: done.User, Cookies: cookies}, e.save(ctx, f, v.Browser, nil)
 }
 
 // keep stores the copy of the person, and makes sure that the newest copy bears the sign-in: the event about a change
@@ -391,43 +391,44 @@ var ErrPassword = errors.New("the new password is refused")
 // the person's goes on with a new cookie. The error is ErrPassword, apperr.Unauthenticated (the old one is wrong),
 // RateLimited, or Unavailable.
 func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginName, old, next string, v Visitor,
-) (cookie string, err error) {
+) (session.Cookies, error) {
+	var none session.Cookies
 	attempt, err := e.Admit(ctx, Password, v, loginName)
 	if err != nil {
-		return "", err
+		return none, err
 	}
 	if attempt == nil {
-		return "", errTooMany
+		return none, errTooMany
 	}
 	login, err := e.verify(ctx, loginName, old, v)
 	if err != nil {
-		return "", err
+		return none, err
 	}
 	user, err := person.Parse(orNull(login.User))
 	if err != nil {
-		return "", err
+		return none, err
 	}
 	if !login.Verified || user.ID != s.UserID {
 		told, err := attempt.Settle(ctx, false)
 		if err != nil {
-			return "", err
+			return none, err
 		}
 		if !told {
-			return "", errTooMany
+			return none, errTooMany
 		}
-		return "", apperr.New(apperr.Unauthenticated, "the password is wrong")
+		return none, apperr.New(apperr.Unauthenticated, "the password is wrong")
 	}
 	in, err := e.users.setPassword(ctx, next,
 		questions.NewPassword{UserID: s.UserID, TimePasswordChanged: user.TimePasswordChanged})
 	if apperr.KindOf(err) == apperr.InvalidParameters && err != nil {
-		return "", errors.Join(ErrPassword, err)
+		return none, errors.Join(ErrPassword, err)
 	}
 	if err != nil {
-		return "", err
+		return none, err
 	}
 	done, err := e.withPassword(in) // the session goes on with it
 	if err != nil {
-		return "", err
+		return none, err
 	}
 	f := Begin(OwnRequest(false))
 	f.Proofs, f.StepUpOf = proof.Add(s.Shown(), done.Proof), s.ID
@@ -436,9 +437,9 @@ func (e *Engine) ChangePassword(ctx context.Context, s *session.Session, loginNa
 		err = apperr.New(apperr.Unauthenticated, "the password has changed meanwhile")
 	}
 	if err != nil {
-		return "", err
+		return none, err
 	}
-	return view.Cookie, e.Sessions.EndOthers(As(ctx, v.Issuer, s.UserID), s.UserID, view.Session.ID,
+	return view.Cookies, e.Sessions.EndOthers(As(ctx, v.Issuer, s.UserID), s.UserID, view.Session.ID,
 		session.NewPassword)
 }
 

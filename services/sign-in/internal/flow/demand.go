@@ -3,6 +3,8 @@ package flow
 import (
 	"context"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -14,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 )
 
 // demandOf is what an application demands of everybody: the steps of its template that have no condition, and the
@@ -22,7 +25,9 @@ func demandOf(steps []questions.LoginStep, app questions.Client) proof.Demand {
 	d := proof.Demand{}
 	for _, step := range steps {
 		if step.When == "" {
-			d.Steps = append(d.Steps, stepOf(step))
+			one := stepOf(step)
+			one.Required = one.Required && !mayWait(step)
+			d.Steps = append(d.Steps, one)
 		}
 	}
 	if app.MFA {
@@ -83,15 +88,28 @@ func withCodes(methods []string) []string {
 	return methods
 }
 
+// mayWait reports whether people who have no factor for a step may go on without.
+func mayWait(step questions.LoginStep) bool {
+	return step.Enrol == questions.EnrolOffer || hasGrace(step)
+}
+
+// hasGrace reports whether they may do so for some days.
+func hasGrace(step questions.LoginStep) bool {
+	return step.Enrol == questions.EnrolDemand && step.GraceDays > 0
+}
+
 // holding are those steps of the template of a view that are there for a person.
 func (e *Engine) holding(ctx context.Context, view *View, s *subject) ([]questions.LoginStep, error) {
+	if !slices.ContainsFunc(view.steps, func(step questions.LoginStep) bool { return step.When != "" }) {
+		return view.steps, nil
+	}
+	in, err := e.input(ctx, view, s)
+	if err != nil {
+		return nil, err
+	}
 	var steps []questions.LoginStep
 	for _, step := range view.steps {
 		if step.When != "" {
-			in, err := e.input(ctx, view, s)
-			if err != nil {
-				return nil, err
-			}
 			holds, err := loginstep.Holds(ctx, step.When, in)
 			if err != nil {
 				return nil, err
@@ -109,10 +127,8 @@ func (e *Engine) holding(ctx context.Context, view *View, s *subject) ([]questio
 func (e *Engine) input(ctx context.Context, view *View, s *subject) (loginstep.Input, error) {
 	in := loginstep.Input{
 		User: []byte("{}"), Address: view.visitor.Address, ACR: view.Flow.Request.ACR,
-		Groups: func() ([]string, error) { return e.Groups(ctx, s.userID) },
-		KnownBrowser: func() (bool, error) {
-			return e.Sessions.Trusts(ctx, view.visitor.Browser, s.userID)
-		},
+		Groups:       sync.OnceValues(func() ([]string, error) { return e.Groups(ctx, s.userID) }),
+		KnownBrowser: sync.OnceValues(func() (bool, error) { return e.trusts(ctx, view.visitor, s) }),
 		Application: loginstep.Application{
 			ID: view.App.AppID, ClientID: view.App.ClientID, Name: view.App.Name, Category: view.App.Category,
 		},
@@ -127,6 +143,26 @@ func (e *Engine) input(ctx context.Context, view *View, s *subject) (loginstep.I
 	}
 	in.User = copied.User
 	return in, nil
+}
+
+// trusts reports whether a person has signed in with a browser with two factors, which are still there.
+func (e *Engine) trusts(ctx context.Context, v Visitor, s *subject) (bool, error) {
+	shown, err := e.Sessions.Trust(ctx, v.Browser, s.userID, v.Trust)
+	if err != nil || len(shown) == 0 {
+		return false, err
+	}
+	if err := e.findFactors(ctx, s); err != nil {
+		return false, err
+	}
+	return s.set.HaveAll(shown), nil
+}
+
+// findFactors looks up the factors of a person, unless it has.
+func (e *Engine) findFactors(ctx context.Context, s *subject) (err error) {
+	if s.set == nil {
+		s.set, err = e.Factors.Of(ctx, s.userID)
+	}
+	return err
 }
 
 // next is what is due after what a person has shown. The person's factors are looked up only where they decide.
@@ -147,18 +183,27 @@ func (e *Engine) next(ctx context.Context, view *View, s *subject) (next proof.N
 	if next = d.Next(s.proofs, all, e.canSetUp()); next.Done() && !shownFactor(s.proofs) {
 		return next, nil
 	}
-	if s.set == nil {
-		if s.set, err = e.Factors.Of(ctx, s.userID); err != nil {
-			return next, err
-		}
+	if err := e.findFactors(ctx, s); err != nil {
+		return next, err
 	}
 	who := proof.Person{
 		Known: true, Methods: append([]string{proof.Password}, s.set.Methods(e.Site)...), Factors: s.set.Types(),
 	}
-	if err := e.postpone(ctx, view, s, steps, d.Steps, who); err != nil {
+	waits, err := e.relax(ctx, view, s, steps, &d, who)
+	if err != nil {
 		return next, err
 	}
-	return d.Next(s.proofs, who, e.canSetUp()), nil
+	next = d.Next(s.proofs, who, e.canSetUp())
+	if len(next.Offer) > 0 {
+		s.offered = offered{key: e.keyOf(view, steps[next.OfferOf]), until: waits[next.OfferOf]}
+	}
+	return next, nil
+}
+
+// offered is a step at which a person may go on without a factor. until is how long; zero: for ever.
+type offered struct {
+	key   string
+	until clock.Time
 }
 
 // A person who may go on without a factor is asked again after some time.
@@ -167,45 +212,60 @@ const (
 	askAgainInGrace = 24 * time.Hour      // where it is demanded later
 )
 
-// postpone relaxes the steps for which a person has no method and may go on without.
-func (e *Engine) postpone(ctx context.Context, view *View, s *subject, steps []questions.LoginStep,
-	relaxed []proof.Step, who proof.Person,
-) error {
+// keyOf is the key of a step in what a person has postponed. It stays when steps change their order, or the template
+// gets another code.
+func (e *Engine) keyOf(view *View, step questions.LoginStep) string {
+	codes := make([]string, len(step.Methods))
+	for i, m := range step.Methods {
+		codes[i] = m.Code
+	}
+	slices.Sort(codes)
+	return session.Hash(view.template + " " + strings.Join(codes, " "))
+}
+
+// relax makes the steps at which a person has no factor and may go on without ones that are not required. It returns
+// until when, by the index of the step. Whoever has another factor shows it meanwhile.
+func (e *Engine) relax(ctx context.Context, view *View, s *subject, steps []questions.LoginStep, d *proof.Demand,
+	who proof.Person,
+) (until map[int]clock.Time, err error) {
 	var postponed *factor.Postponed
-	now, r := e.Store.Now(), view.Flow.Request
+	var relaxed []int
+	now, r, lacks := e.Store.Now(), view.Flow.Request, d.Lacking(who)
+	until = map[int]clock.Time{}
 	for i, step := range steps {
-		offers := step.Enrol == questions.EnrolOffer
-		inGrace := step.Enrol == questions.EnrolDemand && step.GraceDays > 0
-		has := slices.ContainsFunc(who.Methods, func(m string) bool {
-			return m != proof.RecoveryCode && slices.Contains(relaxed[i].Methods, m)
+		canSetUp := slices.ContainsFunc(e.canSetUp(), func(m string) bool {
+			return slices.Contains(d.Steps[i].Methods, m)
 		})
-		if has || !offers && !inGrace {
+		if !mayWait(step) || !slices.Contains(lacks, i) || hasGrace(step) && !canSetUp {
 			continue
 		}
 		if postponed == nil {
-			var err error
 			if postponed, err = e.Factors.Postponed(ctx, s.userID); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		first, last := postponed.At(view.template)
-		again, until := askAgain, clock.Time{}
-		if inGrace {
-			if first.IsZero() {
-				first = now
+		since, last := postponed.At(e.keyOf(view, step))
+		asked := last.IsZero() || !now.Before(last.Add(askAgain))
+		if hasGrace(step) {
+			begins := now
+			if !since.IsZero() {
+				begins = since
 			}
-			until = first.Add(time.Duration(step.GraceDays) * 24 * time.Hour)
-			if again = askAgainInGrace; !now.Before(until) {
+			until[i] = begins.Add(time.Duration(step.GraceDays) * 24 * time.Hour)
+			if !now.Before(until[i]) {
 				continue
 			}
+			asked = since.IsZero() || !now.Before(last.Add(askAgainInGrace))
+			d.Prefers = proof.TwoFactors
 		}
-		relaxed[i].Required = false
-		asked := last.IsZero() || !now.Before(last.Add(again))
-		if relaxed[i].Offer = asked && !r.Passive && !view.Flow.hasTask(); relaxed[i].Offer && s.until.IsZero() {
-			s.until = until
-		}
+		relaxed = append(relaxed, i)
+		begun := !hasGrace(step) || !since.IsZero() // days of grace begin where somebody can be asked
+		d.Steps[i].Offer = asked && !view.Flow.hasTask() && !(r.Passive && begun)
 	}
-	return nil
+	for _, i := range relaxed {
+		d.Steps[i].Required = false
+	}
+	return until, nil
 }
 
 // later lets a person go on without a factor.
@@ -216,7 +276,7 @@ func (e *Engine) later(ctx context.Context, f *Flow, now View, v Visitor) (View,
 	}
 	f.Setup, f.SetupType = "", ""
 	err := e.saveAfter(ctx, f, v.Browser, func(ctx context.Context, tx *docstore.Tx, _ *Flow) error {
-		return factor.Postpone(ctx, tx, now.subject.userID, now.template)
+		return factor.Postpone(ctx, tx, now.subject.userID, now.subject.offered.key, !now.Until.IsZero())
 	}, nil)
 	if err != nil || now.subject.ofSession {
 		return view, err

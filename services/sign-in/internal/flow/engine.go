@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -82,6 +83,7 @@ type Visitor struct {
 	Issuer  string
 	Browser string // the hash of its cookie
 	Cookie  string // the session's
+	Trust   string // the cookie of its last sign-in with two factors
 	Address string
 	Agent   string
 }
@@ -127,7 +129,7 @@ type View struct {
 	Reason   string   // why it is refused
 	RuleID   string
 	Answer   protocol.Answer
-	Cookie   string // of a new session
+	Cookies  session.Cookies // of a new session
 	// SentFrom is the page whose form was sent, if it is Away or TooMany; SignIn stands for those that the flow tells.
 	SentFrom Kind
 	// Later says that the person may go on without the factor; Until is how long, zero for ever.
@@ -137,7 +139,7 @@ type View struct {
 	err      error
 	visitor  Visitor
 	demand   proof.Demand // of everybody
-	template string       // its code
+	template string       // its id
 	steps    []questions.LoginStep
 	subject  subject
 }
@@ -261,7 +263,7 @@ func (e *Engine) loadClient(ctx context.Context, view *View) error {
 	if err != nil {
 		return err
 	}
-	view.template, view.steps = template.Code, stepsOf(template)
+	view.template, view.steps = cmp.Or(template.ID, template.Code), stepsOf(template)
 	view.demand = demandOf(view.steps, view.App)
 	if len(template.Steps) == 0 {
 		view.demand.Prefers = proof.TwoFactors

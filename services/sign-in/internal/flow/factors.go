@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
@@ -26,7 +25,7 @@ type subject struct {
 	proofs    []proof.Proof
 	ofSession bool        // they are the session's, and no form of the flow has added one
 	set       *factor.Set // nil: it was not looked up
-	until     clock.Time  // of a factor that is demanded later
+	offered   offered
 }
 
 // findSubject finds out who the request is of: the person of the flow who has shown something, or that of the browser's
@@ -142,7 +141,7 @@ func (e *Engine) due(ctx context.Context, view *View) (bool, protocol.Refusal, e
 	case len(next.SetUp) > 0:
 		view.Kind, view.Methods = setUpOf(f, view.subject.userID), next.SetUp
 	case len(next.Offer) > 0:
-		view.Later, view.Until, view.Methods = true, view.subject.until, next.Offer
+		view.Later, view.Until, view.Methods = true, view.subject.offered.until, next.Offer
 		view.Kind = setUpOf(f, view.subject.userID)
 		has := view.subject.set.Methods(e.Site)
 		if view.Kind != ChooseFactor && len(has) > 0 && !shownFactor(view.subject.proofs) {
@@ -167,13 +166,8 @@ func (e *Engine) cannotChangeFactors(ctx context.Context, view *View) (bool, err
 	if view.Flow.Request.TaskOf != s.userID || shownFactor(s.proofs) {
 		return false, nil
 	}
-	if s.set == nil {
-		var err error
-		if s.set, err = e.Factors.Of(ctx, s.userID); err != nil {
-			return false, err
-		}
-	}
-	return s.set.Lost(e.Site), nil
+	err := e.findFactors(ctx, s)
+	return err == nil && s.set.Lost(e.Site), err
 }
 
 func meetsAny(proofs []proof.Proof, classes []string) bool {

@@ -16,6 +16,7 @@ const (
 	browserCookie  = "idp_browser" // recognizes the browser
 	languageCookie = "idp_lang"
 	sessionCookie  = "idp_session_" // and the tenant: __Host- cookies have no path that could tell them apart
+	trustCookie    = "idp_trust_"   // and the tenant: of the last sign-in with two factors
 
 	browserBytes = 32
 	// rememberedFor is the longest that browsers keep a cookie.

@@ -106,7 +106,7 @@ func (a *api) act(ctx context.Context, in *Visitor, id string, form rest.Values[
 	case view.Kind != flow.Leave:
 		return a.page(ctx, v, view)
 	}
-	a.signedIn(v, view.Cookie)
+	a.signedIn(v, view.Cookies)
 	return a.redirect(v, v.base+"/flow/"+f.ID), nil
 }
 

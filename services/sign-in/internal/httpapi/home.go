@@ -236,8 +236,8 @@ func (a *api) changeOwn(ctx context.Context, v *visit, s *session.Session, form 
 	if err != nil {
 		return "", err
 	}
-	cookie, err := a.Engine.ChangePassword(ctx, s, u.Username, form.Get("old"), form.Get("password"), v.Visitor)
-	a.signedIn(v, cookie)
+	cookies, err := a.Engine.ChangePassword(ctx, s, u.Username, form.Get("old"), form.Get("password"), v.Visitor)
+	a.signedIn(v, cookies)
 	switch {
 	case errors.Is(err, flow.ErrPassword):
 		return "refused_new", nil

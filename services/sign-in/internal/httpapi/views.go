@@ -300,6 +300,8 @@ func missingOf(frame page.Frame, form page.Form, view flow.View) page.Missing {
 	switch {
 	case slices.Contains(view.Methods, proof.LostFactor):
 		c.Text, c.Personal, c.Home = "missing_lost", true, view.Flow.AppID == ""
+	case view.User != nil && slices.ContainsFunc(view.Methods, canSetUp) && view.Flow.AppID == "":
+		c.Text, c.Personal = "missing_own", true
 	case view.User != nil && slices.ContainsFunc(view.Methods, canSetUp):
 		c.Text, c.Personal, c.Home = "missing_factor", true, true
 	}

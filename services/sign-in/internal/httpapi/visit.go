@@ -11,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/page"
+	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
 )
 
@@ -66,7 +67,7 @@ func (a *api) enter(ctx context.Context, in *Visitor) (context.Context, *visit, 
 	}
 	v.Visitor = flow.Visitor{
 		Issuer: a.issuer(in.Tenant), Browser: hash, Cookie: a.cookies.get(in.Request, sessionCookie+in.Tenant),
-		Agent: in.Request.UserAgent(),
+		Trust: a.cookies.get(in.Request, trustCookie+in.Tenant), Agent: in.Request.UserAgent(),
 	}
 	if in.Address.IsValid() {
 		v.Address = in.Address.String()
@@ -74,11 +75,15 @@ func (a *api) enter(ctx context.Context, in *Visitor) (context.Context, *visit, 
 	return ctx, v, nil
 }
 
-// signedIn sets the cookie of a new session.
-func (a *api) signedIn(v *visit, cookie string) {
-	if cookie != "" {
-		v.Cookie = cookie
-		v.cookies = append(v.cookies, a.cookies.make(sessionCookie+v.tenant, cookie, 0))
+// signedIn sets the cookies of a new session.
+func (a *api) signedIn(v *visit, cookies session.Cookies) {
+	if cookies.Session != "" {
+		v.Cookie = cookies.Session
+		v.cookies = append(v.cookies, a.cookies.make(sessionCookie+v.tenant, cookies.Session, 0))
+	}
+	if cookies.Trust != "" {
+		v.Trust = cookies.Trust
+		v.cookies = append(v.cookies, a.cookies.make(trustCookie+v.tenant, cookies.Trust, session.TrustedFor))
 	}
 }
 

@@ -130,6 +130,8 @@ var english = map[string]string{
 		"You can set one up on your own page.",
 	"missing_lost": "You have a second factor, and it cannot be shown here: it belongs to another address of this " +
 		"site, and no recovery code is left. An administrator can remove it.",
+	"missing_own": "Signing in here asks for a second factor, and you have none. An administrator can let you set " +
+		"one up.",
 	"missing_admin": "Its login template or its settings demand what this service does not offer. " +
 		"Change the template, or the application's mfa_enabled:",
 	"method_password": "a password (no enabled method is left)", "method_sms": "a code by text message",
@@ -305,6 +307,7 @@ var chinese = map[string]string{
 	"missing_text":    "此应用要求的登录方式在这里不可用。",
 	"missing_factor":  "此应用要求第二因素，而您尚未设置。您可以在个人页面设置。",
 	"missing_lost":    "您已设置第二因素，但无法在此使用：它属于本站的另一个地址，且没有剩余的恢复码。管理员可以将其移除。",
+	"missing_own":     "在此登录需要第二因素，而您尚未设置。管理员可以允许您进行设置。",
 	"missing_admin":   "其登录模板或设置要求本服务未提供的方式。请修改模板，或应用的 mfa_enabled：",
 	"method_password": "密码（没有可用的方式）", "method_sms": "短信验证码",
 	"method_mail": "邮件验证码", "method_otp": "一次性密码（TOTP）", "method_webauthn": "通行密钥",

@@ -40,6 +40,8 @@ type Next struct {
 	Show  []string // methods of which one is to be shown
 	SetUp []string // methods of which the person has to set one up
 	Offer []string // methods of which the person can set one up, or go on without
+	// OfferOf is the index of the step that Offer is for.
+	OfferOf int
 	// Missing are the methods that are demanded and that the person can neither show nor set up; "none" stands for a
 	// step without methods, and "mfa" for a second factor.
 	Missing []string
@@ -110,6 +112,12 @@ func (d Demand) of(p Person) Demand {
 	return d
 }
 
+// Lacking are the indexes of the steps that a person could not complete by showing all that they have, once each.
+// Recovery codes do not count: they take the place of a factor.
+func (d Demand) Lacking(p Person) []int {
+	return Left(d.Steps, d.with(nil, only(p.Methods, func(m string) bool { return m != RecoveryCode })...))
+}
+
 // first is how a sign-in begins: by a method that says who the person is, of the steps up to the first required one
 // that has any.
 func (d Demand) first() Next {
@@ -156,30 +164,50 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 	completing := func(i int, m string) bool {
 		return slices.Contains(d.Steps[i].Methods, m) || len(Left(d.Steps, d.with(proofs, m))) < len(left)
 	}
-	completes := func(i int) []string {
-		return unused(only(p.Methods, func(m string) bool { return completing(i, m) }))
+	// stands reports whether a recovery code takes the place of a factor that was not shown.
+	stands := func(i int) bool {
+		return slices.ContainsFunc(both(p.Factors, d.Steps[i].Methods), func(m string) bool {
+			return m != RecoveryCode && !slices.ContainsFunc(proofs, func(p Proof) bool { return p.Method == m })
+		})
 	}
-	var optional, offered []string
+	completes := func(i int) []string {
+		return unused(only(p.Methods, func(m string) bool {
+			return completing(i, m) && (m != RecoveryCode || stands(i))
+		}))
+	}
+	var optional []string
+	var offer Next
 	for _, i := range left {
 		show := completes(i)
 		switch {
 		case !d.Steps[i].Required:
+			can := unused(both(p.Methods, only(d.Steps[i].Methods, func(m string) bool {
+				return m != RecoveryCode || stands(i)
+			})))
 			if len(optional) == 0 {
-				optional = unused(both(p.Methods, d.Steps[i].Methods))
+				optional = can
 			}
-			if d.Steps[i].Offer && len(offered) == 0 && len(both(p.Methods, d.Steps[i].Methods)) == 0 {
-				offered = unused(both(setUp, d.Steps[i].Methods))
+			add := unused(only(setUp, func(m string) bool {
+				return slices.Contains(d.Steps[i].Methods, m) && !slices.Contains(p.Methods, m)
+			}))
+			if d.Steps[i].Offer && len(offer.Offer) == 0 && len(can) == 0 && len(add) > 0 {
+				offer = Next{Offer: add, OfferOf: i}
 			}
 		case len(show) > 0:
 			return Next{Show: show}
-		case d.Steps[i].NoSetUp:
-			return orMissing(nil, d.Steps[i].Methods)
 		default:
-			add := unused(only(setUp, func(m string) bool { return completing(i, m) }))
+			var add []string
+			if !d.Steps[i].NoSetUp {
+				add = unused(only(setUp, func(m string) bool { return completing(i, m) }))
+			}
 			has := unused(p.Methods)
 			reaches := only(add, func(m string) bool { return d.reached(d.with(d.with(proofs, has...), m)) })
 			if d.NoSetUp && len(reaches) > 0 { // another one could not be set up for the class
 				add = reaches
+			}
+			if code := unused(both(p.Methods, []string{RecoveryCode})); len(add) == 0 && len(code) > 0 &&
+				completing(i, RecoveryCode) {
+				return Next{Show: code}
 			}
 			return orMissing(add, d.Steps[i].Methods)
 		}
@@ -207,7 +235,7 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 			return Next{Show: show}
 		}
 	}
-	return Next{Offer: offered}
+	return offer
 }
 
 // forClass is what is due where only the class is not reached: a method by which it is, or the first of several.

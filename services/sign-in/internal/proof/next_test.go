@@ -115,7 +115,7 @@ func TestNext(t *testing.T) {
 		},
 		"an app is offered": {
 			Demand{Steps: []Step{required(Password), offered(App, Passkey)}}, []Proof{password}, known(onlyPassword),
-			Next{Offer: []string{App}},
+			Next{Offer: []string{App}, OfferOf: 1},
 		},
 		"who has the app that is offered uses it": {
 			Demand{Steps: []Step{required(Password), offered(App, RecoveryCode)}}, []Proof{password}, known(withApp),
@@ -154,6 +154,16 @@ func TestNext(t *testing.T) {
 		"it begins in another step": {
 			Demand{Steps: []Step{second(Password, Passkey), required(Passkey)}}, nil, nobody,
 			Next{Show: onlyPassword},
+		},
+		"a recovery code takes the place of no factor that was shown": {
+			Demand{Steps: []Step{
+				required(Password), required(App, RecoveryCode), optional(App, Passkey, RecoveryCode),
+			}},
+			[]Proof{password, ofApp}, known(withApp), Next{},
+		},
+		"unless nothing else is left": {
+			Demand{Steps: []Step{required(Password), required(App, RecoveryCode), closed(App, RecoveryCode)}},
+			[]Proof{password, ofApp}, known(withApp), Next{Show: []string{RecoveryCode}},
 		},
 		"no steps": {Demand{}, []Proof{password}, known(withApp), Next{Missing: onlyPassword}},
 		"a wish that cannot": {
@@ -392,7 +402,7 @@ func check(t *rapid.T, d Demand, proofs []Proof, has, setUp []string) {
 			t.Fatalf("step %d is not offered", i)
 		}
 		for _, m := range d.Steps[i].Methods {
-			if slices.Contains(has, m) && !wasShown(proofs, m) {
+			if m != RecoveryCode && slices.Contains(has, m) && !wasShown(proofs, m) {
 				t.Fatalf("step %d is dropped, and the person has %s", i, m)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 )
 
@@ -16,8 +17,15 @@ type browser struct {
 	docstore.Meta
 	UserID      string     `json:"user_id"`
 	TimeExpires clock.Time `json:"time_expires"`
-	// TimeTwoFactors is when the user last signed in with two factors.
-	TimeTwoFactors clock.Time `json:"time_two_factors,omitzero"`
+	// Trusted is set once the user has signed in with two factors.
+	Trusted *trusted `json:"trusted,omitempty"`
+}
+
+// trusted says that a user has signed in with a browser with two factors.
+type trusted struct {
+	Time    clock.Time `json:"time"`    // of the sign-in
+	Hash    string     `json:"hash"`    // of the cookie that the browser got then
+	Factors []string   `json:"factors"` // the credentials that were shown
 }
 
 var browsers = docstore.Define(docstore.Schema[browser]{
@@ -37,8 +45,18 @@ const known = 400 * 24 * time.Hour
 
 func browserID(hash, userID string) string { return userID + "." + hash }
 
-// remember notes that a user signs in with a browser, and reports whether it was known already.
-func remember(ctx context.Context, tx *docstore.Tx, in SignIn) (bool, error) {
+// newTrust makes the cookie by which a browser is trusted after a sign-in; empty if that was not by two factors.
+func newTrust(proofs []proof.Proof) string {
+	if !proof.Meets(proof.Class(proofs), proof.TwoFactors) {
+		return ""
+	}
+	return secret.Token(trustBytes)
+}
+
+const trustBytes = 32
+
+// remember notes that a user signs in with a browser, and reports whether it was known already. trust is newTrust.
+func remember(ctx context.Context, tx *docstore.Tx, in SignIn, trust string) (bool, error) {
 	id := browserID(in.BrowserHash, in.UserID)
 	found, err := browsers.LoadMany(ctx, tx, []string{id})
 	if err != nil {
@@ -49,8 +67,13 @@ func remember(ctx context.Context, tx *docstore.Tx, in SignIn) (bool, error) {
 		b = found[0]
 	}
 	b.TimeExpires = tx.Now.Add(known)
-	if proof.Meets(proof.Class(in.Proofs), proof.TwoFactors) {
-		b.TimeTwoFactors = proof.Since(in.Proofs)
+	if trust != "" {
+		b.Trusted = &trusted{Time: proof.Since(in.Proofs), Hash: Hash(trust), Factors: []string{}}
+		for _, p := range in.Proofs {
+			if proof.IsFactor(p.Method) {
+				b.Trusted.Factors = append(b.Trusted.Factors, p.Credential)
+			}
+		}
 	}
 	if len(found) == 0 {
 		_, err = browsers.Insert(ctx, tx, b)
@@ -60,40 +83,23 @@ func remember(ctx context.Context, tx *docstore.Tx, in SignIn) (bool, error) {
 	return true, err
 }
 
-// trusted is for how long a browser is trusted after a sign-in with two factors.
-const trusted = 90 * 24 * time.Hour
+// TrustedFor is for how long a browser is trusted after a sign-in with two factors.
+const TrustedFor = 90 * 24 * time.Hour
 
-// Trusts reports whether a user has signed in with a browser with two factors within the last 90 days.
-func (s *Sessions) Trusts(ctx context.Context, hash, userID string) (bool, error) {
+// Trust returns the credentials of the factors by which a user has signed in with a browser within the last 90 days;
+// none if the browser is not trusted. cookie is the one that it got then: whoever has seen another cookie of the
+// browser before is not trusted.
+func (s *Sessions) Trust(ctx context.Context, hash, userID, cookie string) ([]string, error) {
 	doc, err := browsers.Find(ctx, s.Store, browserID(hash, userID))
 	if err != nil {
-		return false, apperr.Ignore(err, apperr.NotFound)
+		return nil, apperr.Ignore(err, apperr.NotFound)
 	}
 	b, err := doc.Value()
-	return err == nil && s.Store.Now().Before(b.TimeTwoFactors.Add(trusted)), err
-}
-
-// maxTrusted is how many browsers of a user stop being trusted at once.
-const maxTrusted = 500
-
-// Distrust stops trusting the browsers in which a user has signed in with two factors before a time.
-func (s *Sessions) Distrust(ctx context.Context, userID string, before clock.Time) error {
-	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		found, err := browsers.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(userID)), "", maxTrusted)
-		if err != nil {
-			return err
-		}
-		for _, b := range found {
-			if b.TimeTwoFactors.IsZero() || !b.TimeTwoFactors.Before(before) {
-				continue
-			}
-			b.TimeTwoFactors = clock.Time{}
-			if _, err := browsers.Replace(ctx, tx, b); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	if err != nil || b.Trusted == nil || !secret.Equal(b.Trusted.Hash, Hash(cookie)) ||
+		!s.Store.Now().Before(b.Trusted.Time.Add(TrustedFor)) {
+		return nil, err
+	}
+	return b.Trusted.Factors, nil
 }
 
 // usersOfBrowser is to how many users a browser can be known. One that more people share, such as a library's, is known

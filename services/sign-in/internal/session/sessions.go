@@ -58,13 +58,17 @@ type SignIn struct {
 	BrowserHash      string // of the cookie by which the browser is known again
 }
 
+// Cookies are the values of the cookies that a browser gets at a sign-in. Trust is empty unless that was by two
+// factors.
+type Cookies struct{ Session, Trust string }
+
 // Begin makes a session, or continues that of the browser's present cookie if it is the same person's. Either has a new
 // cookie: what somebody knew of the browser before is of no use. Another person's session ends. keep, if not nil, is
 // part of the transaction.
 func (s *Sessions) Begin(ctx context.Context, in SignIn, present string, keep func(context.Context, *docstore.Tx) error,
-) (*Session, string, error) {
+) (*Session, Cookies, error) {
 	id := rand.Text() // applications are told it (sid, SessionIndex): they must not learn how many others have
-	var cookie string
+	cookies := Cookies{Trust: newTrust(in.Proofs)}
 	begun, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (*Session, error) {
 		old, err := s.load(ctx, tx, present)
 		if err != nil {
@@ -73,19 +77,19 @@ func (s *Sessions) Begin(ctx context.Context, in SignIn, present string, keep fu
 		if in.GoesOn != "" && (old == nil || old.ID != in.GoesOn) {
 			return nil, ErrEnded
 		}
-		known, err := remember(ctx, tx, in)
+		known, err := remember(ctx, tx, in, cookies.Trust)
 		if err != nil {
 			return nil, err
 		}
 		var next *Session
 		if old != nil && old.UserID == in.UserID {
-			next, cookie, err = s.stepUp(ctx, tx, old, in, known)
+			next, cookies.Session, err = s.stepUp(ctx, tx, old, in, known)
 		} else {
 			if old != nil {
 				err = s.end(ctx, tx, old, Replaced)
 			}
 			if err == nil {
-				next, cookie, err = s.insert(ctx, tx, id, in, known)
+				next, cookies.Session, err = s.insert(ctx, tx, id, in, known)
 			}
 		}
 		if err == nil && keep != nil {
@@ -93,7 +97,7 @@ func (s *Sessions) Begin(ctx context.Context, in SignIn, present string, keep fu
 		}
 		return next, err
 	})
-	return begun, cookie, err
+	return begun, cookies, err
 }
 
 func (s *Sessions) insert(ctx context.Context, tx *docstore.Tx, id string, in SignIn, known bool) (

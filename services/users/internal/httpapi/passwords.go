@@ -38,6 +38,7 @@ func (a *api) registerPasswords(s *rest.Server) {
 		Errors:  []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{"old_password": "the old one", "new_password": "a new one"},
 	}, a.changePassword)
+	rest.Named[user.Credentials](s, "VerifyLoginRequest")
 	rest.Handle(s, rest.Op{
 		ID: "verify-login", Method: http.MethodPost, Path: "/v1/thin/login-verification", Scope: auth.UsersVerify,
 		Summary: "Verify a login name and password",

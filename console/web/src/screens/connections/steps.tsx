@@ -14,13 +14,16 @@ import {t} from './text';
 const mostSteps = 10,
   mostMethods = 20;
 
+/** enrolOf is what becomes of people who have no factor for a step. */
+const enrolOf = (s: AuthStep) => s.enrol ?? (s.required ? 'demand' : 'offer');
+
 /** stepsInWords is what a login is like: "Password, then SMS code or Passkey (if they have it)". */
 export function stepsInWords(steps: AuthStep[], methods: AuthMethod[]): string {
   const or = new Intl.ListFormat(locale(), {type: 'disjunction'});
   return steps
     .map((s) => {
       const names = or.format(s.methods.map((code) => methods.find((m) => m.code === code)?.name ?? code));
-      return s.when ? t('onlyIf', {names}) : s.required ? names : t('ofSome', {names});
+      return s.when ? t('onlyIf', {names}) : enrolOf(s) === 'demand' ? names : t('ofSome', {names});
     })
     .join(t('then'));
 }
@@ -109,9 +112,6 @@ interface StepProps {
   remove?: () => void;
 }
 
-/** enrolOf is what becomes of people who have no factor for a step. */
-const enrolOf = (s: AuthStep) => s.enrol ?? (s.required ? 'demand' : 'offer');
-
 /** withoutFactor is what a step says of people who have no factor for it. Days of grace go with demand alone. */
 function withoutFactor(step: AuthStep, enrol: AuthStep['enrol'], days?: number): AuthStep {
   const {enrol: _, grace_days: __, ...rest} = step;
@@ -184,7 +184,7 @@ function Step({n, step, methods: loaded, fault, error, readOnly, put, up, down, 
           type="checkbox"
           disabled={readOnly}
           checked={step.required}
-          onChange={(e) => put({...step, required: e.currentTarget.checked})}
+          onChange={(e) => put({...withoutFactor(step, undefined), required: e.currentTarget.checked})}
         />
         {t('required')}
       </label>

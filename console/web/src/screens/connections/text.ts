@@ -120,8 +120,8 @@ export const t = texts({
   graceText: ['Each person’s days begin when they first go on without.', '从该人首次不设置并继续时起算。'],
   when: ['Only if', '仅当'],
   whenText: [
-    'A condition (CEL) over user, groups, address, known_browser, application and acr, for example !known_browser',
-    '针对 user、groups、address、known_browser、application 和 acr 的 CEL 条件，例如 !known_browser',
+    'A condition (CEL) over user, groups, address, known_browser, application and acr, for example !known_browser. Whoever signs in can change acr.',
+    '针对 user、groups、address、known_browser、application 和 acr 的 CEL 条件，例如 !known_browser。登录者可以更改 acr。',
   ],
   then: [', then ', '，然后 '],
   default: ['Default', '默认'],
