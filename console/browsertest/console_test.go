@@ -103,6 +103,7 @@ var looks = []look{
 	{"users", "/console/default/users", ""},
 	{"user", "/console/default/users?q=li%20we", "document.querySelector('a.open').click()"},
 	{"audit", "/console/default/users?q=li%20we&tab=audit", "document.querySelector('a.open').click()"},
+	{"user-sign-in", "/console/default/users?q=li%20we&tab=sign-in", "document.querySelector('a.open').click()"},
 	{"empty", "/console/default/users?q=zzzzzz", ""},
 	{"import", "/console/default/users?import=1", "true"},
 	{"create", "/console/default/users", "document.querySelectorAll('.screen-head .btn.primary')[0].click()"},

@@ -1,9 +1,15 @@
 package browsertest
 
 import (
+	"crypto/hmac"
+	"crypto/sha1" //nolint:gosec // the algorithm of authenticator apps
+	"encoding/base32"
+	"encoding/binary"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
@@ -100,6 +106,53 @@ func TestPasskeys(t *testing.T) {
 	b.sends("passkey", nil)
 	b.see("Li Wei", "Second factors")
 	b.clean()
+}
+
+// An administrator sees how a user signs in, gives new recovery codes, and removes a factor that is lost.
+func TestSignInOfAUser(t *testing.T) {
+	t.Parallel()
+	b := signedIn(t, "sign-in-of-a-user")
+	const password = "a-long-way-home"
+	b.call(t, b.tenant, "POST", "/v1/users", map[string]any{
+		"username": "li.wei", "display_name": "Li Wei", "email": "li.wei@acme.test", "password": password,
+	})
+	b.load("/sign-in/" + b.tenant)
+	b.sends("sign-in", map[string]string{"login_name": "li.wei", "password": password})
+	b.see("You sign in with a password only")
+	b.sends("add", nil)
+	b.see("Set up a second factor")
+	b.sends("otp", nil)
+	b.see("Set up an authenticator app")
+	key := eval[string](b, "document.querySelector('.key').textContent")
+	b.sends("add-factor", map[string]string{"name": "Work phone", "code": codeOf(t, key)})
+	b.see("Keep your recovery codes")
+	b.sends("kept", nil)
+	b.see("The second factor is set up")
+
+	axe := axeScript(b)
+	b.show("/console/"+b.tenant+"/users?q=li%20we&tab=sign-in", "document.querySelector('a.open').click()")
+	b.see("Work phone", "Authenticator app", "10 left", "Two factors")
+	b.check(axe, "user-sign-in")
+	b.click("New codes…")
+	b.click("Make new codes")
+	b.see("Recovery codes of Li Wei")
+	b.click("I have stored it")
+	b.click("Remove Work phone")
+	b.see("It is the last second factor of Li Wei")
+	b.clickIn("dialog", "Remove")
+	b.see("Li Wei has no second factor.", "Li Wei is signed in nowhere.")
+	b.clean()
+}
+
+// codeOf is what an authenticator app with a key shows now (RFC 6238).
+func codeOf(t *testing.T, key string) string {
+	t.Helper()
+	secret, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ReplaceAll(key, "-", ""))
+	require.NoError(t, err)
+	mac := hmac.New(sha1.New, secret)
+	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(time.Now().Unix()/30)))
+	sum := mac.Sum(nil)
+	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[sum[19]&15:])&0x7fffffff%1_000_000)
 }
 
 // touches says whether a finger lies on the device.

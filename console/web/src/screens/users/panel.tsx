@@ -15,6 +15,7 @@ import {
 import {call, full, type Answer} from '../../lib/api';
 import {ago, dateTime} from '../../lib/format';
 import {changed} from '../../lib/load';
+import {may} from '../../lib/session';
 import {Avatar, Button, Id, type MenuItem} from '../../ui/basics';
 import {toast} from '../../ui/dialog';
 import {
@@ -36,6 +37,7 @@ import {OfUser} from '../members/panel';
 import {Effects, everything, signedIn} from './effects';
 import {UserStatus, userName} from './index';
 import {Disable, Offboard, setStatus, type ActionDialog} from './offboard';
+import {SignInOfUser} from './signin';
 import {t} from './text';
 
 export function UserPanel({id}: {id: string}) {
@@ -108,7 +110,12 @@ function Loaded({answer, again}: {answer: Answer<User>; again: () => void}) {
           </section>
         </>
       )}
-      tabs={[{name: 'memberships', label: t('memberships'), content: () => <OfUser id={id} />}]}
+      tabs={[
+        {name: 'memberships', label: t('memberships'), content: () => <OfUser id={id} />},
+        ...(may('sign-in:read')
+          ? [{name: 'sign-in', label: t('signIn'), content: () => <SignInOfUser user={user} />}]
+          : []),
+      ]}
     />
   );
 }
