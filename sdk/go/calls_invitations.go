@@ -15,9 +15,10 @@ type InviteUsersBody = InviteManyInput
 // InviteUsers: invite users by mail to choose a first password.
 //
 // All or nothing. A user who cannot be invited is a fault at `ids[i]`. The mail has a link and a code. With either of
-// them the person chooses a password, once, and is signed in; the address is verified then. The invitation ends when
-// the user gets another address, a password in another way, or a scope of this API. A user who has a scope of this API
-// cannot be invited, because the mail can be read by whoever may change addresses or the mail server.
+// them the person chooses a password or sets up a passkey, once, and is signed in; the address is verified then. The
+// invitation ends when the user gets another address, a password in another way, or a scope of this API. A user who has
+// a scope of this API cannot be invited, because the mail can be read by whoever may change addresses or the mail
+// server.
 //
 // (POST /v1/batch/users/invite; scope users:secrets)
 func (c *Client) InviteUsers(ctx context.Context, body InviteUsersBody, options ...Option) (*InvitationBatch, error) {
@@ -101,10 +102,10 @@ func (c *Client) RevokeInvitation(ctx context.Context, id string, options ...Opt
 // ResendInvitation: send an invitation again.
 //
 // With a new link, to the user's present address, for as long as before. The former link ends. The mail has a link and
-// a code. With either of them the person chooses a password, once, and is signed in; the address is verified then. The
-// invitation ends when the user gets another address, a password in another way, or a scope of this API. A user who has
-// a scope of this API cannot be invited, because the mail can be read by whoever may change addresses or the mail
-// server.
+// a code. With either of them the person chooses a password or sets up a passkey, once, and is signed in; the address
+// is verified then. The invitation ends when the user gets another address, a password in another way, or a scope of
+// this API. A user who has a scope of this API cannot be invited, because the mail can be read by whoever may change
+// addresses or the mail server.
 //
 // (POST /v1/invitations/{id}/resend; scope users:secrets)
 func (c *Client) ResendInvitation(ctx context.Context, id string, options ...Option) (*Invitation, error) {
@@ -120,9 +121,10 @@ type InviteUserBody = InvitationTerms
 // InviteUser: invite a user by mail to choose a first password.
 //
 // A user who is invited already gets another link, and the former one ends. The mail has a link and a code. With either
-// of them the person chooses a password, once, and is signed in; the address is verified then. The invitation ends when
-// the user gets another address, a password in another way, or a scope of this API. A user who has a scope of this API
-// cannot be invited, because the mail can be read by whoever may change addresses or the mail server.
+// of them the person chooses a password or sets up a passkey, once, and is signed in; the address is verified then. The
+// invitation ends when the user gets another address, a password in another way, or a scope of this API. A user who has
+// a scope of this API cannot be invited, because the mail can be read by whoever may change addresses or the mail
+// server.
 //
 // (POST /v1/users/{id}/invite; scope users:secrets)
 func (c *Client) InviteUser(

@@ -4069,7 +4069,7 @@ type Invitation struct {
 	// Example: client:console
 	InvitedBy string `json:"invited_by"`
 
-	// Status Accepted: the user has a password now; one of "pending", "accepted", "expired"
+	// Status Accepted: the user has a password or a passkey now; one of "pending", "accepted", "expired"
 	Status string `json:"status"`
 
 	// TenantID The tenant that it belongs to

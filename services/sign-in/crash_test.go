@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/descope/virtualwebauthn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -295,5 +297,53 @@ func TestCrashesInASetUp(t *testing.T) {
 		play(d.browser())
 		again := w.browser().get(from).signIn("ann", password).prove(app.code())
 		again.shows(200, "not right").prove(app.next()).answered(callback)
+	})
+}
+
+// Whenever a replica dies while an invited person sets up a passkey, there is one in the end, and it signs them in.
+func TestCrashesInAnInvitationToAPasskey(t *testing.T) {
+	t.Parallel()
+	untilNobodyDies(t, func(t *testing.T, d *doomed) {
+		w := d.world
+		w.users["bob"].record["password_set"] = false
+		w.invite("31")
+		wait.Until(t, func() bool {
+			w.sendMails()
+			w.Clock.Advance(time.Second)
+			return len(w.mails.Mails()) > 0
+		})
+		var made []*authenticator
+		from := w.link(len(w.mails.Mails()))
+		b, page := d.browser().get(from), from
+		for range 20 {
+			if b.at == base && strings.Contains(b.body, "My account") {
+				break
+			}
+			if b.page.StatusCode >= http.StatusInternalServerError {
+				b.get(page)
+				continue
+			}
+			page = b.at
+			switch {
+			case strings.Contains(b.body, "Accept the invitation"):
+				b.send(url.Values{"code": {from[strings.LastIndex(from, "=")+1:]}})
+			case strings.Contains(b.body, `value="set-up"`):
+				b.chooses("webauthn")
+			case strings.Contains(b.body, `value="add-factor"`):
+				made = append(made, b.makes("", virtualwebauthn.AuthenticatorOptions{}))
+			case strings.Contains(b.body, `value="kept"`):
+				b.press("kept")
+			default:
+				require.FailNow(t, "an unknown page", "%s\n%s", b.at, b.body)
+			}
+		}
+		require.Equal(t, base, b.at, "%s", b.body)
+		require.Len(t, w.factors(), 2)
+		require.Equal(t, "accepted", w.invitation("31")["status"])
+		require.Empty(t, w.stored(storedLinks))
+		w.Clock.Advance(time.Minute)
+		require.True(t, slices.ContainsFunc(made, func(a *authenticator) bool {
+			return strings.HasPrefix(w.browser().get(w.authorize("portal")).uses(a).at, callback)
+		}))
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/descope/virtualwebauthn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -509,4 +510,147 @@ func TestInvitationCodesAreSecret(t *testing.T) {
 		require.NotContains(t, text, strings.ReplaceAll(code, "-", ""))
 	}
 	require.NotContains(t, log.String(), "bob@acme.test", "no address is in the log")
+}
+
+// Whoever is invited can set up a passkey instead of a password, and has no password then. The passkey verifies its
+// user, and the sign-in page finds it; it stays as long as there is no other one.
+func TestInvitedToAPasskey(t *testing.T) {
+	t.Parallel()
+	w := withNewcomers(t)
+	w.users["bob"].record["password_set"] = false
+	w.demands("portal", func(c *questions.Client) { c.MFA = true })
+	w.inviter().Post("/v1/users/31/invite", object{"application_id": "9"}).OK(nil)
+	link := w.link(1)
+	b := w.browser().follow(link).shows(200, "Use a passkey instead")
+	b.chooses("webauthn").shows(200, "Set up a passkey").shows(200, "Choose a password instead")
+	b.press("back").shows(200, "Use a passkey instead").chooses("otp").shows(200, "Use a passkey instead")
+	b.chooses("webauthn").sendsMade("", "{}").shows(200, "That passkey does not work here")
+	require.Contains(t, b.options(), `"residentKey":"required"`)
+	b.makes("", virtualwebauthn.AuthenticatorOptions{UserNotVerified: true})
+	b.shows(200, "That passkey does not work here")
+	require.Equal(t, "pending", w.invitation("31")["status"])
+	a := b.makes("Phone", virtualwebauthn.AuthenticatorOptions{})
+	b.shows(200, "Keep your recovery codes")
+	require.Equal(t, "accepted", w.invitation("31")["status"])
+	require.Equal(t, true, w.users["bob"].record["email_verified"])
+	b.press("kept")
+	require.Empty(t, w.users["bob"].password)
+	w.browser().follow(link).shows(200, over)
+
+	w.Clock.Advance(time.Minute)
+	b = w.browser().get(w.authorize("portal")).uses(a).arrives(callback)
+	b.get(base).shows(200, "Phone")
+	require.NotContains(t, b.body, "Present password")
+	for _, f := range w.factors() {
+		if f["type"] == "webauthn" {
+			b.factor("remove", f["id"].(string)).shows(200, "It stays: you have no password")
+		}
+	}
+	require.Len(t, w.factors(), 2)
+	w.Clock.Advance(6 * time.Minute)
+	w.template = questions.LoginTemplate{Found: true, Steps: []questions.LoginStep{
+		{Required: true, Methods: methods("password")}, {Required: true, Methods: methods("otp")},
+	}}
+	w.tell("auth_template", "updated", "1", 1, object{"id": "1"})
+	wait.Until(t, func() bool { return b.get(w.authorize("wiki")).page.StatusCode == 403 })
+	b.shows(403, "a password (no enabled method is left)")
+}
+
+// A passkey is offered where it is enough for the own page and for the application, and to nobody who has a password.
+func TestWhoIsInvitedToAPasskey(t *testing.T) {
+	t.Parallel()
+	const offer = "Use a passkey instead"
+	template := func(types ...string) questions.LoginTemplate {
+		return questions.LoginTemplate{Found: true, Steps: []questions.LoginStep{{
+			Required: true, Methods: methods(types...),
+		}}}
+	}
+	for name, c := range map[string]struct {
+		edit   func(w *world)
+		offers bool
+	}{
+		"two factors": {func(w *world) {
+			w.demands("portal", func(c *questions.Client) { c.MFA = true })
+		}, true},
+		"a password on the own page": {func(w *world) { w.template = template("password") }, false},
+		"either":                     {func(w *world) { w.template = template("password", "webauthn") }, true},
+		"two factors by an app alone": {func(w *world) {
+			w.demands("portal", func(c *questions.Client) { c.MFA, c.MFAMethods = true, []string{"otp"} })
+		}, false},
+		"a password in the application": {func(w *world) {
+			w.templates = map[string]questions.LoginTemplate{"strict": template("password")}
+			w.demands("portal", func(c *questions.Client) { c.LoginTemplate = "strict" })
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withNewcomers(t)
+			c.edit(w)
+			w.inviter().Post("/v1/users/31/invite", object{"application_id": "9"}).OK(nil)
+			b := w.browser().follow(w.link(1))
+			require.Equal(t, c.offers, strings.Contains(b.body, offer), "%s", b.body)
+			require.Equal(t, c.offers, strings.Contains(b.chooses("webauthn").body, "Set up a passkey"))
+		})
+	}
+	t.Run("a password that is forgotten", func(t *testing.T) {
+		t.Parallel()
+		w := withMails(t)
+		b := w.browser().get(base).forgets("ann").enter(w.code(1)).shows(200, "Choose a new password")
+		require.NotContains(t, b.body, offer)
+		b.chooses("webauthn").shows(200, "Choose a new password")
+	})
+}
+
+// An invitation that has ended between two pages makes no passkey.
+func TestAnInvitationToAPasskeyEnds(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(w *world){
+		"scope":    func(w *world) { w.change(func() { w.users["bob"].scoped = true }) },
+		"address":  func(w *world) { w.change(func() { w.users["bob"].record["email"] = "x@acme.test" }) },
+		"disabled": func(w *world) { w.change(func() { w.users["bob"].record["status"] = "2" }) },
+		"password": func(w *world) { w.change(func() { w.users["bob"].password = "something" }) },
+		"again":    func(w *world) { w.invite("31") },
+		"revoked":  func(w *world) { w.inviter().Delete("/v1/invitations/31", nil) },
+		"expired":  func(w *world) { w.Clock.Advance(169 * time.Hour) },
+		"deleted":  func(w *world) { w.change(func() { delete(w.users, "bob") }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withNewcomers(t)
+			w.invite("31")
+			b := w.browser().follow(w.link(1)).chooses("webauthn")
+			do(w)
+			b.makes("", virtualwebauthn.AuthenticatorOptions{})
+			require.Less(t, b.page.StatusCode, 500)
+			require.Empty(t, w.factors())
+			require.Empty(t, w.sessions())
+		})
+	}
+}
+
+// A link serves one of two people who set up a passkey by it at the same time, and none after it was revoked.
+func TestAnInvitationToAPasskeyServesOnce(t *testing.T) {
+	t.Parallel()
+	w := withNewcomers(t)
+	w.invite("31")
+	link := w.link(1)
+	first := w.browser().follow(link).chooses("webauthn")
+	second := w.browser().follow(link).chooses("webauthn")
+	third := w.browser().follow(link).chooses("webauthn")
+	first.makes("", virtualwebauthn.AuthenticatorOptions{})
+	second.makes("", virtualwebauthn.AuthenticatorOptions{})
+	second.shows(200, openAgain)
+	require.Len(t, w.factors(), 2)
+	w.inviter().Delete("/v1/invitations/31", nil)
+	third.makes("", virtualwebauthn.AuthenticatorOptions{})
+	third.shows(200, openAgain)
+	require.Len(t, w.factors(), 2)
+
+	w.invite("32")
+	away := w.browser().follow(w.link(2)).chooses("webauthn")
+	w.change(func() { w.away["users"] = true })
+	away.makes("", virtualwebauthn.AuthenticatorOptions{})
+	away.shows(503, "not answering")
+	require.Len(t, w.factors(), 2)
+	require.Equal(t, "pending", w.invitation("32")["status"])
 }

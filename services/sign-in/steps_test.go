@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/questions"
@@ -482,4 +483,40 @@ func TestNobodyGoesOnWhereNothingIsOffered(t *testing.T) {
 		thief.press(button).shows(200, "Show that it is you")
 	}
 	require.Len(t, w.sessions(), before)
+}
+
+// Days of grace begin for whoever comes by programs alone, too.
+func TestGraceOfPrograms(t *testing.T) {
+	t.Parallel()
+	w := secondStep(t, questions.LoginStep{Required: true, Enrol: questions.EnrolDemand, GraceDays: 7})
+	required := func() bool {
+		record, err := json.Marshal(w.users["ann"].record)
+		require.NoError(t, err)
+		due, err := questions.WhatIsDue.Ask(request.System(t.Context(), "acme"), w.Deps.Bus,
+			questions.SecondStep{UserID: "20", AppID: "9", User: record})
+		require.NoError(t, err)
+		return due.Required
+	}
+	require.False(t, required())
+	w.Clock.Advance(6 * day)
+	require.False(t, required())
+	w.Clock.Advance(day)
+	require.True(t, required())
+}
+
+// What is demanded gets a person's factors before what is offered.
+func TestAnOfferBeforeADemand(t *testing.T) {
+	t.Parallel()
+	for i, step := range waiting("otp", "webauthn") {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			w := secondStep(t, step)
+			w.template.Steps = append(w.template.Steps, questions.LoginStep{
+				Required: true, Enrol: questions.EnrolDemand, Methods: methods("otp"),
+			})
+			b := w.browser().get(w.authorize("portal")).signIn("ann", password)
+			b.setUp("")
+			b.press("kept").shows(200, "Not now").press("later").answered(callback)
+		})
+	}
 }

@@ -5173,7 +5173,7 @@ export type Invitation = {
      */
     readonly invited_by: string;
     /**
-     * Accepted: the user has a password now
+     * Accepted: the user has a password or a passkey now
      */
     status: 'pending' | 'accepted' | 'expired';
     /**

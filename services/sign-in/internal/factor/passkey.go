@@ -46,15 +46,21 @@ type Party struct {
 	// UserVerification and Attestation are what is asked of authenticators (WebAuthn §5.4.6 and §5.4.7). Empty:
 	// preferred, and none.
 	UserVerification, Attestation string
+	// Discoverable asks for a passkey that is found without a login name.
+	Discoverable bool
 }
 
 func (p Party) webauthn() (*webauthn.WebAuthn, error) {
+	resident := protocol.ResidentKeyRequirementPreferred
+	if p.Discoverable {
+		resident = protocol.ResidentKeyRequirementRequired
+	}
 	return webauthn.New(&webauthn.Config{
 		RPID: p.ID, RPDisplayName: p.Name, RPOrigins: []string{p.Origin},
 		AttestationPreference: protocol.ConveyancePreference(
 			cmp.Or(p.Attestation, string(protocol.PreferNoAttestation))),
 		AuthenticatorSelection: protocol.AuthenticatorSelection{
-			ResidentKey: protocol.ResidentKeyRequirementPreferred,
+			ResidentKey: resident,
 			UserVerification: protocol.UserVerificationRequirement(
 				cmp.Or(p.UserVerification, string(protocol.VerificationPreferred))),
 		},

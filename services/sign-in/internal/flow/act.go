@@ -41,7 +41,7 @@ const (
 	ActForgot   = "forgot"    // the password
 	ActSendCode = "send-code" // to whoever has the login name
 	ActCode     = "code"
-	ActBack     = "back"   // to the password
+	ActBack     = "back"   // to the password, or to the choice of a factor
 	ActFactor   = "factor" // with a code
 	ActPasskey  = "passkey"
 	ActSetUp    = "set-up"     // a method
@@ -61,7 +61,7 @@ const (
 var pagesOf = map[string][]Kind{
 	ActPassword: {ChangePassword},
 	ActFactor:   {EnterFactor},
-	ActSetUp:    {ChooseFactor, SetUpApp, SetUpPasskey},
+	ActSetUp:    {ChooseFactor, SetUpApp, SetUpPasskey, ChangePassword},
 	ActAdd:      {SetUpApp, SetUpPasskey},
 	ActNewCodes: {AskNewCodes},
 	ActLater:    {ChooseFactor, SetUpApp, SetUpPasskey, EnterFactor},
@@ -126,6 +126,7 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 		if f.Recovering == RecoverAsk || f.Recovering == RecoverCode {
 			f.Recovering = ""
 		}
+		f.Setup, f.SetupType = "", ""
 	case ActContinue:
 		err = e.continueSession(ctx, f, v)
 	case ActAnother:

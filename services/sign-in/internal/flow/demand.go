@@ -186,8 +186,9 @@ func (e *Engine) next(ctx context.Context, view *View, s *subject) (next proof.N
 	if err := e.findFactors(ctx, s); err != nil {
 		return next, err
 	}
-	who := proof.Person{
-		Known: true, Methods: append([]string{proof.Password}, s.set.Methods(e.Site)...), Factors: s.set.Types(),
+	who := proof.Person{Known: true, Methods: s.set.Methods(e.Site), Factors: s.set.Types()}
+	if s.user == nil || s.user.HasPassword() {
+		who.Methods = append([]string{proof.Password}, who.Methods...)
 	}
 	waits, err := e.relax(ctx, view, s, steps, &d, who)
 	if err != nil {
@@ -230,7 +231,12 @@ func (e *Engine) relax(ctx context.Context, view *View, s *subject, steps []ques
 ) (until map[int]clock.Time, err error) {
 	var postponed *factor.Postponed
 	var relaxed []int
-	now, r, lacks := e.Store.Now(), view.Flow.Request, d.Lacking(who)
+	now, r := e.Store.Now(), view.Flow.Request
+	strict := proof.Demand{Steps: slices.Clone(d.Steps)} // what is demanded gets the person's factors first
+	for i, step := range steps {
+		strict.Steps[i].Required = strict.Steps[i].Required && !mayWait(step)
+	}
+	lacks := strict.Lacking(who)
 	until = map[int]clock.Time{}
 	for i, step := range steps {
 		canSetUp := slices.ContainsFunc(e.canSetUp(), func(m string) bool {

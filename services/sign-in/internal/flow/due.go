@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
@@ -46,6 +47,14 @@ func (e *Engine) WhatIsDue(ctx context.Context, q questions.SecondStep) (questio
 		return questions.Due{Required: true}, nil
 	}
 	next, err := e.next(ctx, &view, &who)
+	if err != nil {
+		return questions.Due{}, err
+	}
+	if len(next.Offer) > 0 && !who.offered.until.IsZero() { // days of grace begin here, too
+		err = docstore.Do(ctx, e.Store, func(tx *docstore.Tx) error {
+			return factor.Postpone(ctx, tx, q.UserID, who.offered.key, true)
+		})
+	}
 	return questions.Due{
 		Required: !next.Done() && len(next.Offer) == 0,
 		Methods: slices.DeleteFunc(next.Show, func(m string) bool {

@@ -11,7 +11,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
+	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
@@ -186,10 +188,30 @@ func setUpOf(f *Flow, userID string) Kind {
 }
 
 // beforePassword asks for a factor of whoever has one, before the person chooses a password: an email or a password
-// that somebody else knows must not be enough.
+// that somebody else knows must not be enough. Whoever is invited can set up a passkey instead.
 func (e *Engine) beforePassword(ctx context.Context, view View) (View, protocol.Refusal, error) {
 	f := view.Flow
 	view.Kind = ChangePassword
+	if f.Recovering == Invited {
+		if pending, err := e.Invitations.Pending(ctx, f.Invitation); err != nil {
+			return view, "", err
+		} else if !pending { // it was accepted in another tab, perhaps
+			f.endInvitation()
+			return e.signInStep(ctx, f, view.Session, view.visitor)
+		}
+	}
+	if f.Recovering == Invited {
+		enough, err := e.passkeyIsEnough(ctx, view)
+		if err != nil {
+			return view, "", err
+		}
+		if enough {
+			view.Methods = []string{proof.Passkey}
+		}
+		if enough && f.SetupType == proof.Passkey {
+			view.Kind = SetUpPasskey
+		}
+	}
 	set, err := e.Factors.Of(ctx, f.UserID)
 	if err != nil {
 		return view, "", err
@@ -204,6 +226,38 @@ func (e *Engine) beforePassword(ctx context.Context, view View) (View, protocol.
 		view.Kind, view.Methods = Missing, []string{proof.LostFactor}
 	}
 	return view, "", nil
+}
+
+// passkeyIsEnough reports whether an invited person could do with a passkey that verifies its user, and no password: on
+// the own page, and in the application that the invitation leads to.
+func (e *Engine) passkeyIsEnough(ctx context.Context, own View) (bool, error) {
+	if e.Site == (factor.Site{}) {
+		return false, nil
+	}
+	views := []View{own}
+	if appID := opens(own.Flow.Request); appID != "" {
+		app := View{Flow: Begin(protocol.Request{AppID: appID})}
+		app.Flow.AppID = appID
+		if err := e.loadClient(ctx, &app); err != nil {
+			return false, err
+		}
+		if app.Kind != Unknown {
+			views = append(views, app)
+		}
+	}
+	key := proof.ByPasskey(e.Store.Now(), "", e.Store.Now(), true, false)
+	who := proof.Person{Known: true, Methods: []string{proof.Passkey}, Factors: []string{proof.Passkey}}
+	for _, view := range views {
+		d := view.demand
+		d.Steps = nil
+		for _, step := range view.steps {
+			d.Steps = append(d.Steps, stepOf(step))
+		}
+		if next := d.Next([]proof.Proof{key}, who, e.canSetUp()); len(next.Missing) > 0 || len(next.Show) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 func shownFactor(proofs []proof.Proof) bool {
@@ -294,6 +348,9 @@ func (e *Engine) showFactor(ctx context.Context, f *Flow, now View, method strin
 // has shown so far. from is what the person saw before.
 func (e *Engine) goOn(ctx context.Context, f *Flow, done Proven, from View, v Visitor) (View, error) {
 	who := subject{userID: f.UserID, proofs: f.Proofs, set: from.subject.set, user: done.User}
+	if len(done.User.Record) == 0 { // it is only an id
+		who.user = from.subject.user
+	}
 	next, err := e.next(ctx, &from, &who)
 	switch {
 	case err == nil && next.Done():
@@ -332,7 +389,11 @@ func (e *Engine) setUp(ctx context.Context, f *Flow, now View, form Form, v Visi
 	f.stepUpFrom(now)
 	f.SetupType = form.Method
 	if form.Method == proof.Passkey {
-		if err := e.beginPasskey(ctx, f, policyOfAll(now.steps)); err != nil {
+		asked := policyOfAll(now.steps)
+		if f.Recovering == Invited { // it takes the place of the password
+			asked.UserVerification, asked.Discoverable = verificationRequired, true
+		}
+		if err := e.beginPasskey(ctx, f, asked); err != nil {
 			return View{}, err
 		}
 	} else {
@@ -390,7 +451,15 @@ func (e *Engine) addFactor(ctx context.Context, f *Flow, now View, form Form, v 
 	if add == nil {
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	shown, setup := f.Proofs, f.Setup
+	accept, err := e.acceptInvitation(ctx, f)
+	if err != nil {
+		return unlessAway(view, err)
+	}
+	if accept == nil {
+		f.endInvitation()
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	shown, setup, recovering, link := f.Proofs, f.Setup, f.Recovering, f.Invitation
 	f.Setup, f.SetupType, f.TaskDone = "", "", f.Request.Task != ""
 	err = e.saveAfter(As(ctx, v.Issuer, f.UserID), f, v.Browser,
 		func(ctx context.Context, tx *docstore.Tx, stored *Flow) error {
@@ -402,6 +471,9 @@ func (e *Engine) addFactor(ctx context.Context, f *Flow, now View, form Form, v 
 					return err
 				}
 			}
+			if err := accept(ctx, tx); err != nil {
+				return err
+			}
 			added, codes, err := add(ctx, tx)
 			if err != nil {
 				return err
@@ -412,9 +484,13 @@ func (e *Engine) addFactor(ctx context.Context, f *Flow, now View, form Form, v 
 			}
 			return e.sealCodes(ctx, f, codes)
 		}, nil)
+	if errors.Is(err, invitation.ErrEnded) {
+		f.endInvitation()
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
 	if errors.Is(err, factor.ErrTooMany) || errors.Is(err, factor.ErrShowFirst) ||
 		err != nil && apperr.KindOf(err) == apperr.AlreadyExists {
-		f.TaskDone, f.Proofs = false, shown
+		f.TaskDone, f.Proofs, f.Recovering, f.Invitation = false, shown, recovering, link
 		switch {
 		case errors.Is(err, factor.ErrTooMany):
 			f.Notice = NoticeFull
@@ -428,6 +504,32 @@ func (e *Engine) addFactor(ctx context.Context, f *Flow, now View, form Form, v 
 	}
 	now.subject.set = nil // there is one more
 	return e.goOn(ctx, f, Proven{User: &person.User{ID: f.UserID}}, now, v)
+}
+
+// acceptInvitation returns what accepts the invitation of a flow, if it has one, in a transaction; nil if that has
+// ended.
+// The error may be apperr.Unavailable.
+func (e *Engine) acceptInvitation(ctx context.Context, f *Flow) (func(context.Context, *docstore.Tx) error, error) {
+	if f.Recovering != Invited {
+		return func(context.Context, *docstore.Tx) error { return nil }, nil
+	}
+	still, err := e.stillMay(ctx, f)
+	if err != nil || !still {
+		return nil, err
+	}
+	in, err := questions.VerifyEmail.Ask(ctx, e.Bus, questions.ProvenEmail{UserID: f.UserID, Email: f.RecoveredTo})
+	if kind := apperr.KindOf(err); err != nil && (kind == apperr.NotFound || kind == apperr.InvalidState) {
+		return nil, nil
+	}
+	userID, link := f.UserID, f.Invitation
+	return func(ctx context.Context, tx *docstore.Tx) error {
+		if err := invitation.AcceptBy(ctx, tx, userID, link); err != nil {
+			return err
+		}
+		f.Recovering, f.Invitation = "", ""
+		_, err := person.Keep(ctx, tx, userID, in)
+		return err
+	}, err
 }
 
 // addition stores a new factor.

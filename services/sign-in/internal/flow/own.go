@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
+	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
@@ -53,6 +55,7 @@ const (
 	FactorAdded   = "factor_added"
 	CodesRenewed  = "codes_renewed"
 	FactorRemoved = "factor_removed"
+	FactorKept    = "factor_kept" // the person has no password, and could not sign in without it
 )
 
 // recently is how many seconds ago somebody may have signed in who changes factors.
@@ -75,6 +78,15 @@ func (c Change) Request() (protocol.Request, error) {
 	var err error
 	r.Message, err = json.Marshal(c)
 	return r, err
+}
+
+// opens is the application that a request of the own page leads to; empty if it leads to none.
+func opens(r protocol.Request) string {
+	var c Change
+	if len(r.Message) == 0 || json.Unmarshal(r.Message, &c) != nil || c.Action != OpenApplication {
+		return ""
+	}
+	return c.ID
 }
 
 // Own leads to the person's own page, after the change that was asked for there.
@@ -153,10 +165,36 @@ func (o Own) Make(ctx context.Context, c Change) (done string, err error) {
 		done = CodesRenewed
 	case RemoveFactor:
 		done = FactorRemoved
-		_, err = o.Factors.Delete(ctx, c.ID, c.UserID)
+		var last bool
+		if last, err = o.isLastWay(ctx, c); err == nil && last {
+			return FactorKept, nil
+		}
+		if err == nil {
+			_, err = o.Factors.Delete(ctx, c.ID, c.UserID)
+		}
 	case EndGrant:
 		done = "grant_ended"
 		err = o.EndGrant(ctx, c.ID, c.UserID)
 	}
 	return done, apperr.Ignore(err, apperr.NotFound)
+}
+
+// isLastWay reports whether a factor is the last passkey of a person who has no password.
+func (o Own) isLastWay(ctx context.Context, c Change) (bool, error) {
+	copied, err := person.Find(ctx, o.Sessions.Store, c.UserID)
+	if err != nil {
+		return false, apperr.Ignore(err, apperr.NotFound)
+	}
+	u, err := person.Parse(copied.User)
+	if err != nil || u.HasPassword() {
+		return false, err
+	}
+	all, err := o.Factors.OfUser(ctx, c.UserID)
+	if err != nil {
+		return false, err
+	}
+	isPasskey := func(f *factor.Factor) bool { return f.Type == proof.Passkey }
+	isThis := func(f *factor.Factor) bool { return isPasskey(f) && f.ID == c.ID }
+	isOther := func(f *factor.Factor) bool { return isPasskey(f) && f.ID != c.ID }
+	return slices.ContainsFunc(all, isThis) && !slices.ContainsFunc(all, isOther), nil
 }

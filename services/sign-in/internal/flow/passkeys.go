@@ -21,6 +21,7 @@ const usePasskey = "passkey"
 func (e *Engine) party(p policy) factor.Party {
 	return factor.Party{
 		Site: e.Site, Name: e.Site.ID, UserVerification: p.UserVerification, Attestation: p.Attestation,
+		Discoverable: p.Discoverable,
 	}
 }
 

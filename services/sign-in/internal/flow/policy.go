@@ -15,6 +15,8 @@ type policy struct {
 	factor.Codes
 	UserVerification string `json:"user_verification"`
 	Attestation      string `json:"attestation"`
+	// Discoverable says that the passkey must be one that the sign-in page finds without a login name.
+	Discoverable bool `json:"-"`
 }
 
 // verificationRequired is the value of UserVerification with which only passkeys count that verify their user.

@@ -93,7 +93,8 @@ type passwordInput struct {
 var homeNotices = map[string]bool{
 	"password_changed": true, "withdrawn": true, "session_ended": true, "grant_ended": true, "not_changed": false,
 	"wrong_password": false, "differs": false, "refused_new": false, "too_many": false, "away": false,
-	flow.FactorAdded: true, flow.CodesRenewed: true, flow.FactorRemoved: true, flow.CodeSent: true,
+	flow.FactorAdded: true, flow.CodesRenewed: true, flow.FactorRemoved: true, flow.FactorKept: false,
+	flow.CodeSent:      true,
 	flow.EmailVerified: true, flow.WrongCode: false, flow.TooManyMails: false, flow.NotVerifiable: false,
 }
 
@@ -313,7 +314,7 @@ func (a *api) showHome(ctx context.Context, in *homeInput) (rest.Page, error) {
 		return a.arrive(ctx, v, flow.OwnRequest(true))
 	}
 	v.choose(a.language(v), "", nil, u.Locale)
-	c := page.Home{Name: u.Name(), LoginName: u.Username}
+	c := page.Home{Name: u.Name(), LoginName: u.Username, Password: u.HasPassword()}
 	if done := in.Request.URL.Query().Get("done"); done != "" {
 		if good, ok := homeNotices[done]; ok {
 			c.Notice, c.Good = done, good

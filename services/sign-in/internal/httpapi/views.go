@@ -42,7 +42,9 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 	case flow.Leave:
 		return a.leave(ctx, v, view)
 	case flow.ChangePassword:
-		return a.html(ctx, v, http.StatusOK, newPasswordOf(form, f, notice(f)))
+		c := newPasswordOf(form, f, notice(f))
+		c.Passkey = slices.Contains(view.Methods, proof.Passkey)
+		return a.html(ctx, v, http.StatusOK, c)
 	case flow.Forgotten:
 		return a.html(ctx, v, http.StatusOK, page.Forgotten{Form: form, LoginName: f.LoginName, Notice: notice(f)})
 	case flow.EnterCode:
@@ -64,6 +66,7 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 		}
 		return a.html(ctx, v, http.StatusOK, page.SetUpPasskey{
 			Form: form, Options: string(c.Options), Own: f.Request.Task != "", Later: laterOf(view), Notice: notice(f),
+			Invited: f.Recovering == flow.Invited,
 		})
 	case flow.AskNewCodes:
 		return a.html(ctx, v, http.StatusOK, page.AskNewCodes{Form: form})

@@ -1,11 +1,12 @@
-// Package invitation lets people choose a first password: an administrator has a link mailed to them.
+// Package invitation lets people choose a first password, or set up a first passkey: an administrator has a link mailed
+// to them.
 //
 //	Invite ──▶ a mail with a link and a code ──▶ the link's page, whose button leads to Open
 //	                                              │
 //	                                              ▼
-//	                      a flow that asks for a password, and sets it while Still holds
+//	                      a flow that asks for a password or a passkey, and sets it while Still holds
 //	                                              │
-//	                   the user has a password ──▶ Accept: the invitation and its link have ended
+//	       the user has a password or a passkey ──▶ Accept, AcceptBy: the invitation and its link have ended
 //
 // A user has one invitation at most. Sending it again ends its former link. A link serves only while the user has the
 // address that it was sent to, may sign in, has no password, and no scope of the platform's API: whoever may change an
@@ -43,7 +44,7 @@ type Invitation struct {
 	docstore.Meta
 	Email        string     `json:"email" readOnly:"true" doc:"Where the mail goes" example:"li.wei@acme.test"`
 	AppID        string     `json:"application_id" readOnly:"true" doc:"The application that opens once the password is chosen; empty: the person's own page" example:"1048577"`
-	Status       Status     `json:"status" readOnly:"true" enum:"pending,accepted,expired" doc:"Accepted: the user has a password now"`
+	Status       Status     `json:"status" readOnly:"true" enum:"pending,accepted,expired" doc:"Accepted: the user has a password or a passkey now"`
 	InvitedBy    string     `json:"invited_by" readOnly:"true" doc:"The actor who has sent it last" example:"client:console"`
 	ExpiresHours int        `json:"expires_hours" readOnly:"true" doc:"How long a link works" example:"168"`
 	TimeSent     clock.Time `json:"time_sent" readOnly:"true" doc:"When it was sent last"`
@@ -449,6 +450,12 @@ func (s *Invitations) Still(ctx context.Context, linkID string) (*Opened, error)
 	return &Opened{LinkID: linkID, AppID: i.AppID, Email: i.Email, User: user}, nil
 }
 
+// Pending reports whether a link has not ended. It asks no other service, as Still does.
+func (s *Invitations) Pending(ctx context.Context, linkID string) (bool, error) {
+	_, _, err := s.pending(ctx, linkID)
+	return err == nil, apperr.Ignore(err, apperr.NotFound)
+}
+
 // pending returns a link and its invitation. The error is apperr.NotFound if the link has ended.
 func (s *Invitations) pending(ctx context.Context, linkID string) (*link, *Invitation, error) {
 	doc, err := links.Find(ctx, s.Store, linkID)
@@ -479,6 +486,27 @@ func (s *Invitations) Accept(ctx context.Context, userID string) error {
 		}
 		return end(ctx, tx, found[0], Accepted)
 	})
+}
+
+// ErrEnded says that an invitation, or a link of it, has ended.
+var ErrEnded = apperr.New(apperr.InvalidState, "the invitation has ended")
+
+// AcceptBy ends the pending invitation of a user by a link, in the transaction in which the user gets what the link is
+// for. The error is ErrEnded.
+func AcceptBy(ctx context.Context, tx *docstore.Tx, userID, linkID string) error {
+	way, err := links.LoadMany(ctx, tx, []string{linkID})
+	if err != nil {
+		return err
+	}
+	found, err := invitations.LoadMany(ctx, tx, []string{userID})
+	if err != nil {
+		return err
+	}
+	if len(way) == 0 || way[0].UserID != userID || len(found) == 0 || found[0].Status != Pending ||
+		!tx.Now.Before(found[0].TimeExpires) {
+		return ErrEnded
+	}
+	return end(ctx, tx, found[0], Accepted)
 }
 
 func end(ctx context.Context, tx *docstore.Tx, i *Invitation, status Status) error {

@@ -37,6 +37,7 @@ type NewPassword struct {
 	LoginName string
 	Why       string // the key of a text
 	Notice    string
+	Passkey   bool // can be set up instead
 }
 
 func (p NewPassword) about() (string, string) { return "new_password.html", p.Title }
@@ -109,6 +110,7 @@ func (SetUpApp) about() (string, string) { return "set_up_app.html", "set_up_app
 // SetUpPasskey asks the browser to make a passkey.
 type SetUpPasskey struct {
 	Form
+	Invited bool // the person can choose a password instead
 	Options string
 	Own     bool
 	Later   Later
@@ -268,6 +270,7 @@ type Home struct {
 	Email           string
 	Verifiable      bool // the email address, which is not verified
 	CodeIsOut       bool // a code was mailed to it
+	Password        bool // the person has one
 	Apps            []HomeApp
 	AppsAway        bool // a service that knows them does not answer
 	MoreApps        bool // than Apps

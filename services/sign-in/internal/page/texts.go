@@ -91,7 +91,8 @@ var english = map[string]string{
 	"open_again": "If you were invited and have no password yet, open the link in the email again. " +
 		"If it does not work, ask your administrator for another invitation.",
 	"choose_password": "Choose a password",
-	"invited_why":     "This account is yours. Choose a password, and you are signed in.",
+	"passkey_instead": "Use a passkey instead", "password_instead": "Choose a password instead",
+	"invited_why": "This account is yours. Choose a password, and you are signed in.",
 
 	"new_password": "Choose a new password", "new_password_why": "Your password has to be changed before you go on.",
 	"new_password_field": "New password", "repeat_password": "Repeat the new password",
@@ -178,6 +179,7 @@ var english = map[string]string{
 	"no_factors":     "You sign in with a password only. With a second factor, a stolen password is not enough.",
 	"factor_added":   "The second factor is set up.",
 	"codes_renewed":  "You have new recovery codes.",
+	"factor_kept":    "It stays: you have no password, and could not sign in without it. Add another passkey first.",
 	"factor_removed": "It is removed. Browsers that were signed in with it are signed out.",
 	"my_grants":      "Access while you are away",
 	"my_grants_hint": "These applications can use your account after you have signed out.",
@@ -272,7 +274,8 @@ var chinese = map[string]string{
 	"invitation_over":     "此邀请已失效。如果您已设置密码，请直接登录；否则请向管理员索取新的邀请。",
 	"open_again":          "如果您收到了邀请但尚未设置密码，请重新打开邮件中的链接；如链接失效，请向管理员索取新的邀请。",
 	"choose_password":     "设置密码",
-	"invited_why":         "这是您的账号。请设置密码，设置后即登录。",
+	"passkey_instead":     "改用通行密钥", "password_instead": "改为设置密码",
+	"invited_why": "这是您的账号。请设置密码，设置后即登录。",
 
 	"new_password": "设置新密码", "new_password_why": "继续之前需要修改密码。",
 	"new_password_field": "新密码", "repeat_password": "再次输入新密码",
@@ -346,6 +349,7 @@ var chinese = map[string]string{
 	"no_factors":     "您目前仅使用密码登录。设置第二因素后，仅凭被盗的密码无法登录。",
 	"factor_added":   "第二因素已设置。",
 	"codes_renewed":  "您已获得新的恢复码。",
+	"factor_kept":    "未移除：您没有密码，没有它将无法登录。请先添加另一个通行密钥。",
 	"factor_removed": "已移除。用它登录的浏览器已退出登录。",
 	"my_grants":      "您离线时的访问", "my_grants_hint": "您退出登录后，这些应用仍可使用您的账户。",
 	"granted_since": "始于 %s，若不使用则至 %s", "end_grant": "结束访问",

@@ -39,6 +39,7 @@ type User struct {
 	LockedUntil         clock.Time `json:"locked_until"`
 	TimePasswordChanged clock.Time `json:"time_password_changed"`
 	MustChangePassword  bool       `json:"must_change_password"`
+	PasswordSet         *bool      `json:"password_set"`
 
 	Record json.RawMessage `json:"-"` // what it was read from
 }
@@ -61,6 +62,9 @@ func (u *User) Gone(now clock.Time) bool {
 func (u *User) locked(now clock.Time) bool {
 	return u.Locked && (u.LockedUntil.IsZero() || now.Before(u.LockedUntil))
 }
+
+// HasPassword reports whether the user has a password. A record without the member is of one who has.
+func (u *User) HasPassword() bool { return u.PasswordSet == nil || *u.PasswordSet }
 
 // Name is what pages call the person.
 func (u *User) Name() string {

@@ -201,6 +201,9 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 				add = unused(only(setUp, func(m string) bool { return completing(i, m) }))
 			}
 			has := unused(p.Methods)
+			if step := d.never(left, slices.Concat(p.Methods, setUp)); len(add) > 0 && step >= 0 {
+				return orMissing(nil, d.Steps[step].Methods)
+			}
 			reaches := only(add, func(m string) bool { return d.reached(d.with(d.with(proofs, has...), m)) })
 			if d.NoSetUp && len(reaches) > 0 { // another one could not be set up for the class
 				add = reaches
@@ -236,6 +239,17 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 		}
 	}
 	return offer
+}
+
+// never returns the index of a required step that is left and has none of the methods that a person has or can set up;
+// -1: there is none.
+func (d Demand) never(left []int, methods []string) int {
+	for _, i := range left {
+		if d.Steps[i].Required && len(both(d.Steps[i].Methods, methods)) == 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // forClass is what is due where only the class is not reached: a method by which it is, or the first of several.
