@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -653,4 +654,73 @@ func TestAnInvitationToAPasskeyServesOnce(t *testing.T) {
 	away.shows(503, "not answering")
 	require.Len(t, w.factors(), 2)
 	require.Equal(t, "pending", w.invitation("32")["status"])
+}
+
+// passkeyOnly is a world in which bob has accepted an invitation by a passkey.
+func passkeyOnly(t *testing.T, edit func(*world)) (*world, *browser, *authenticator) {
+	t.Helper()
+	w := withNewcomers(t)
+	w.users["bob"].record["password_set"] = false
+	edit(w)
+	w.invite("31")
+	b := w.browser().follow(w.link(1)).chooses("webauthn")
+	a := b.makes("Phone", virtualwebauthn.AuthenticatorOptions{})
+	b.shows(200, "Keep your recovery codes").press("kept").shows(200, "My account")
+	w.Clock.Advance(time.Minute)
+	return w, b, a
+}
+
+// An address that another user had before is not verified, and keeps nobody from accepting.
+func TestInvitedToAPasskeyWithAnEarlierAddress(t *testing.T) {
+	t.Parallel()
+	w, _, a := passkeyOnly(t, func(w *world) { w.away["had before"] = true })
+	require.Equal(t, false, w.users["bob"].record["email_verified"])
+	w.browser().get(w.authorize("portal")).uses(a).answered(callback)
+}
+
+// Nobody without a password is asked for a new one.
+func TestNobodyChangesAPasswordThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	w, _, a := passkeyOnly(t, func(w *world) { w.users["bob"].record["must_change_password"] = true })
+	w.browser().get(w.authorize("portal")).uses(a).answered(callback)
+}
+
+// Two tabs that remove two passkeys at the same time leave one.
+func TestTheLastPasskeyStays(t *testing.T) {
+	t.Parallel()
+	w, b, _ := passkeyOnly(t, func(*world) {})
+	b.factor("add", "").chooses("webauthn")
+	require.Contains(t, b.options(), `"residentKey":"required"`)
+	b.makes("Second", virtualwebauthn.AuthenticatorOptions{})
+	passkeys := func() (ids []string) {
+		for _, f := range w.factors() {
+			if f["type"] == "webauthn" {
+				ids = append(ids, f["id"].(string))
+			}
+		}
+		return ids
+	}
+	require.Len(t, passkeys(), 2)
+	var tabs sync.WaitGroup
+	for _, id := range passkeys() {
+		tab := b.tab()
+		tabs.Go(func() { tab.factor("remove", id) })
+	}
+	tabs.Wait()
+	require.Len(t, passkeys(), 1)
+}
+
+// A password that is set by a link while a passkey is set up by it signs nobody in.
+func TestAPasswordAndAPasskeyByOneLink(t *testing.T) {
+	t.Parallel()
+	w := withNewcomers(t)
+	w.users["bob"].record["password_set"] = false
+	w.invite("31")
+	link := w.link(1)
+	bob, thief := w.browser().follow(link).chooses("webauthn"), w.browser().follow(link)
+	var once sync.Once
+	w.setting = func() { once.Do(func() { bob.makes("Phone", virtualwebauthn.AuthenticatorOptions{}) }) }
+	thief.choose("a new battery staple")
+	bob.shows(200, "Keep your recovery codes")
+	require.Empty(t, w.sessions())
 }

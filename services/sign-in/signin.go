@@ -151,6 +151,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	factors := &factor.Factors{Store: d.Store, Keys: d.Keys}
 	own := flow.Own{
 		Sessions: a.sessions, Consents: a.consents, Clients: clients, Factors: factors,
+		Site:     factor.SiteOf(d.PublicURL),
 		EndGrant: func(ctx context.Context, id, userID string) error { return a.provider.EndOwnGrant(ctx, id, userID) },
 	}
 	if err := a.addMails(c, settled); err != nil {

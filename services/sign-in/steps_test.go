@@ -485,23 +485,31 @@ func TestNobodyGoesOnWhereNothingIsOffered(t *testing.T) {
 	require.Len(t, w.sessions(), before)
 }
 
-// Days of grace begin for whoever comes by programs alone, too.
+// isDue asks what is due to ann for a program.
+func (w *world) isDue() bool {
+	w.t.Helper()
+	record, err := json.Marshal(w.users["ann"].record)
+	w.must(err)
+	due, err := questions.WhatIsDue.Ask(request.System(w.t.Context(), "acme"), w.Deps.Bus,
+		questions.SecondStep{UserID: "20", AppID: "9", User: record})
+	w.must(err)
+	return due.Required
+}
+
+// Days of grace begin for whoever comes by programs alone, too, and the person is asked in the browser all the same.
 func TestGraceOfPrograms(t *testing.T) {
 	t.Parallel()
-	w := secondStep(t, questions.LoginStep{Required: true, Enrol: questions.EnrolDemand, GraceDays: 7})
-	required := func() bool {
-		record, err := json.Marshal(w.users["ann"].record)
-		require.NoError(t, err)
-		due, err := questions.WhatIsDue.Ask(request.System(t.Context(), "acme"), w.Deps.Bus,
-			questions.SecondStep{UserID: "20", AppID: "9", User: record})
-		require.NoError(t, err)
-		return due.Required
-	}
-	require.False(t, required())
+	w := secondStep(t, questions.LoginStep{Required: true, Enrol: questions.EnrolOffer})
+	w.template.Steps = append(w.template.Steps, questions.LoginStep{
+		Required: true, Enrol: questions.EnrolDemand, GraceDays: 7, Methods: methods("webauthn", "otp"),
+	})
+	require.False(t, w.isDue())
 	w.Clock.Advance(6 * day)
-	require.False(t, required())
+	require.False(t, w.isDue())
+	w.browser().get(w.authorize("portal")).signIn("ann", password).press("later").
+		shows(200, w.Clock.Now().Add(day).Std().Format(time.DateOnly)).press("later").answered(callback)
 	w.Clock.Advance(day)
-	require.True(t, required())
+	require.True(t, w.isDue())
 }
 
 // What is demanded gets a person's factors before what is offered.
@@ -519,4 +527,21 @@ func TestAnOfferBeforeADemand(t *testing.T) {
 			b.press("kept").shows(200, "Not now").press("later").answered(callback)
 		})
 	}
+}
+
+// A step whose days of grace are over is demanded like others.
+func TestAnOfferBeforeGraceThatIsOver(t *testing.T) {
+	t.Parallel()
+	w := secondStep(t, questions.LoginStep{Enrol: questions.EnrolOffer, Methods: []questions.LoginMethod{
+		{Code: "key 2", Type: "webauthn"}, {Code: "otp 2", Type: "otp"},
+	}})
+	w.template.Steps = append(w.template.Steps, questions.LoginStep{
+		Required: true, Enrol: questions.EnrolDemand, GraceDays: 2, Methods: methods("otp", "webauthn"),
+	})
+	b := w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Not now")
+	p, _ := b.setUp("")
+	b.press("kept").shows(200, "Not now").press("later").answered(callback)
+	w.Clock.Advance(40 * day)
+	b = w.browser().get(w.authorize("portal")).signIn("ann", password).shows(200, "Show that it is you")
+	b.prove(p.next()).shows(200, "Not now").press("later").answered(callback)
 }

@@ -62,6 +62,7 @@ type world struct {
 	verified   int
 	browsers   []questions.Browser // of the logins so far
 	verifying  func()              // called before each password is looked at; nil for nothing
+	setting    func()              // called before each password is set; nil for nothing
 	// afterVerify is called after each password was looked at; nil for nothing.
 	afterVerify func()
 	recipient   *secret.Recipient
@@ -300,6 +301,8 @@ func (w *world) verifyEmail(_ context.Context, q questions.ProvenEmail) (questio
 		case u.record["id"] != q.UserID:
 		case u.record["email"] != q.Email:
 			return questions.SignedIn{}, apperr.New(apperr.InvalidState, "the user has another email address")
+		case w.away["had before"]:
+			return questions.SignedIn{}, apperr.New(apperr.InvalidState, "another user had the email address before")
 		default:
 			u.record["email_verified"], u.sequence = true, u.sequence+10
 			return u.signedIn(), nil
@@ -356,6 +359,9 @@ func (w *world) settings(ctx context.Context, q questions.SettingsQuestion) (que
 }
 
 func (w *world) setPassword(ctx context.Context, q questions.NewPassword) (questions.SignedIn, error) {
+	if w.setting != nil {
+		w.setting()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	password, err := w.open(ctx, q.Password, questions.ToSet, q.UserID)

@@ -182,6 +182,9 @@ func (s *Set) Types() []string {
 // Lost reports whether the user has factors and can show none of them at a site.
 func (s *Set) Lost(at Site) bool { return len(s.Secrets) > 0 && len(s.Methods(at)) == 0 }
 
+// Any reports whether the user has a factor.
+func (s *Set) Any() bool { return len(s.Secrets) > 0 }
+
 func (s *Set) has(method string) bool {
 	return slices.ContainsFunc(s.Secrets, func(one sealed) bool { return one.Type == method })
 }

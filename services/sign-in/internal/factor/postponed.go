@@ -54,6 +54,41 @@ func (p *Postponed) index(step string) int {
 
 // Postpone notes that a user goes on without a factor at a step, and begins days of grace if there are any.
 func Postpone(ctx context.Context, tx *docstore.Tx, userID, step string, grace bool) error {
+	return editPostponed(ctx, tx, userID, func(p *Postponed) {
+		one := p.take(step)
+		one.Last = tx.Now
+		if grace && one.Since.IsZero() {
+			one.Since = tx.Now
+		}
+		p.Steps = append(p.Steps, one)
+	})
+}
+
+// BeginGrace begins the days of grace of a user at some steps, where they have not begun.
+func BeginGrace(ctx context.Context, tx *docstore.Tx, userID string, steps []string) error {
+	return editPostponed(ctx, tx, userID, func(p *Postponed) {
+		for _, step := range steps {
+			one := p.take(step)
+			if one.Since.IsZero() {
+				one.Since = tx.Now
+			}
+			p.Steps = append(p.Steps, one)
+		}
+	})
+}
+
+// take takes a step out of the list; a new one if it is not in it.
+func (p *Postponed) take(step string) postponed {
+	i := p.index(step)
+	if i < 0 {
+		return postponed{Step: step}
+	}
+	one := p.Steps[i]
+	p.Steps = slices.Delete(p.Steps, i, i+1)
+	return one
+}
+
+func editPostponed(ctx context.Context, tx *docstore.Tx, userID string, edit func(*Postponed)) error {
 	found, err := postponements.LoadMany(ctx, tx, []string{userID})
 	if err != nil {
 		return err
@@ -62,17 +97,8 @@ func Postpone(ctx context.Context, tx *docstore.Tx, userID, step string, grace b
 	if len(found) > 0 {
 		p = found[0]
 	}
-	one := postponed{Step: step, Last: tx.Now}
-	if i := p.index(step); i >= 0 {
-		one.Since = p.Steps[i].Since
-		p.Steps = slices.Delete(p.Steps, i, i+1)
-	}
-	if grace && one.Since.IsZero() {
-		one.Since = tx.Now
-	}
-	if p.Steps = append(p.Steps, one); len(p.Steps) > maxPostponed {
-		p.Steps = p.Steps[1:]
-	}
+	edit(p)
+	p.Steps = p.Steps[max(0, len(p.Steps)-maxPostponed):]
 	if len(found) == 0 {
 		_, err = postponements.Insert(ctx, tx, p)
 		return err

@@ -152,9 +152,29 @@ func remove(ctx context.Context, tx *docstore.Tx, set *Set, id string) error {
 	return err
 }
 
+// ErrLastPasskey says that a passkey is the last one by which its user can sign in.
+var ErrLastPasskey = apperr.New(apperr.InvalidState, "the user has no password, and no other passkey")
+
 // Delete deletes a factor; with the last one go the recovery codes. userID, if not empty, is whose it must be. What
 // rests on the factor ends by the event. The error is apperr.NotFound or VersionMismatch.
 func (s *Factors) Delete(ctx context.Context, id, userID string) (docstore.Deleted, error) {
+	return s.delete(ctx, id, userID, func(*Set) error { return nil })
+}
+
+// DeleteOther is Delete for a user who has no password: the last passkey of a site stays. The error may be
+// ErrLastPasskey.
+func (s *Factors) DeleteOther(ctx context.Context, id, userID string, at Site) (docstore.Deleted, error) {
+	return s.delete(ctx, id, userID, func(set *Set) error {
+		isPasskey := func(one sealed) bool { return one.Type == proof.Passkey && one.Site == at.ID }
+		if slices.ContainsFunc(set.Secrets, func(one sealed) bool { return isPasskey(one) && one.ID == id }) &&
+			!slices.ContainsFunc(set.Secrets, func(one sealed) bool { return isPasskey(one) && one.ID != id }) {
+			return ErrLastPasskey
+		}
+		return nil
+	})
+}
+
+func (s *Factors) delete(ctx context.Context, id, userID string, may func(*Set) error) (docstore.Deleted, error) {
 	return docstore.Deleted{ID: id}, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		f, err := factors.Load(ctx, tx, id)
 		if err != nil {
@@ -165,6 +185,9 @@ func (s *Factors) Delete(ctx context.Context, id, userID string) (docstore.Delet
 		}
 		set, err := load(ctx, tx, f.UserID)
 		if err != nil {
+			return err
+		}
+		if err := may(set); err != nil {
 			return err
 		}
 		if _, err := factors.Delete(ctx, tx, f); err != nil {

@@ -379,6 +379,16 @@ func (e *Engine) newPassword(ctx context.Context, f *Flow, now View, form Form, 
 	if err != nil {
 		return View{}, err
 	}
+	if f.Recovering == Invited && !shownFactor(f.Proofs) { // a passkey was set up by the same link meanwhile, perhaps
+		set, err := e.Factors.Of(ctx, f.UserID)
+		if err != nil {
+			return View{}, err
+		}
+		if set.Any() {
+			f.endInvitation()
+			return view, e.save(ctx, f, v.Browser, nil)
+		}
+	}
 	f.Proofs, f.MustChange, f.Recovering = proof.Add(f.Proofs, done.Proof), false, ""
 	return e.goOn(ctx, f, done, now, v)
 }

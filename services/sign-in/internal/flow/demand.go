@@ -229,43 +229,53 @@ func (e *Engine) keyOf(view *View, step questions.LoginStep) string {
 func (e *Engine) relax(ctx context.Context, view *View, s *subject, steps []questions.LoginStep, d *proof.Demand,
 	who proof.Person,
 ) (until map[int]clock.Time, err error) {
-	var postponed *factor.Postponed
-	var relaxed []int
-	now, r := e.Store.Now(), view.Flow.Request
-	strict := proof.Demand{Steps: slices.Clone(d.Steps)} // what is demanded gets the person's factors first
-	for i, step := range steps {
-		strict.Steps[i].Required = strict.Steps[i].Required && !mayWait(step)
-	}
-	lacks := strict.Lacking(who)
-	until = map[int]clock.Time{}
+	waits := make([]bool, len(steps))
 	for i, step := range steps {
 		canSetUp := slices.ContainsFunc(e.canSetUp(), func(m string) bool {
 			return slices.Contains(d.Steps[i].Methods, m)
 		})
-		if !mayWait(step) || !slices.Contains(lacks, i) || hasGrace(step) && !canSetUp {
+		waits[i] = mayWait(step) && (canSetUp || !hasGrace(step))
+	}
+	lacking := func() (waiting []int) { // what is demanded gets the person's factors first
+		now := proof.Demand{Steps: slices.Clone(d.Steps)}
+		for i := range now.Steps {
+			now.Steps[i].Required = now.Steps[i].Required && !waits[i]
+		}
+		return slices.DeleteFunc(now.Lacking(who), func(i int) bool { return !waits[i] })
+	}
+	if len(lacking()) == 0 {
+		return nil, nil
+	}
+	postponed, err := e.Factors.Postponed(ctx, s.userID)
+	if err != nil {
+		return nil, err
+	}
+	now, r := e.Store.Now(), view.Flow.Request
+	until = map[int]clock.Time{}
+	for i, step := range steps {
+		if !waits[i] || !hasGrace(step) {
 			continue
 		}
-		if postponed == nil {
-			if postponed, err = e.Factors.Postponed(ctx, s.userID); err != nil {
-				return nil, err
-			}
+		begins, _ := postponed.At(e.keyOf(view, step))
+		if begins.IsZero() {
+			begins = now
 		}
-		since, last := postponed.At(e.keyOf(view, step))
-		asked := last.IsZero() || !now.Before(last.Add(askAgain))
-		if hasGrace(step) {
-			begins := now
-			if !since.IsZero() {
-				begins = since
-			}
-			until[i] = begins.Add(time.Duration(step.GraceDays) * 24 * time.Hour)
-			if !now.Before(until[i]) {
-				continue
-			}
-			asked = since.IsZero() || !now.Before(last.Add(askAgainInGrace))
+		until[i] = begins.Add(time.Duration(step.GraceDays) * 24 * time.Hour)
+		waits[i] = now.Before(until[i])
+	}
+	relaxed := lacking()
+	for _, i := range relaxed {
+		key := e.keyOf(view, steps[i])
+		since, last := postponed.At(key)
+		again, begun := askAgain, true
+		if hasGrace(steps[i]) {
+			again, begun = askAgainInGrace, !since.IsZero()
 			d.Prefers = proof.TwoFactors
 		}
-		relaxed = append(relaxed, i)
-		begun := !hasGrace(step) || !since.IsZero() // days of grace begin where somebody can be asked
+		if !begun { // it begins where somebody can be asked
+			s.begins = append(s.begins, key)
+		}
+		asked := last.IsZero() || !begun || !now.Before(last.Add(again))
 		d.Steps[i].Offer = asked && !view.Flow.hasTask() && !(r.Passive && begun)
 	}
 	for _, i := range relaxed {

@@ -50,9 +50,9 @@ func (e *Engine) WhatIsDue(ctx context.Context, q questions.SecondStep) (questio
 	if err != nil {
 		return questions.Due{}, err
 	}
-	if len(next.Offer) > 0 && !who.offered.until.IsZero() { // days of grace begin here, too
+	if len(who.begins) > 0 { // days of grace begin here, too
 		err = docstore.Do(ctx, e.Store, func(tx *docstore.Tx) error {
-			return factor.Postpone(ctx, tx, q.UserID, who.offered.key, true)
+			return factor.BeginGrace(ctx, tx, q.UserID, who.begins)
 		})
 	}
 	return questions.Due{

@@ -28,6 +28,8 @@ type subject struct {
 	ofSession bool        // they are the session's, and no form of the flow has added one
 	set       *factor.Set // nil: it was not looked up
 	offered   offered
+	// begins are the keys of steps whose days of grace have not begun.
+	begins []string
 }
 
 // findSubject finds out who the request is of: the person of the flow who has shown something, or that of the browser's
@@ -249,6 +251,9 @@ func (e *Engine) passkeyIsEnough(ctx context.Context, own View) (bool, error) {
 	who := proof.Person{Known: true, Methods: []string{proof.Passkey}, Factors: []string{proof.Passkey}}
 	for _, view := range views {
 		d := view.demand
+		if !d.Begins(proof.Passkey) {
+			return false, nil
+		}
 		d.Steps = nil
 		for _, step := range view.steps {
 			d.Steps = append(d.Steps, stepOf(step))
@@ -390,7 +395,8 @@ func (e *Engine) setUp(ctx context.Context, f *Flow, now View, form Form, v Visi
 	f.SetupType = form.Method
 	if form.Method == proof.Passkey {
 		asked := policyOfAll(now.steps)
-		if f.Recovering == Invited { // it takes the place of the password
+		noPassword := now.subject.user != nil && !now.subject.user.HasPassword()
+		if f.Recovering == Invited || noPassword { // it takes the place of the password
 			asked.UserVerification, asked.Discoverable = verificationRequired, true
 		}
 		if err := e.beginPasskey(ctx, f, asked); err != nil {
@@ -513,13 +519,17 @@ func (e *Engine) acceptInvitation(ctx context.Context, f *Flow) (func(context.Co
 	if f.Recovering != Invited {
 		return func(context.Context, *docstore.Tx) error { return nil }, nil
 	}
-	still, err := e.stillMay(ctx, f)
-	if err != nil || !still {
+	opened, err := e.Invitations.Still(ctx, f.Invitation)
+	if err != nil || opened == nil || opened.User.ID != f.UserID || opened.Email != f.RecoveredTo {
 		return nil, err
 	}
 	in, err := questions.VerifyEmail.Ask(ctx, e.Bus, questions.ProvenEmail{UserID: f.UserID, Email: f.RecoveredTo})
-	if kind := apperr.KindOf(err); err != nil && (kind == apperr.NotFound || kind == apperr.InvalidState) {
+	switch {
+	case err == nil:
+	case apperr.IsNotFound(err):
 		return nil, nil
+	case apperr.KindOf(err) == apperr.InvalidState: // another user had the address before: it is not verified
+		in, err = opened.SignedIn, nil
 	}
 	userID, link := f.UserID, f.Invitation
 	return func(ctx context.Context, tx *docstore.Tx) error {

@@ -3,8 +3,8 @@ package flow
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/url"
-	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/services/questions"
@@ -97,6 +97,7 @@ type Own struct {
 	EndGrant func(ctx context.Context, id, userID string) error
 	Clients  Clients
 	Factors  *factor.Factors
+	Site     factor.Site
 }
 
 // Grant implements protocol.Protocol. A change that another person asked for is not made.
@@ -165,12 +166,8 @@ func (o Own) Make(ctx context.Context, c Change) (done string, err error) {
 		done = CodesRenewed
 	case RemoveFactor:
 		done = FactorRemoved
-		var last bool
-		if last, err = o.isLastWay(ctx, c); err == nil && last {
+		if err = o.removeFactor(ctx, c); errors.Is(err, factor.ErrLastPasskey) {
 			return FactorKept, nil
-		}
-		if err == nil {
-			_, err = o.Factors.Delete(ctx, c.ID, c.UserID)
 		}
 	case EndGrant:
 		done = "grant_ended"
@@ -179,22 +176,21 @@ func (o Own) Make(ctx context.Context, c Change) (done string, err error) {
 	return done, apperr.Ignore(err, apperr.NotFound)
 }
 
-// isLastWay reports whether a factor is the last passkey of a person who has no password.
-func (o Own) isLastWay(ctx context.Context, c Change) (bool, error) {
+// removeFactor deletes a factor of a person. Whoever has no password keeps a passkey. The error may be
+// factor.ErrLastPasskey.
+func (o Own) removeFactor(ctx context.Context, c Change) error {
 	copied, err := person.Find(ctx, o.Sessions.Store, c.UserID)
 	if err != nil {
-		return false, apperr.Ignore(err, apperr.NotFound)
+		return err
 	}
 	u, err := person.Parse(copied.User)
-	if err != nil || u.HasPassword() {
-		return false, err
-	}
-	all, err := o.Factors.OfUser(ctx, c.UserID)
 	if err != nil {
-		return false, err
+		return err
 	}
-	isPasskey := func(f *factor.Factor) bool { return f.Type == proof.Passkey }
-	isThis := func(f *factor.Factor) bool { return isPasskey(f) && f.ID == c.ID }
-	isOther := func(f *factor.Factor) bool { return isPasskey(f) && f.ID != c.ID }
-	return slices.ContainsFunc(all, isThis) && !slices.ContainsFunc(all, isOther), nil
+	if u.HasPassword() {
+		_, err = o.Factors.Delete(ctx, c.ID, c.UserID)
+		return err
+	}
+	_, err = o.Factors.DeleteOther(ctx, c.ID, c.UserID, o.Site)
+	return err
 }

@@ -166,6 +166,7 @@ func (m passkeys) Check(ctx context.Context, f *Flow, form Form, v Visitor) (Pro
 		return refused, err
 	}
 	return Proven{
-		User: u, Proof: *tried.Proof, LoginName: u.Username, MustChangePassword: u.MustChangePassword,
+		User: u, Proof: *tried.Proof, LoginName: u.Username,
+		MustChangePassword: u.MustChangePassword && u.HasPassword(),
 	}, nil
 }

@@ -416,6 +416,7 @@ type Opened struct {
 	LinkID, AppID string
 	Email         string
 	User          *person.User
+	SignedIn      questions.SignedIn // the user's record
 }
 
 // maxCode bounds what may be sent as a code, in bytes.
@@ -447,7 +448,7 @@ func (s *Invitations) Still(ctx context.Context, linkID string) (*Opened, error)
 	if err != nil || user.Email != i.Email {
 		return nil, err
 	}
-	return &Opened{LinkID: linkID, AppID: i.AppID, Email: i.Email, User: user}, nil
+	return &Opened{LinkID: linkID, AppID: i.AppID, Email: i.Email, User: user, SignedIn: may.SignedIn}, nil
 }
 
 // Pending reports whether a link has not ended. It asks no other service, as Still does.
