@@ -58,8 +58,9 @@ type EndSessionsBody = SessionSelection
 
 // EndSessions: end many sessions.
 //
-// All sessions of users, or all that have entered an application. They end one after the other; if the request fails,
-// some have ended. Access that goes on after a session ends with `grants` alone.
+// All sessions of users, all that have entered an application, or all of people who have signed in through a
+// connection. They end one after the other; if the request fails, some have ended. Access that goes on after a session
+// ends with `grants` alone.
 //
 // (POST /v1/sessions/end; scope sign-in:write)
 func (c *Client) EndSessions(ctx context.Context, body EndSessionsBody, options ...Option) (*EndedSessions, error) {

@@ -20,6 +20,22 @@ func (c *Client) ShowOwnPage(ctx context.Context, tenant string, options ...Opti
 	}, options)
 }
 
+// ReturnFromProvider: come back from another provider.
+//
+// The address that people come back to who have signed in at the provider of a connection; it is to be registered
+// there. The answer (RFC 6749 §4.1.2, RFC 9207) is in the query. It is good once, for the sign-in and the browser that
+// it was asked for. The answer is a 303 to the page of the sign-in.
+//
+// (GET /sign-in/{tenant}/callback/{connection})
+func (c *Client) ReturnFromProvider(
+	ctx context.Context, tenant string, connection string, options ...Option,
+) (*Download, error) {
+	return c.download(ctx, Request{
+		Method: http.MethodGet, Path: "/sign-in/" + url.PathEscape(tenant) + "/callback/" + url.PathEscape(connection),
+		Open: true,
+	}, options)
+}
+
 // WithdrawOwnConsentBody is the body of WithdrawOwnConsent.
 type WithdrawOwnConsentBody = ConsentForm
 

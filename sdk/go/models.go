@@ -772,8 +772,8 @@ type ApplicationPatchConfigProp struct {
 	// AllowedRegMethod How people may register. It has no effect: nobody can register yet
 	AllowedRegMethod nullable.Nullable[json.RawMessage] `json:"allowed_reg_method,omitempty"`
 
-	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses
-	// connections
+	// AllowedSocialLoginProvider Codes of social-login providers, 1: people may sign in through connections to it.
+	// Where any is named, the others are not allowed
 	AllowedSocialLoginProvider nullable.Nullable[map[string]*float64] `json:"allowed_social_login_provider,omitempty"`
 
 	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
@@ -2042,8 +2042,8 @@ type ConfigProp struct {
 	// AllowedRegMethod How people may register. It has no effect: nobody can register yet
 	AllowedRegMethod json.RawMessage `json:"allowed_reg_method,omitempty"`
 
-	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses
-	// connections
+	// AllowedSocialLoginProvider Codes of social-login providers, 1: people may sign in through connections to it.
+	// Where any is named, the others are not allowed
 	AllowedSocialLoginProvider map[string]float64 `json:"allowed_social_login_provider,omitempty"`
 
 	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
@@ -2085,8 +2085,8 @@ type ConfigPropPatch struct {
 	// AllowedRegMethod How people may register. It has no effect: nobody can register yet
 	AllowedRegMethod nullable.Nullable[json.RawMessage] `json:"allowed_reg_method,omitempty"`
 
-	// AllowedSocialLoginProvider Codes of social-login providers, 1: allowed; without effect until sign-in uses
-	// connections
+	// AllowedSocialLoginProvider Codes of social-login providers, 1: people may sign in through connections to it.
+	// Where any is named, the others are not allowed
 	AllowedSocialLoginProvider nullable.Nullable[map[string]*float64] `json:"allowed_social_login_provider,omitempty"`
 
 	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
@@ -2119,6 +2119,12 @@ type ConfigPropPatch struct {
 
 // Connection defines model for Connection.
 type Connection struct {
+	// CallbackURL The address that people come back to who have signed in at the provider: register it there. Only the
+	// answer of get-connection has it, for providers that sign-in speaks with
+	//
+	// Example: https://id.example.com/sign-in/acme/callback/1048577
+	CallbackURL *string `json:"callback_url,omitempty"`
+
 	// ConfigFields As the provider's config_schema says; ****** for secrets
 	ConfigFields json.RawMessage `json:"config_fields"`
 
@@ -3194,7 +3200,7 @@ type FireTimes struct {
 // FlowForm defines model for FlowForm.
 type FlowForm struct {
 	// Action The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor,
-	// new-codes, kept, later, back, continue, another, account, agree, deny
+	// new-codes, kept, later, leave, link, skip-link, back, continue, another, account, agree, deny
 	Action string `json:"action"`
 
 	// Challenge Of the page that has asked for it, sealed
@@ -3202,6 +3208,9 @@ type FlowForm struct {
 
 	// Code The code from the email, of the authenticator app, or a recovery code
 	Code *string `json:"code,omitempty"`
+
+	// Connection The id of the connection by which the person wants to sign in
+	Connection *string `json:"connection,omitempty"`
 
 	// Locale The language chosen on the page
 	Locale *string `json:"locale,omitempty"`
@@ -8025,7 +8034,8 @@ type SessionProof struct {
 	// Example: password
 	Channel string `json:"channel"`
 
-	// Credential Which credential was shown. The session ends when it is replaced or deleted
+	// Credential Which credential was shown: password, factor:<id> or link:<id of the stored credential>. The session
+	// ends when it is replaced or deleted
 	//
 	// Example: password
 	Credential string `json:"credential"`
@@ -8050,7 +8060,11 @@ type SessionSelection struct {
 	// AppID All sessions that have entered this application
 	AppID *string `json:"app_id,omitempty"`
 
-	// Grants Also what goes on after the sessions: the grants of these users, or for this application
+	// ConnectionID All sessions of people who have signed in through this connection
+	ConnectionID *string `json:"connection_id,omitempty"`
+
+	// Grants Also what goes on after the sessions: the grants of these users, for this application, or through this
+	// connection
 	Grants *bool `json:"grants,omitempty"`
 
 	// UserIds All sessions of these users

@@ -62,6 +62,16 @@ func TestAnswerClient(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, refused, found.NoMailRecovery, channels)
 	}
+	for config, want := range map[string]map[string]bool{
+		`null`: nil, `{}`: nil, `{"google": 1, "github": 0}`: {"google": true, "github": false},
+	} {
+		for _, value := range []any{nil, json.RawMessage(config)} {
+			c.Patch("/v1/applications/"+id+"/configs", object{"allowed_social_login_provider": value}).OK(nil)
+		}
+		found, err := of("acme", questions.ClientName{AppID: id})
+		require.NoError(t, err)
+		require.Equal(t, want, found.SocialProviders, config)
+	}
 	for config, want := range map[string]questions.Client{
 		`{}`: {}, `{"methods": [], "enrol": "offer", "remember_days": 0}`: {},
 		`{"methods": ["otp"], "enrol": "demand", "more": 1}`: {MFAMethods: []string{"otp"}},

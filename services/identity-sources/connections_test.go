@@ -89,6 +89,23 @@ func TestAConnectionStartsDisabled(t *testing.T) {
 	}
 }
 
+// A connection tells where people come back to who have signed in at its provider, if they can.
+func TestCallbackURL(t *testing.T) {
+	t.Parallel()
+	c := in(start(t), "acme")
+	made := c.Post(connectionsPath, object{"provider_code": "oidc", "config_fields": object{
+		"Issuer": "https://login.acme.test", "ClientId": "idplatform",
+	}}).Object()
+	require.NotContains(t, made, "callback_url")
+	got := c.Get(one(made)).Object()
+	require.Equal(t, "https://idp.test/sign-in/acme/callback/"+id(made), got["callback_url"])
+	got["display_name"] = "Acme SSO"
+	c.Do(http.MethodPut, one(made), got).OK(nil) // it may be sent back
+	var native []object
+	c.Get(connectionsPath + "?provider_code=idp_native_db").OK(&native)
+	require.NotContains(t, c.Get(one(native[0])).Object(), "callback_url")
+}
+
 func TestConnectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -28,7 +28,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	connections := connection.New(connection.Deps{Store: d.Store, Bus: d.Bus, InUse: method.OfConnection})
 	methods, templates := method.New(d.Store)
 	server := d.Server("identity-sources")
-	httpapi.Register(server, connections, methods, templates, probe.New(d.Outbound, d.Dialer))
+	httpapi.Register(server, d.PublicURL, connections, methods, templates, probe.New(d.Outbound, d.Dialer))
 	return service.App{
 		Handler: server,
 		Answer:  func(b *bus.Bus) error { return answer(b, connections, templates) },

@@ -57,6 +57,44 @@ func TestAnswerLoginTemplate(t *testing.T) {
 	require.Equal(t, want, of("acme", ""))
 }
 
+// Of the methods whose sign-in happens elsewhere, the template has the connections that are enabled, in their order.
+func TestAnswerLoginTemplateWithConnections(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	var ids []string
+	for _, name := range []string{"One", "Two", "Three", ""} {
+		made := c.Post(connectionsPath, object{"provider_code": "oidc", "display_name": name, "config_fields": object{
+			"Issuer": "https://login.acme.test", "ClientId": "idplatform",
+		}}).Object()
+		ids = append(ids, id(made))
+	}
+	c.Post(connectionsPath+"/"+ids[1]+"/disable", nil).OK(nil)
+	policy := object{"link": "verified_email", "domains": []string{"acme.test"}}
+	c.Post(methodsPath, object{"code": "sso", "name": "SSO", "type": "enterprise", "policy": policy,
+		"connection_ids": []string{ids[3], ids[1], ids[0]}}).OK(nil)
+	c.Post(methodsPath, object{"code": "pwd", "name": "Password", "type": "password",
+		"connection_ids": []string{ids[2]}}).OK(nil)
+	c.Post("/v1/auth-templates", object{"code": "staff", "name": "Staff", "steps": []object{
+		{"methods": []string{"pwd", "sso"}, "required": true},
+	}}).OK(nil)
+	answer, err := questions.LoginTemplateOf.Ask(system(t, "acme"), s.Deps.Bus, questions.TemplateCode{Code: "staff"})
+	require.NoError(t, err)
+	require.Len(t, answer.Steps, 1)
+	of := func(id, name string) questions.LoginConnection {
+		return questions.LoginConnection{
+			Connection: questions.Connection{ID: id, ProviderCode: "oidc"}, Name: name,
+		}
+	}
+	require.Equal(t, []questions.LoginMethod{
+		{Code: "pwd", Type: "password", Policy: json.RawMessage("{}")}, {
+			Code: "sso", Type: "enterprise",
+			Policy:      json.RawMessage(`{"domains":["acme.test"],"link":"verified_email"}`),
+			Connections: []questions.LoginConnection{of(ids[3], "OpenID Connect"), of(ids[0], "One")},
+		},
+	}, answer.Steps[0].Methods)
+}
+
 func TestAnswerSettings(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -91,6 +129,19 @@ func TestAnswerSettings(t *testing.T) {
 	require.Equal(t, "two.test", host(ask("acme", "mfa_mail")), "the first one is disabled")
 	for _, of := range [][2]string{{"globex", "mfa_mail"}, {"acme", "mfa_sms"}, {"acme", ""}, {"acme", "unknown"}} {
 		_, err = ask(of[0], of[1])
+		require.True(t, apperr.IsNotFound(err), "%v: %v", of, err)
+	}
+	byID := func(tenant, id string) (questions.SealedSettings, error) {
+		return questions.SettingsOfConnection.Ask(system(t, tenant), s.Deps.Bus,
+			questions.SettingsQuestion{ConnectionID: id, To: recipient.Key()})
+	}
+	last := mail("three.test")
+	require.Equal(t, "three.test", host(byID("acme", id(last))))
+	found, err := byID("acme", id(last))
+	require.NoError(t, err)
+	require.Equal(t, "mfa_mail", found.ProviderCode)
+	for _, of := range [][2]string{{"globex", id(last)}, {"acme", id(first)}, {"acme", "unknown"}} {
+		_, err = byID(of[0], of[1])
 		require.True(t, apperr.IsNotFound(err), "%v: %v", of, err)
 	}
 	_, err = questions.SettingsOfConnection.Ask(system(t, "acme"), s.Deps.Bus,

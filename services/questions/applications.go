@@ -99,6 +99,9 @@ type Client struct {
 	LoginTemplate string `json:"login_template,omitempty"`
 	// Sources are the ids of the connections that are attached to it; empty: any.
 	Sources []string `json:"sources,omitempty"`
+	// SocialProviders says of providers, by their codes, whether people may sign in through them by a social login.
+	// Where any is named, the others are not allowed.
+	SocialProviders map[string]bool `json:"social_providers,omitempty"`
 	// Scopes are the platform's scopes that its tokens may have.
 	Scopes []string `json:"scopes,omitempty"`
 	// JWKS are the keys with which it signs (private_key_jwt), as it has sent them.

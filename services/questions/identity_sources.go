@@ -84,16 +84,29 @@ type LoginMethod struct {
 	// Policy is as the method's type demands (GET /v1/auth-methods/schemas); empty from a service of an earlier
 	// version.
 	Policy json.RawMessage `json:"policy,omitempty"`
+	// Connections are those of the method that are enabled, for the types social and enterprise.
+	Connections []LoginConnection `json:"connections,omitempty"`
+}
+
+// SignInProviders are the codes of the providers that sign-in speaks with: through a connection to another one nobody
+// can sign in yet.
+var SignInProviders = []string{"oidc", "google", "microsoft", "gitlab"}
+
+// LoginConnection is a connection through which people can sign in.
+type LoginConnection struct {
+	Connection
+	Name string `json:"name"` // as people see it
 }
 
 // LoginTemplateOf asks for the steps. Methods that are disabled are left out. Without an answer, the asking service
 // uses an answer of the last ten minutes, if it has one.
 var LoginTemplateOf = bus.Question[TemplateCode, LoginTemplate]{Service: "identity-sources", Name: "login-template"}
 
-// SettingsQuestion asks for the settings of the tenant's oldest connection to a provider that is enabled, sealed to the
-// asking replica.
+// SettingsQuestion asks for the settings of a connection that is enabled, sealed to the asking replica: of the one with
+// an id, or of the tenant's oldest connection to a provider.
 type SettingsQuestion struct {
-	ProviderCode string            `json:"provider_code"`
+	ConnectionID string            `json:"connection_id,omitempty"`
+	ProviderCode string            `json:"provider_code,omitempty"`
 	To           secret.TransitKey `json:"to"`
 }
 
@@ -101,13 +114,14 @@ type SettingsQuestion struct {
 // the use ForSettings.
 type SealedSettings struct {
 	ConnectionID string `json:"connection_id"`
+	ProviderCode string `json:"provider_code"` // empty from a service of an earlier version
 	Sealed       string `json:"sealed"`
 }
 
 // ForSettings is the use that settings of connections are sealed for.
 const ForSettings = "identity-sources.settings"
 
-// SettingsOfConnection asks for them; NotFound is the answer if no connection to the provider is enabled. Without an
+// SettingsOfConnection asks for them; NotFound is the answer if no such connection is enabled. Without an
 // answer, the asking service tries again later.
 var SettingsOfConnection = bus.Question[SettingsQuestion, SealedSettings]{
 	Service: "identity-sources", Name: "settings",

@@ -148,6 +148,14 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 	add(of(questions.VerifyEmail, questions.ProvenEmail{UserID: "1048577", Email: "li.wei@example.com"}, record))
 	add(of(questions.InvitableUser, questions.UserToInvite{UserID: "1048577"}, questions.Invitable{
 		Reason: questions.HasPassword, SignedIn: record}))
+	foreign := questions.ForeignIdentity{
+		ConnectionID: "31", ProviderCode: "oidc", Subject: "ann-at-corp", Subject2: "two", Username: "ann",
+		DisplayName: "Ann Lee",
+	}
+	add(of(questions.FindLinked, foreign, questions.Linked{
+		Reason: questions.NotLinked, LinkID: "1048599", HasScopes: true, SignedIn: record}))
+	add(of(questions.Link, questions.NewLink{ForeignIdentity: foreign, UserID: "1048577", Email: "ann@example.com"},
+		questions.Linked{LinkID: "1048599", SignedIn: record}))
 	add(of(questions.MayUse, questions.Use{UserID: "1048577", AppID: "2001"},
 		questions.MayUseAnswer{Allowed: true, RuleID: "9", Reason: "granted"}))
 	add(of(questions.Usable, questions.UsableQuestion{UserID: "1048577", AppIDs: []string{"2001", "2002"}},
@@ -163,7 +171,8 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 		AppID: "2001", ClientID: "c1", Name: "Shop", Category: "1", Enabled: true, SSO: true, MFA: true,
 		SubAccounts: true, LoginURL: "https://shop.example.com", LogoutURL: "https://shop.example.com/bye",
 		RedirectURLs: []string{"https://shop.example.com/callback"}, LoginTemplate: "strong",
-		Sources: []string{"31"}, Scopes: []string{"users:read"}, JWKS: raw(`{"keys":[]}`)[0],
+		Sources: []string{"31"}, SocialProviders: map[string]bool{"google": true},
+		Scopes: []string{"users:read"}, JWKS: raw(`{"keys":[]}`)[0],
 		JWKSURI: "https://shop.example.com/jwks",
 		SignIn: questions.SignInSettings{
 			Consent: true, Audiences: []string{"https://api.example.com"},
@@ -196,11 +205,17 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 			User: json.RawMessage(`{"id":"1048577"}`), Sequence: 30,
 		}}))
 	add(of(questions.SettingsOfConnection,
-		questions.SettingsQuestion{ProviderCode: "mfa_mail", To: secret.TransitKey{ID: "1", Public: "…"}},
-		questions.SealedSettings{ConnectionID: "1048577", Sealed: "…"}))
+		questions.SettingsQuestion{
+			ConnectionID: "1048577", ProviderCode: "mfa_mail", To: secret.TransitKey{ID: "1", Public: "…"},
+		},
+		questions.SealedSettings{ConnectionID: "1048577", ProviderCode: "mfa_mail", Sealed: "…"}))
 	add(of(questions.LoginTemplateOf, questions.TemplateCode{Code: "strong"}, questions.LoginTemplate{
 		Found: true, Code: "strong", Steps: []questions.LoginStep{
-			{Required: true, Methods: []questions.LoginMethod{{Code: "pwd", Type: "password"}}},
+			{Required: true, Methods: []questions.LoginMethod{{Code: "pwd", Type: "password"}, {
+				Code: "sso", Type: "enterprise", Connections: []questions.LoginConnection{{
+					Connection: questions.Connection{ID: "31", ProviderCode: "oidc"}, Name: "Acme SSO",
+				}},
+			}}},
 			{
 				Methods: []questions.LoginMethod{{
 					Code: "key", Type: "webauthn", Second: true,

@@ -269,3 +269,55 @@ var SetPassword = bus.Question[NewPassword, SignedIn]{
 		apperr.InvalidParameters, apperr.InvalidState, apperr.NotFound, apperr.VersionMismatch,
 	},
 }
+
+// ForeignIdentity is somebody whom the provider of a connection has signed in. Subject is what the provider knows them
+// by, and Subject2 a second such marker, if it has one; at most 256 characters each.
+type ForeignIdentity struct {
+	ConnectionID string `json:"connection_id"`
+	ProviderCode string `json:"provider_code"`
+	Subject      string `json:"subject"`
+	Subject2     string `json:"subject2,omitempty"`
+	Username     string `json:"username,omitempty"`
+	DisplayName  string `json:"display_name,omitempty"`
+}
+
+// Linked is the user whom an identity is linked to by a stored credential. It has a Reason if nobody can sign in by it:
+// NotLinked, LinkDisabled, or the states locked, disabled and resigned.
+type Linked struct {
+	Reason string `json:"reason,omitempty"`
+	LinkID string `json:"link_id,omitempty"` // the stored credential's
+	// HasScopes says that the user has a scope of the platform's API: whoever can change the connection must not get it
+	// by signing in as the user.
+	HasScopes bool `json:"has_scopes,omitempty"`
+	SignedIn
+}
+
+// The reasons for which nobody can sign in by an identity, beside the states of users.
+const (
+	NotLinked    = "not_linked"
+	LinkDisabled = "link_disabled"
+)
+
+// FindLinked asks for the user whom an identity is linked to. Without an answer, nobody is signed in.
+var FindLinked = bus.Question[ForeignIdentity, Linked]{
+	Service: "users", Name: "find-linked", Patience: 5 * time.Second,
+}
+
+// NewLink is an identity to be linked to a user: to the one with UserID, who has proven both, or to the one user whose
+// verified address is Email, which the provider has verified, too. The other member is empty.
+type NewLink struct {
+	ForeignIdentity
+	UserID string `json:"user_id,omitempty"`
+	Email  string `json:"email,omitempty"`
+}
+
+// Link asks to link an identity. An Email that is nobody's, or that of a user who has a scope of the platform's API,
+// links nobody: the answer's Reason is NotLinked. AlreadyExists refuses an identity of another user, InvalidState
+// a user who cannot sign in or has as many links as can be, InvalidParameters an identity that cannot be stored. To ask
+// twice links once. Without an answer, the person tries again.
+var Link = bus.Question[NewLink, Linked]{
+	Service: "users", Name: "link", Patience: 5 * time.Second,
+	Refusals: []apperr.Kind{
+		apperr.AlreadyExists, apperr.InvalidParameters, apperr.InvalidState, apperr.NotFound,
+	},
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/mailtest"
 )
 
@@ -31,7 +32,7 @@ func TestCommands(t *testing.T) {
 		},
 		Commands: func(testing.TB, *testkit.Service, *testkit.Client) []testkit.Commands {
 			return slices.Concat(w.rowsOfPages(), w.rowsOfTokens(), w.rowsOfRecords(), w.rowsOfInvitations(),
-				w.rowsOfFactors())
+				w.rowsOfFactors(), w.rowsOfFederation())
 		},
 		NotCounted: map[string]string{
 			"post-userinfo":    "it is get-userinfo",
@@ -146,6 +147,31 @@ func (w *world) rowsOfPages() []testkit.Commands {
 			b := w.signedIn().get("/logout")
 			path, body := b.form(url.Values{"confirm": {"yes"}})
 			return onward(b.as(c).Do(http.MethodPost, path, body))
+		}},
+	}
+}
+
+func (w *world) rowsOfFederation() []testkit.Commands {
+	f := (&world{Service: w.Service, t: w.t, connections: w.connections, clients: w.clients}).federate(`{}`)
+	w.change(func() {
+		w.templates = map[string]questions.LoginTemplate{"sso": f.template}
+		c := w.clients["portal"]
+		c.AppID, c.ClientID, c.LoginTemplate = "10", "intranet", "sso"
+		w.clients["intranet"] = c
+		w.links[questions.ForeignIdentity{ConnectionID: corp, ProviderCode: "oidc", Subject: "ann-at-corp"}] =
+			&linked{"500", "20", "1"}
+	})
+	begin := func() *browser { return w.browser().get(w.authorize("intranet")) }
+	return []testkit.Commands{
+		{Operation: "go to another provider", Do: func(c *testkit.Client) *testkit.Answer {
+			b := begin()
+			path, body := b.form(url.Values{"action": {"leave"}, "connection": {corp}})
+			return b.as(c).Do(http.MethodPost, path, body)
+		}},
+		{Operation: "sign in at another provider", Do: func(c *testkit.Client) *testkit.Answer {
+			b := begin()
+			back := f.SignIn(b.leaves(), object{"sub": "ann-at-corp"})
+			return onward(b.as(c).Get(ofPages + strings.TrimPrefix(back, base)))
 		}},
 	}
 }

@@ -349,3 +349,42 @@ func TestCrashesInAnInvitationToAPasskey(t *testing.T) {
 		}))
 	})
 }
+
+// Whenever a replica dies while a person comes from another provider and is linked, the person gets there, and there is
+// one link at most.
+func TestCrashesInASignInElsewhere(t *testing.T) {
+	t.Parallel()
+	untilNobodyDies(t, func(t *testing.T, d *doomed) {
+		f := d.federate(`{}`)
+		b := d.browser().get(f.authorize("portal"))
+		for range 30 {
+			if strings.HasPrefix(b.at, callback) {
+				break
+			}
+			switch {
+			case strings.HasPrefix(b.at, f.Issuer):
+				b.get(f.SignIn(b.at, object{"sub": "new"}))
+			case b.page.StatusCode >= http.StatusInternalServerError:
+				b.get(f.authorize("portal"))
+			case strings.Contains(b.body, "Link your accounts?"):
+				b.press("link")
+			case strings.Contains(b.body, "No account here belongs to that yet"):
+				b.signIn("ann", password)
+			case strings.Contains(b.body, `name="connection"`):
+				b.send(url.Values{"action": {"leave"}, "connection": {corp}})
+			default:
+				require.FailNow(t, "an unknown page", "%s\n%s", b.at, b.body)
+			}
+		}
+		b.answered(callback)
+		require.LessOrEqual(t, len(f.links), 1)
+		sessions := len(f.sessions())
+		require.LessOrEqual(t, sessions, 2)
+		b = f.browser().get(f.authorize("portal"))
+		f.goesThrough(b, object{"sub": "new"})
+		if len(f.links) == 1 { // the person was asked, unless the flow had to begin again
+			b.answered(callback)
+			require.Len(t, f.sessions(), sessions+1)
+		}
+	})
+}

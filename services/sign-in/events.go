@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -13,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
 	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
+	"github.com/idplatform/idplatform/services/sign-in/internal/link"
 	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
@@ -92,6 +94,55 @@ func (a *app) onFactorDeleted(ctx context.Context, e stream.Event) error {
 		return err
 	}
 	return oidc.EndBefore(ctx, a.Store, user, gone, proof.Whenever)
+}
+
+// onConnection ends what rests on a connection that is disabled or deleted.
+func (a *app) onConnection(ctx context.Context, e stream.Event) error {
+	if err := link.End(ctx, a.Store, proof.Upstream(e.Subject)); err != nil {
+		return err
+	}
+	if err := a.sessions.EndThrough(ctx, e.Subject); err != nil {
+		return err
+	}
+	_, err := oidc.EndThrough(ctx, a.Store, e.Subject, false)
+	return err
+}
+
+// onLink ends what rests on a link that is deleted, disabled or of another identity.
+func (a *app) onLink(ctx context.Context, e stream.Event) error {
+	var data struct {
+		Record struct {
+			UserID int64  `json:"user_id"`
+			Status string `json:"status"`
+		} `json:"record"`
+		Previous map[string]json.RawMessage `json:"previous"`
+	}
+	if err := e.Read(&data); err != nil {
+		return err
+	}
+	if strings.HasSuffix(e.Type, ".updated") && !changesWhoSignsIn(data.Previous, data.Record.Status) {
+		return nil
+	}
+	gone, user := proof.OfLink(e.Subject), strconv.FormatInt(data.Record.UserID, 10)
+	if err := link.End(ctx, a.Store, gone); err != nil {
+		return err
+	}
+	if err := a.sessions.EndBefore(ctx, user, gone, proof.Whenever, session.LinkGone); err != nil {
+		return err
+	}
+	return oidc.EndBefore(ctx, a.Store, user, gone, proof.Whenever)
+}
+
+// changesWhoSignsIn reports whether a change of a stored credential, from some former values, is not only one of names.
+// Who signed in by it before cannot do so any more.
+func changesWhoSignsIn(previous map[string]json.RawMessage, status string) bool {
+	for _, member := range []string{"provider_code", "idp_config_id", "id1"} {
+		if _, changed := previous[member]; changed {
+			return true
+		}
+	}
+	_, changed := previous["status"]
+	return changed && status != "1"
 }
 
 // endUser ends the sessions of a user who may not sign in any more, and what applications may do without one.

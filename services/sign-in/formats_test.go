@@ -52,6 +52,22 @@ func TestGoldenDocuments(t *testing.T) {
 	}
 }
 
+func TestGoldenDocumentsOfFederation(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{"trust_mfa": "1"}`)
+	f.linkAnn()
+	began := f.Clock.Now()
+	b := f.browser().get(f.authorize("portal"))
+	f.goesThrough(b, object{"sub": "ann-at-corp", "amr": []string{"pwd", "mfa"}}).answered(callback)
+	for name, document := range map[string]struct{ collection, id string }{
+		"session_elsewhere": {"sessions", f.newest()["id"].(string)}, "link_state": {"link_states", "link:500"},
+	} {
+		testkit.GoldenDocument(t, f.Service, began, name, document.collection, document.id, func(b []byte) []byte {
+			return randomID.ReplaceAll(b, []byte(`"$1": "random"`))
+		})
+	}
+}
+
 func first(list *testkit.Answer) object { return list.Object()["items"].([]any)[0].(object) }
 
 // The events are a format that other services and clients rely on.

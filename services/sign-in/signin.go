@@ -21,9 +21,11 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/client"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
+	"github.com/idplatform/idplatform/services/sign-in/internal/federation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/httpapi"
 	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
+	"github.com/idplatform/idplatform/services/sign-in/internal/link"
 	"github.com/idplatform/idplatform/services/sign-in/internal/mail"
 	"github.com/idplatform/idplatform/services/sign-in/internal/message"
 	"github.com/idplatform/idplatform/services/sign-in/internal/notice"
@@ -110,7 +112,7 @@ func Spec(c Config) service.Spec {
 		Collections: slices.Concat(session.Collections(), person.Collections(), consent.Collections(),
 			settings.Collections(), flow.Collections(), oidc.Collections(), saml.Collections(), cas.Collections(),
 			notice.Collections(), signout.Collections(), message.Collections(), recovery.Collections(),
-			invitation.Collections(), factor.Collections()),
+			invitation.Collections(), factor.Collections(), link.Collections()),
 		New: c.new,
 	}
 }
@@ -160,17 +162,21 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	a.invitations = invitation.New(invitation.Config{
 		Store: d.Store, Bus: d.Bus, Messages: a.messages, Clients: clients, Log: d.Log, Metrics: d.Metrics,
 	})
+	elsewhere, err := federation.New(federation.Config{Bus: d.Bus, HTTP: d.Outbound, Now: d.Store.Now})
+	if err != nil {
+		return service.App{}, err
+	}
 	protocols := map[string]protocol.Protocol{flow.OwnPage: own}
 	a.engine = flow.New(flow.Deps{
 		Store: d.Store, Bus: d.Bus, Keys: d.Keys, Clients: clients, Sessions: a.sessions, Consents: a.consents,
 		Settings: settled, Protocols: protocols, Recovery: a.recovery, Invitations: a.invitations,
-		Factors: factors, Site: factor.SiteOf(d.PublicURL),
+		Factors: factors, Site: factor.SiteOf(d.PublicURL), Federation: elsewhere, Log: d.Log,
 	})
 	if err := questions.WhatIsDue.Answer(d.Bus, a.engine.WhatIsDue); err != nil {
 		return service.App{}, err
 	}
 	a.provider = oidc.New(oidc.Deps{
-		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, FactorsExist: factors.AllExist,
+		Store: d.Store, Keys: signing, Clients: clients, Person: a.engine.Person, Exist: a.engine.Exist,
 		MayUse: a.engine.MayUse,
 		Groups: a.engine.Groups, Holds: a.engine.Holds, Consent: a.consents.Covering, Seed: seed,
 		PublicURL: d.PublicURL, AccessTTL: c.AccessTTL, HTTP: d.Outbound, Log: d.Log,
@@ -193,6 +199,10 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Consumers: []stream.ConsumerConfig{
 			{Name: "sign-in-users", Types: stream.Types{"user.*"}, Handle: a.onUser},
 			{Name: "sign-in-factors", Types: stream.Types{"factor.deleted"}, Handle: a.onFactorDeleted},
+			{Name: "sign-in-links", Types: stream.Types{"credential.updated", "credential.deleted"}, Handle: a.onLink},
+			{Name: "sign-in-connections", Handle: a.onConnection, Types: stream.Types{
+				"connection.disabled", "connection.deleted",
+			}},
 			{Name: "sign-in-applications", Handle: a.onApplication, Types: stream.Types{
 				"application.deleted", "application.disabled",
 			}},
@@ -274,6 +284,8 @@ func (a *app) tasks() []service.Task {
 		service.DueWork{Name: "end sessions", Every: 10 * time.Second, Due: session.Due, Do: a.sessions.EndDue},
 		service.DueWork{Name: "forget browsers", Every: time.Minute, Due: session.DueBrowsers,
 			Do: a.sessions.ForgetBrowser},
+		service.DueWork{Name: "forget links", Every: time.Minute, Due: link.Due,
+			Do: func(ctx context.Context, id string) error { return link.Forget(ctx, a.Store, id) }},
 		service.DueWork{Name: "forget flows", Every: time.Minute, Due: flow.Due, Do: a.engine.Forget},
 		service.DueWork{Name: "forget recoveries", Every: time.Minute, Due: recovery.Due, Do: a.recovery.Forget},
 		service.DueWork{Name: "end invitations", Every: time.Minute, Due: invitation.Due, Do: a.invitations.Apply},

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html"
 	"net/http"
 	"net/http/cookiejar"
@@ -69,7 +70,13 @@ type world struct {
 	mails       *mailtest.Server // of the tenant's connection; nil: it has none
 	verifiedTo  string           // the address that was proven with the newest password
 	sets        int              // how many passwords were set
+	// connections are settings by id, of the provider oidc, and links the stored credentials of users.
+	connections map[string]object
+	links       map[questions.ForeignIdentity]*linked
 }
+
+// linked is a stored credential.
+type linked struct{ id, userID, status string }
 
 type user struct {
 	record     object
@@ -100,6 +107,7 @@ func newWorld(t testing.TB, options ...testkit.Options) *world {
 func newWorldOf(t testing.TB, spec service.Spec, options ...testkit.Options) *world {
 	t.Helper()
 	w := &world{t: t, Service: testkit.Start(t, spec, options...)}
+	w.connections, w.links = map[string]object{}, map[questions.ForeignIdentity]*linked{}
 	w.refused, w.accounts, w.away = map[string]string{}, map[string][]questions.SubAccount{}, map[string]bool{}
 	w.users, w.sloURL = map[string]*user{"ann": ann(w.Clock.Now())}, slo
 	sum := sha256.Sum256([]byte(clientSecret))
@@ -216,6 +224,8 @@ func (w *world) answer() {
 	w.must(questions.InvitableUser.Answer(b, w.invitable))
 	w.must(questions.VerifyEmail.Answer(b, w.verifyEmail))
 	w.must(questions.SettingsOfConnection.Answer(b, w.settings))
+	w.must(questions.FindLinked.Answer(b, w.findLinked))
+	w.must(questions.Link.Answer(b, w.linkUser))
 	w.must(questions.MayUse.Answer(b, func(_ context.Context, q questions.Use) (questions.MayUseAnswer, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -341,6 +351,14 @@ func (w *world) invitable(ctx context.Context, q questions.UserToInvite) (questi
 func (w *world) settings(ctx context.Context, q questions.SettingsQuestion) (questions.SealedSettings, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if fields := w.connections[q.ConnectionID]; fields != nil && !w.away["identity-sources"] {
+		text, err := json.Marshal(fields)
+		if err != nil {
+			return questions.SealedSettings{}, err
+		}
+		sealed, err := q.To.Seal(string(text), questions.ForSettings)
+		return questions.SealedSettings{ConnectionID: q.ConnectionID, ProviderCode: "oidc", Sealed: sealed}, err
+	}
 	switch {
 	case w.away["identity-sources"]:
 		return questions.SealedSettings{}, apperr.Away("the identity-sources service", nil)
@@ -356,6 +374,63 @@ func (w *world) settings(ctx context.Context, q questions.SettingsQuestion) (que
 	}
 	sealed, err := q.To.Seal(string(fields), questions.ForSettings)
 	return questions.SealedSettings{ConnectionID: "17", Sealed: sealed}, err
+}
+
+// identity is what a link is found by.
+func identityOf(in questions.ForeignIdentity) questions.ForeignIdentity {
+	return questions.ForeignIdentity{
+		ConnectionID: in.ConnectionID, ProviderCode: in.ProviderCode, Subject: in.Subject,
+	}
+}
+
+func (w *world) findLinked(ctx context.Context, q questions.ForeignIdentity) (questions.Linked, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away["users"] {
+		return questions.Linked{}, apperr.Away("the users service", nil)
+	}
+	l := w.links[identityOf(q)]
+	if l == nil || request.Tenant(ctx) != "acme" {
+		return questions.Linked{Reason: questions.NotLinked}, nil
+	}
+	return w.linkedTo(l), nil
+}
+
+func (w *world) linkedTo(l *linked) questions.Linked {
+	if l.status == "0" {
+		return questions.Linked{Reason: questions.LinkDisabled}
+	}
+	for _, u := range w.users {
+		if u.record["id"] == l.userID && u.record["status"] == "1" {
+			return questions.Linked{LinkID: l.id, HasScopes: u.scoped, SignedIn: u.signedIn()}
+		}
+	}
+	return questions.Linked{Reason: "disabled"}
+}
+
+func (w *world) linkUser(ctx context.Context, q questions.NewLink) (questions.Linked, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away["users"] {
+		return questions.Linked{}, apperr.Away("the users service", nil)
+	}
+	for _, u := range w.users {
+		if q.UserID != u.record["id"] && (q.Email == "" || q.Email != u.record["email"] || u.scoped ||
+			u.record["email_verified"] != true) {
+			continue
+		}
+		l := w.links[identityOf(q.ForeignIdentity)]
+		if l == nil {
+			userID, _ := u.record["id"].(string)
+			l = &linked{fmt.Sprint(500 + len(w.links)), userID, "1"}
+			w.links[identityOf(q.ForeignIdentity)] = l
+		}
+		if l.userID != u.record["id"] {
+			return questions.Linked{}, apperr.New(apperr.AlreadyExists, "the identity is another user's")
+		}
+		return w.linkedTo(l), nil
+	}
+	return questions.Linked{Reason: questions.NotLinked}, nil
 }
 
 func (w *world) setPassword(ctx context.Context, q questions.NewPassword) (questions.SignedIn, error) {

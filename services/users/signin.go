@@ -3,6 +3,7 @@ package users
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -10,12 +11,17 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/users/internal/credential"
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
 
 // answerSignIn registers the answers to the sign-in service's questions. recipient opens the passwords in them.
-func answerSignIn(b *bus.Bus, users *user.Users, recipient *secret.Recipient) error {
+func answerSignIn(b *bus.Bus, users *user.Users, credentials *credential.Credentials, recipient *secret.Recipient,
+) error {
+	links := links{users, credentials}
 	return errors.Join(
+		questions.FindLinked.Answer(b, links.find),
+		questions.Link.Answer(b, links.link),
 		questions.TransitKeyOfUsers.Answer(b, func(context.Context, questions.Nothing) (secret.TransitKey, error) {
 			return recipient.Key(), nil
 		}),
@@ -86,4 +92,60 @@ func open(ctx context.Context, r *secret.Recipient, sealed, use, whose string) (
 func signedIn(doc user.Doc) (questions.SignedIn, error) {
 	body, err := doc.JSON()
 	return questions.SignedIn{User: body, Sequence: docstore.FirstSequence(doc.Revision()+1) - 1}, err
+}
+
+// links answer whom the identities of other providers are linked to.
+type links struct {
+	users       *user.Users
+	credentials *credential.Credentials
+}
+
+func (l links) find(ctx context.Context, in questions.ForeignIdentity) (questions.Linked, error) {
+	c, err := l.credentials.OfIdentity(ctx, in)
+	switch {
+	case apperr.IsNotFound(err):
+		return questions.Linked{Reason: questions.NotLinked}, nil
+	case err != nil:
+		return questions.Linked{}, err
+	}
+	return l.linked(ctx, c)
+}
+
+func (l links) linked(ctx context.Context, c *credential.Credential) (questions.Linked, error) {
+	if c.Status != "1" {
+		return questions.Linked{Reason: questions.LinkDisabled}, nil
+	}
+	doc, reason, scoped, err := l.users.MayEnter(ctx, strconv.FormatInt(c.UserID, 10))
+	if apperr.IsNotFound(err) { // the user is being deleted
+		return questions.Linked{Reason: questions.NotLinked}, nil
+	}
+	if err != nil || reason != "" {
+		return questions.Linked{Reason: reason}, err
+	}
+	in, err := signedIn(doc)
+	return questions.Linked{LinkID: c.ID, HasScopes: scoped, SignedIn: in}, err
+}
+
+func (l links) link(ctx context.Context, q questions.NewLink) (questions.Linked, error) {
+	userID, notLinked := q.UserID, questions.Linked{Reason: questions.NotLinked}
+	if q.Email != "" {
+		var err error
+		if userID, err = l.users.OfVerifiedEmail(ctx, q.Email); err != nil || userID == "" {
+			return notLinked, err
+		}
+		_, reason, scoped, err := l.users.MayEnter(ctx, userID)
+		if err != nil {
+			return notLinked, apperr.Ignore(err, apperr.NotFound)
+		}
+		if reason != "" || scoped {
+			return notLinked, nil
+		}
+	}
+	c, err := l.credentials.Link(ctx, q.ForeignIdentity, userID, func(ctx context.Context, tx *docstore.Tx) error {
+		return l.users.CheckLinked(ctx, tx, userID, q.Email)
+	})
+	if err != nil {
+		return questions.Linked{}, err
+	}
+	return l.linked(ctx, c)
 }

@@ -118,7 +118,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 			Handle: func(ctx context.Context, e stream.Event) error { return onFactor(ctx, users, e) },
 		}},
 		Answer: func(b *bus.Bus) error {
-			return errors.Join(answer(b, users, credentials), answerSignIn(b, users, recipient),
+			return errors.Join(answer(b, users, credentials), answerSignIn(b, users, credentials, recipient),
 				answerProvisioning(b, users, recipient))
 		},
 	}, nil

@@ -832,7 +832,7 @@ export type ApplicationPatch = {
             [key: string]: unknown;
         } | null;
         /**
-         * Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
+         * Codes of social-login providers, 1: people may sign in through connections to it. Where any is named, the others are not allowed
          */
         allowed_social_login_provider?: {
             [key: string]: number | null;
@@ -2580,7 +2580,7 @@ export type ConfigProp = {
         [key: string]: unknown;
     };
     /**
-     * Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
+     * Codes of social-login providers, 1: people may sign in through connections to it. Where any is named, the others are not allowed
      */
     allowed_social_login_provider?: {
         [key: string]: number;
@@ -2665,7 +2665,7 @@ export type ConfigPropPatch = {
         [key: string]: unknown;
     } | null;
     /**
-     * Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
+     * Codes of social-login providers, 1: people may sign in through connections to it. Where any is named, the others are not allowed
      */
     allowed_social_login_provider?: {
         [key: string]: number | null;
@@ -2723,6 +2723,10 @@ export type ConfigPropPatch = {
 };
 
 export type Connection = {
+    /**
+     * The address that people come back to who have signed in at the provider: register it there. Only the answer of get-connection has it, for providers that sign-in speaks with
+     */
+    readonly callback_url?: string;
     /**
      * As the provider's config_schema says; ****** for secrets
      */
@@ -2784,6 +2788,10 @@ export type Connection = {
 };
 
 export type ConnectionInput = {
+    /**
+     * The address that people come back to who have signed in at the provider: register it there. Only the answer of get-connection has it, for providers that sign-in speaks with
+     */
+    readonly callback_url?: string;
     /**
      * As the provider's config_schema says; ****** keeps a secret
      */
@@ -4148,7 +4156,7 @@ export type FireTimes = {
 
 export type FlowForm = {
     /**
-     * The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, later, back, continue, another, account, agree, deny
+     * The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, later, leave, link, skip-link, back, continue, another, account, agree, deny
      */
     action: string;
     /**
@@ -4159,6 +4167,10 @@ export type FlowForm = {
      * The code from the email, of the authenticator app, or a recovery code
      */
     code?: string;
+    /**
+     * The id of the connection by which the person wants to sign in
+     */
+    connection?: string;
     /**
      * The language chosen on the page
      */
@@ -7097,6 +7109,10 @@ export type NewBatchNode = {
 };
 
 export type NewConnectionInput = {
+    /**
+     * The address that people come back to who have signed in at the provider: register it there. Only the answer of get-connection has it, for providers that sign-in speaks with
+     */
+    readonly callback_url?: string;
     /**
      * As the provider's config_schema says; ****** keeps a secret
      */
@@ -10368,7 +10384,7 @@ export type SessionProof = {
      */
     channel: string;
     /**
-     * Which credential was shown. The session ends when it is replaced or deleted
+     * Which credential was shown: password, factor:<id> or link:<id of the stored credential>. The session ends when it is replaced or deleted
      */
     credential: string;
     /**
@@ -10395,7 +10411,11 @@ export type SessionSelection = {
      */
     app_id?: string;
     /**
-     * Also what goes on after the sessions: the grants of these users, or for this application
+     * All sessions of people who have signed in through this connection
+     */
+    connection_id?: string;
+    /**
+     * Also what goes on after the sessions: the grants of these users, for this application, or through this connection
      */
     grants?: boolean;
     /**
@@ -12759,7 +12779,7 @@ export type ApplicationPatchWritable = {
             [key: string]: unknown;
         } | null;
         /**
-         * Codes of social-login providers, 1: allowed; without effect until sign-in uses connections
+         * Codes of social-login providers, 1: people may sign in through connections to it. Where any is named, the others are not allowed
          */
         allowed_social_login_provider?: {
             [key: string]: number | null;
@@ -19941,6 +19961,56 @@ export type AuthorizePersonByFormResponses = {
 };
 
 export type AuthorizePersonByFormResponse = AuthorizePersonByFormResponses[keyof AuthorizePersonByFormResponses];
+
+export type ReturnFromProviderData = {
+    body?: never;
+    path: {
+        /**
+         * The tenant's id
+         */
+        tenant: string;
+        /**
+         * The connection
+         */
+        connection: string;
+    };
+    query?: never;
+    url: '/sign-in/{tenant}/callback/{connection}';
+};
+
+export type ReturnFromProviderErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: string;
+    /**
+     * not_found
+     */
+    404: string;
+    /**
+     * rate_limited
+     */
+    429: string;
+    /**
+     * internal
+     */
+    500: string;
+    /**
+     * unavailable
+     */
+    503: string;
+};
+
+export type ReturnFromProviderError = ReturnFromProviderErrors[keyof ReturnFromProviderErrors];
+
+export type ReturnFromProviderResponses = {
+    /**
+     * OK
+     */
+    200: string;
+};
+
+export type ReturnFromProviderResponse = ReturnFromProviderResponses[keyof ReturnFromProviderResponses];
 
 export type SignInByCasData = {
     body?: never;

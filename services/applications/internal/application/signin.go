@@ -30,6 +30,7 @@ func (s *Applications) ForSignIn(ctx context.Context, name questions.ClientName)
 		SignIn: a.SignInProp.forSignIn(), Secrets: []questions.HashedSecret{},
 	}
 	c.MFAMethods, c.MFANoSetUp = a.ConfigProp.secondFactors()
+	c.SocialProviders = a.ConfigProp.socialProviders()
 	for _, source := range a.IDPs {
 		c.Sources = append(c.Sources, source.ConfigID)
 	}
@@ -264,6 +265,21 @@ func (c *ConfigProp) loginTemplate() string {
 	}
 	_ = json.Unmarshal(c.AllowedLoginMethod, &named) // an object that has another name names no template
 	return named.Name
+}
+
+// socialProviders says of each social-login provider that the configuration names whether people may sign in through
+// it; nil if it names none.
+func (c *ConfigProp) socialProviders() map[string]bool {
+	var named map[string]float64
+	_ = json.Unmarshal(c.AllowedSocialLoginProvider, &named) // it was checked when it was stored
+	var allowed map[string]bool
+	for code, is := range named {
+		if allowed == nil {
+			allowed = map[string]bool{}
+		}
+		allowed[code] = is == 1
+	}
+	return allowed
 }
 
 // recoversBy reports whether people may set a new password by a channel: by all of them, if the configuration names

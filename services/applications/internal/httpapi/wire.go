@@ -34,7 +34,7 @@ type ConfigProp struct {
 	DefaultRegMethod           string               `json:"default_reg_method,omitempty" doc:"What registration offers first; without effect, since nobody can register yet"`
 	AllowedLoginMethod         LoginMethod          `json:"allowed_login_method,omitempty" doc:"name is the code of the login template; the other members are kept, without effect"`
 	DefaultLoginMethod         string               `json:"default_login_method,omitempty" doc:"What sign-in offers first; without effect while it has one method"`
-	AllowedSocialLoginProvider SocialLoginProviders `json:"allowed_social_login_provider,omitempty" doc:"Codes of social-login providers, 1: allowed; without effect until sign-in uses connections"`
+	AllowedSocialLoginProvider SocialLoginProviders `json:"allowed_social_login_provider,omitempty" doc:"Codes of social-login providers, 1: people may sign in through connections to it. Where any is named, the others are not allowed"`
 }
 
 // MFAConfig is an object with known members.

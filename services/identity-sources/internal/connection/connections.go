@@ -293,25 +293,40 @@ func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provid
 	return p, settings, nil
 }
 
-// SealedSettings returns the settings of the oldest enabled connection to a provider, sealed to the asking service. The
-// error is apperr.NotFound or InvalidParameters.
+// FindEnabled returns those of some connections that exist and are enabled, by their ids.
+func FindEnabled(ctx context.Context, s *docstore.Store, ids []string) (map[string]questions.LoginConnection, error) {
+	docs, err := connections.FindMany(ctx, s, ids)
+	if err != nil {
+		return nil, err
+	}
+	enabled := map[string]questions.LoginConnection{}
+	for _, doc := range docs {
+		c, err := doc.Value()
+		if err != nil {
+			return nil, err
+		}
+		if c.Status == Enabled {
+			enabled[c.ID] = questions.LoginConnection{
+				Connection: questions.Connection{ID: c.ID, ProviderCode: c.ProviderCode},
+				Name:       cmp.Or(c.DisplayName, c.Name),
+			}
+		}
+	}
+	return enabled, nil
+}
+
+// SealedSettings returns the settings of a connection that is enabled, sealed to the asking service: of the one that is
+// named, or of the oldest one to a provider. The error is apperr.NotFound or InvalidParameters.
 func (s *Connections) SealedSettings(ctx context.Context, q questions.SettingsQuestion,
 ) (answer questions.SealedSettings, err error) {
-	page, err := connections.Page(ctx, s.Store, docstore.Query{
-		Filter: Filter{ProviderCode: cmp.Or(q.ProviderCode, "-"), Status: Enabled}.where(),
-		Sort:   []docstore.Order{{Index: byCreated}}, Limit: 1,
-	})
+	if answer.ConnectionID, err = s.enabledID(ctx, q); err != nil {
+		return answer, err
+	}
+	p, settings, err := s.Settings(ctx, answer.ConnectionID)
 	if err != nil {
 		return answer, err
 	}
-	if len(page.Docs) == 0 {
-		return answer, apperr.Missing("connection")
-	}
-	answer.ConnectionID = page.Docs[0].ID
-	_, settings, err := s.Settings(ctx, answer.ConnectionID)
-	if err != nil {
-		return answer, err
-	}
+	answer.ProviderCode = p.ProviderCode
 	plain, err := json.Marshal(settings)
 	if err != nil {
 		return answer, err
@@ -320,6 +335,28 @@ func (s *Connections) SealedSettings(ctx context.Context, q questions.SettingsQu
 		return answer, apperr.Invalid("to", "is not a public key that values can be sealed for")
 	}
 	return answer, nil
+}
+
+// enabledID is the id of the connection that a question is about. The error is apperr.NotFound.
+func (s *Connections) enabledID(ctx context.Context, q questions.SettingsQuestion) (string, error) {
+	if q.ConnectionID != "" {
+		enabled, err := FindEnabled(ctx, s.Store, []string{q.ConnectionID})
+		if err == nil && len(enabled) == 0 {
+			err = apperr.Missing("connection")
+		}
+		return q.ConnectionID, err
+	}
+	page, err := connections.Page(ctx, s.Store, docstore.Query{
+		Filter: Filter{ProviderCode: cmp.Or(q.ProviderCode, "-"), Status: Enabled}.where(),
+		Sort:   []docstore.Order{{Index: byCreated}}, Limit: 1,
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(page.Docs) == 0 {
+		return "", apperr.Missing("connection")
+	}
+	return page.Docs[0].ID, nil
 }
 
 // Exist reports a fault at each id that is not a connection. It is called inside a Write, which then depends on the

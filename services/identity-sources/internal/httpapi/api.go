@@ -14,11 +14,14 @@ type api struct {
 	methods     *method.Methods
 	templates   *method.Templates
 	prober      *probe.Prober
+	publicURL   string // of the platform
 }
 
 // Register adds all operations to the server.
-func Register(s *rest.Server, c *connection.Connections, m *method.Methods, t *method.Templates, p *probe.Prober) {
-	a := &api{c, m, t, p}
+func Register(s *rest.Server, publicURL string, c *connection.Connections, m *method.Methods, t *method.Templates,
+	p *probe.Prober,
+) {
+	a := &api{c, m, t, p, publicURL}
 	a.registerConnections(s.Tagged("Identity sources",
 		"Connections to login providers, and the catalogue of providers."))
 	a.registerMethods(s.Tagged("Authentication methods", "The ways in which people prove who they are."))

@@ -41,7 +41,10 @@ func (a *api) registerConnections(s *rest.Server) {
 			"anybody signs in through it.",
 		Request: exampleConnectionInput,
 	}, rest.Create[connection.Connection, NewConnectionInput](a.connections.Create))
-	connections.Get(rest.Op{}, a.connections.Get)
+	rest.Handle(s, rest.Op{
+		ID: "get-connection", Method: http.MethodGet, Path: oneConnection, Scope: auth.IdentitySourcesRead,
+		Summary: "Get a connection",
+	}, a.getConnection)
 	rest.Handle(s, rest.Op{
 		ID: "replace-connection", Method: http.MethodPut, Path: oneConnection, Scope: auth.IdentitySourcesWrite,
 		Summary: "Change a connection",
@@ -79,6 +82,20 @@ func (a *api) listConnections(
 		func(ctx context.Context, after string) (docstore.Page[connection.Connection], error) {
 			return a.connections.List(ctx, *in, after)
 		})
+}
+
+func (a *api) getConnection(ctx context.Context, in *rest.ByID) (rest.Record[connection.Connection], error) {
+	doc, err := a.connections.Get(ctx, in.ID)
+	record, err := rest.RecordOf[connection.Connection](doc, err)
+	if err != nil {
+		return record, err
+	}
+	c, err := doc.Value()
+	if err != nil || !c.SignsIn() {
+		return record, err
+	}
+	address := a.publicURL + "/sign-in/" + c.TenantID + "/callback/" + c.ID
+	return record.With("callback_url", address)
 }
 
 func (a *api) replaceConnection(

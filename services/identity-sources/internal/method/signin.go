@@ -2,9 +2,11 @@ package method
 
 import (
 	"context"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/connection"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -28,6 +30,10 @@ func (s *Templates) ForSignIn(ctx context.Context, q questions.TemplateCode) (qu
 		return answer, err
 	}
 	enabled, err := s.enabled(ctx, t.methods())
+	if err != nil {
+		return answer, err
+	}
+	reachable, err := s.connectionsOf(ctx, enabled)
 	answer.Found, answer.ID, answer.Code = true, t.ID, t.Code
 	for _, step := range t.Steps {
 		out := questions.LoginStep{
@@ -38,6 +44,7 @@ func (s *Templates) ForSignIn(ctx context.Context, q questions.TemplateCode) (qu
 			if m, ok := enabled[code]; ok {
 				out.Methods = append(out.Methods, questions.LoginMethod{
 					Code: code, Type: m.Type, Second: m.Factor == "2", Policy: m.Policy,
+					Connections: connectionsOf(m, reachable),
 				})
 			}
 		}
@@ -67,4 +74,40 @@ func (s *Templates) enabled(ctx context.Context, codes []string) (map[string]*Me
 		}
 	}
 	return enabled, nil
+}
+
+// The types of methods whose sign-in happens at another provider.
+const (
+	social     = "social"
+	enterprise = "enterprise"
+)
+
+// connectionsOf returns the enabled connections of the methods through which people sign in, by their ids.
+func (s *Templates) connectionsOf(ctx context.Context, of map[string]*Method) (map[string]questions.LoginConnection,
+	error,
+) {
+	var ids []string
+	for _, m := range of {
+		if m.Type == social || m.Type == enterprise {
+			ids = append(ids, m.ConnectionIDs...)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	slices.Sort(ids)
+	return connection.FindEnabled(ctx, s.store, slices.Compact(ids))
+}
+
+// connectionsOf are those of a method's connections that people can sign in through, in its order.
+func connectionsOf(m *Method, reachable map[string]questions.LoginConnection) (all []questions.LoginConnection) {
+	if m.Type != social && m.Type != enterprise {
+		return nil
+	}
+	for _, id := range m.ConnectionIDs {
+		if c, ok := reachable[id]; ok {
+			all = append(all, c)
+		}
+	}
+	return all
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
+	"github.com/idplatform/idplatform/services/sign-in/internal/link"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
@@ -28,6 +29,7 @@ type Form struct {
 	Method     string // to set up
 	Passkey    string // what the browser has answered for it, JSON
 	Challenge  string // of the page that has asked for it; see Challenge
+	Connection string // to another provider
 	SubAccount string
 	Locale     string // chosen on the page
 	Language   string // of the page
@@ -49,6 +51,9 @@ const (
 	ActNewCodes = "new-codes"
 	ActKept     = "kept"  // the recovery codes
 	ActLater    = "later" // to go on without a factor
+	ActLeave    = "leave" // for the provider of a connection
+	ActLink     = "link"  // the identity there to the person
+	ActSkipLink = "skip-link"
 	ActContinue = "continue"
 	ActAnother  = "another"
 	ActAccount  = "account"
@@ -65,6 +70,9 @@ var pagesOf = map[string][]Kind{
 	ActAdd:      {SetUpApp, SetUpPasskey},
 	ActNewCodes: {AskNewCodes},
 	ActLater:    {ChooseFactor, SetUpApp, SetUpPasskey, EnterFactor},
+	ActLeave:    {SignIn},
+	ActLink:     {ConfirmLink},
+	ActSkipLink: {ConfirmLink},
 }
 
 // Act does what a form says, and stores the flow. The view is what the person sees if that is not the flow's own
@@ -122,6 +130,12 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 		return e.kept(ctx, f, v)
 	case ActLater:
 		return e.later(ctx, f, now, v)
+	case ActLeave:
+		return e.leave(ctx, f, now, form, v)
+	case ActLink:
+		return e.link(ctx, f, now, v)
+	case ActSkipLink:
+		f.Linking = ""
 	case ActBack:
 		if f.Recovering == RecoverAsk || f.Recovering == RecoverCode {
 			f.Recovering = ""
@@ -131,7 +145,7 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 		err = e.continueSession(ctx, f, v)
 	case ActAnother:
 		f.forgetPerson()
-		f.Another, f.LoginName = true, ""
+		f.Another, f.LoginName, f.Linking = true, "", ""
 	case ActAccount:
 		f.SubAccount = form.SubAccount
 	case ActAgree:
@@ -201,6 +215,13 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 	case done.User == nil:
 		return view, e.refused(ctx, f, done, v)
 	}
+	return e.proven(ctx, f, now, asked, done, v)
+}
+
+// proven goes on with a person who has shown who they are. now is what the person saw before; asked says that it was a
+// page that asks for this.
+func (e *Engine) proven(ctx context.Context, f *Flow, now View, asked bool, done Proven, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f}
 	if asked && done.User.ID == now.subject.userID {
 		f.stepUpFrom(now)
 	}
@@ -208,9 +229,9 @@ func (e *Engine) prove(ctx context.Context, f *Flow, method string, form Form, v
 		return View{}, err
 	}
 	f.UserID, f.LoginName = done.User.ID, cmp.Or(done.LoginName, f.LoginName)
-	f.MustChange, f.Recovering = done.MustChangePassword, ""
+	f.MustChange, f.Recovering, f.OwnProof = done.MustChangePassword, "", f.OwnProof || done.OwnProof
 	f.TimePasswordChanged = done.User.TimePasswordChanged
-	if !f.MustChange || method != proof.Password { // the new password takes the place of the old one
+	if !f.MustChange || done.Proof.Method != proof.Password { // the new password takes the place of the old one
 		f.Proofs = proof.Add(f.Proofs, done.Proof)
 	}
 	if f.MustChange {
@@ -314,10 +335,10 @@ func (e *Engine) keep(ctx context.Context, tx *docstore.Tx, proofs []proof.Proof
 	if now.Gone(tx.Now) || proof.RestsOn(proofs, proof.Password, now.TimePasswordChanged) {
 		return errOvertaken
 	}
-	if !shownFactor(proofs) {
-		return nil
+	exist, err := link.Hold(ctx, tx, proofs)
+	if err == nil && exist && shownFactor(proofs) {
+		exist, err = factor.Hold(ctx, tx, done.User.ID, proofs)
 	}
-	exist, err := factor.Hold(ctx, tx, done.User.ID, proofs)
 	if err == nil && !exist {
 		err = errOvertaken
 	}

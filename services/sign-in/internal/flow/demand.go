@@ -71,9 +71,16 @@ func stepOf(step questions.LoginStep) proof.Step {
 		Verified: verifiesUsers(step),
 	}
 	for _, m := range step.Methods {
-		s.Methods = append(s.Methods, m.Type)
+		methods := []string{m.Type}
+		if len(m.Connections) > 0 {
+			methods = nil
+		}
+		for _, c := range m.Connections {
+			methods = append(methods, proof.Upstream(c.ID))
+		}
+		s.Methods = append(s.Methods, methods...)
 		if m.Second {
-			s.Second = append(s.Second, m.Type)
+			s.Second = append(s.Second, methods...)
 		}
 	}
 	s.Methods = withCodes(s.Methods)
@@ -179,14 +186,22 @@ func (e *Engine) next(ctx context.Context, view *View, s *subject) (next proof.N
 	for i, step := range steps {
 		d.Steps[i] = stepOf(step)
 	}
-	all := proof.Person{Known: true, Methods: e.known(), Factors: []string{proof.App, proof.Passkey}}
+	if view.Flow.OwnProof && !s.ofSession && !shownOwn(s.proofs) {
+		return e.ownProof(ctx, s)
+	}
+	all := proof.Person{
+		Known: true, Methods: e.known(&View{}), Factors: []string{proof.App, proof.Passkey},
+		Elsewhere: view.elsewhere(),
+	}
 	if next = d.Next(s.proofs, all, e.canSetUp()); next.Done() && !shownFactor(s.proofs) {
 		return next, nil
 	}
 	if err := e.findFactors(ctx, s); err != nil {
 		return next, err
 	}
-	who := proof.Person{Known: true, Methods: s.set.Methods(e.Site), Factors: s.set.Types()}
+	who := proof.Person{
+		Known: true, Methods: s.set.Methods(e.Site), Factors: s.set.Types(), Elsewhere: view.elsewhere(),
+	}
 	if s.user == nil || s.user.HasPassword() {
 		who.Methods = append([]string{proof.Password}, who.Methods...)
 	}
@@ -200,6 +215,29 @@ func (e *Engine) next(ctx context.Context, view *View, s *subject) (next proof.N
 	}
 	return next, nil
 }
+
+// shownOwn reports whether any of some proofs is not by another provider.
+func shownOwn(proofs []proof.Proof) bool { return len(proof.Connections(proofs)) < len(proofs) }
+
+// ownProof asks for a proof of this platform: a factor of who has one, otherwise the password. None is set up on the
+// way, since another provider has said so far who the person is.
+func (e *Engine) ownProof(ctx context.Context, s *subject) (next proof.Next, err error) {
+	if err := e.findFactors(ctx, s); err != nil {
+		return next, err
+	}
+	switch has := s.set.Methods(e.Site); {
+	case len(has) > 0:
+		next.Show = has
+	case s.user != nil && s.user.HasPassword():
+		next.Show = []string{proof.Password}
+	default:
+		next.Missing = []string{OwnProof}
+	}
+	return next, nil
+}
+
+// OwnProof is what View.Methods has where a proof of this platform is missing.
+const OwnProof = "own_proof"
 
 // offered is a step at which a person may go on without a factor. until is how long; zero: for ever.
 type offered struct {

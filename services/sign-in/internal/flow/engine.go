@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
+	"github.com/idplatform/idplatform/services/sign-in/internal/federation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
@@ -45,6 +47,8 @@ type Deps struct {
 	Settings    *settings.Service
 	Recovery    *recovery.Recoveries
 	Invitations *invitation.Invitations
+	Federation  *federation.Connections
+	Log         *slog.Logger
 	Protocols   map[string]protocol.Protocol // by name
 	// Pause waits for a time, or until the context ends; nil: by the machine's clock.
 	Pause func(context.Context, time.Duration) error
@@ -103,14 +107,16 @@ const (
 	SetUpPasskey
 	AskNewCodes // whether recovery codes are to be made
 	KeepCodes   // recovery codes that were made, if there are any, and go on
+	ConfirmLink // of who the person is at another provider
 	ChooseAccount
 	Consent
-	Refused // by permissions, or for want of an account
-	Missing // methods that the application demands, and the service does not have
-	Unknown // the application
-	Away    // a service that must be asked does not answer
-	TooMany // failures
-	Leave   // the answer goes to the application
+	Refused     // by permissions, or for want of an account
+	Missing     // methods that the application demands, and the service does not have
+	Unknown     // the application
+	Away        // a service that must be asked does not answer
+	TooMany     // failures
+	GoElsewhere // to another provider
+	Leave       // the answer goes to the application
 )
 
 // View is what a person sees, and what the page needs for it.
@@ -135,12 +141,15 @@ type View struct {
 	// Later says that the person may go on without the factor; Until is how long, zero for ever.
 	Later bool
 	Until clock.Time
+	// Through is the name of the connection by which the person goes elsewhere.
+	Through string
 
 	err      error
 	visitor  Visitor
 	demand   proof.Demand // of everybody
 	template string       // its id
 	steps    []questions.LoginStep
+	sources  []Source // the connections of these steps
 	subject  subject
 }
 
@@ -203,7 +212,7 @@ func (e *Engine) signInStep(ctx context.Context, f *Flow, current *session.Sessi
 		view.Kind = Missing
 		return view, passive(r, protocol.LoginRequired), nil
 	}
-	if r.ACREssential && len(view.demand.Impossible(e.known())) > 0 {
+	if r.ACREssential && len(view.demand.Impossible(e.known(&view))) > 0 {
 		return view, protocol.UnmetACR, nil
 	}
 	if f.Codes != "" { // they are shown whatever becomes of the session
@@ -230,7 +239,9 @@ func (e *Engine) signInStep(ctx context.Context, f *Flow, current *session.Sessi
 	if due, refusal, err := e.due(ctx, &view); err != nil || due {
 		return view, refusal, err
 	}
-	view.Kind = Leave
+	if view.Kind = Leave; f.Linking != "" && f.signedIn() {
+		view.Kind = ConfirmLink
+	}
 	return view, "", nil
 }
 
@@ -263,12 +274,13 @@ func (e *Engine) loadClient(ctx context.Context, view *View) error {
 	if err != nil {
 		return err
 	}
-	view.template, view.steps = cmp.Or(template.ID, template.Code), stepsOf(template)
+	view.template = cmp.Or(template.ID, template.Code)
+	view.sources, view.steps = sourcesOf(stepsOf(template), view.App)
 	view.demand = demandOf(view.steps, view.App)
 	if len(template.Steps) == 0 {
 		view.demand.Prefers = proof.TwoFactors
 	}
-	view.Methods = view.demand.Impossible(e.known())
+	view.Methods = view.demand.Impossible(e.known(view))
 	view.demand = asked(view.demand, view.Flow.Request)
 	return nil
 }

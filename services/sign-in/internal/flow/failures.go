@@ -25,6 +25,8 @@ const (
 	FactorCode Guess = "factor code" // of an app, or a recovery code
 	// PasskeyAnswer cannot be guessed; each wrong one costs an event.
 	PasskeyAnswer Guess = "passkey"
+	// ProviderCode cannot be guessed; each wrong one costs another provider a request.
+	ProviderCode Guess = "provider code"
 )
 
 // failures counts wrong guesses, by the minute, in the memory of a replica. The users service counts wrong passwords

@@ -9,7 +9,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/link"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 )
@@ -158,6 +160,14 @@ func (e *Engine) Person(ctx context.Context, userID, sessionID string) (protocol
 	return p, nil
 }
 
+// Exist reports whether the factors and links behind a user's proofs are still there.
+func (e *Engine) Exist(ctx context.Context, userID string, proofs []proof.Proof) (bool, error) {
+	if exist, err := e.Factors.AllExist(ctx, userID, proofs); err != nil || !exist {
+		return false, err
+	}
+	return link.Count(ctx, e.Store, proofs)
+}
+
 // Groups returns the groups of a user (questions.Groups). The error is apperr.Unavailable.
 func (e *Engine) Groups(ctx context.Context, userID string) ([]string, error) {
 	answer, err := questions.GroupsOfUser.Ask(ctx, e.Bus, questions.GroupsQuestion{UserID: userID})
@@ -212,7 +222,8 @@ func (e *Engine) Usable(ctx context.Context, userID string) ([]questions.Launcha
 // reasons are why a sign-in has failed, as events tell, by what the page says.
 var reasons = map[string]string{
 	NoticeWrong: "invalid_credentials", NoticeCode: "invalid_code", NoticeFactor: "invalid_factor",
-	NoticeBlocked: "factor_blocked", NoticePasskey: "invalid_passkey",
+	NoticeBlocked: "factor_blocked", NoticePasskey: "invalid_passkey", NoticeNotLinked: "not_linked",
+	NoticeForeign: "refused_link",
 }
 
 // tellFailed tells of a wrong password or code, without the login name: people type passwords into the wrong field. It

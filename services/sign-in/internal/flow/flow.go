@@ -37,13 +37,17 @@ type Flow struct {
 	Browser  string           `json:"browser"` // SHA-256 of the browser's cookie
 	Progress
 
-	LoginName   string     `json:"login_name"`
-	Another     bool       `json:"another"` // the browser's session is not to be used
-	Denied      bool       `json:"denied"`  // the person gives up
-	Finished    bool       `json:"finished"`
-	Notice      string     `json:"notice"` // what the page says of the last form
-	ACR         string     `json:"acr"`
-	Locale      string     `json:"locale"` // if it was chosen on the page
+	LoginName string `json:"login_name"`
+	Another   bool   `json:"another"` // the browser's session is not to be used
+	Denied    bool   `json:"denied"`  // the person gives up
+	Finished  bool   `json:"finished"`
+	Notice    string `json:"notice"` // what the page says of the last form
+	ACR       string `json:"acr"`
+	Locale    string `json:"locale"` // if it was chosen on the page
+	// Leaving is what is kept while the person is at another provider, and Linking who they are there, until that is
+	// linked to who they are here. Both are sealed. Whoever goes on in the flow is asked before the link is made.
+	Leaving     string     `json:"leaving,omitempty"`
+	Linking     string     `json:"linking,omitempty"`
 	TimeExpires clock.Time `json:"time_expires"`
 }
 
@@ -71,7 +75,9 @@ type Progress struct {
 	TaskDone   bool   `json:"task_done,omitempty"` // of Request.Task
 	SubAccount string `json:"sub_account"`         // the id of the chosen one
 	Consented  bool   `json:"consented"`
-	Told       bool   `json:"told"` // of a refusal
+	// OwnProof demands a proof of this platform, beside that of another provider.
+	OwnProof bool `json:"own_proof,omitempty"`
+	Told     bool `json:"told"` // of a refusal
 }
 
 // Recovering is how far a person is who has no password, or has forgotten it.
@@ -97,6 +103,13 @@ const (
 	NoticeBlocked  = "blocked"  // too many codes were wrong
 	NoticeFull     = "full"     // the person has as many factors as can be
 	NoticePasskey  = "passkey"  // is not good here
+
+	NoticeProvider     = "provider"      // another one: cannot be used, or its answer
+	NoticeProviderAway = "provider_away" // it does not answer
+	NoticeNotThere     = "not_there"     // the person has not signed in there
+	NoticeNotLinked    = "not_linked"    // nobody is linked to who the person is there
+	NoticeForeign      = "foreign"       // the user may not sign in by it
+	NoticeTaken        = "taken"         // another user is linked to it
 )
 
 const (

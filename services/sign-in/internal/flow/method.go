@@ -30,6 +30,8 @@ type Proven struct {
 	LoginName string
 	// SignedIn is the user's record as the service that has checked the proof knows it.
 	SignedIn questions.SignedIn
+	// OwnProof demands a proof of this platform beside that of another provider.
+	OwnProof bool
 	// MustChangePassword demands a new password.
 	MustChangePassword bool
 	// TooMany says that it was not checked, because of too many failures.
@@ -86,8 +88,10 @@ func (m passwords) Check(ctx context.Context, f *Flow, form Form, v Visitor) (Pr
 	}, nil
 }
 
-// known are the methods that the service has.
-func (e *Engine) known() []string { return append(e.canSetUp(), proof.Password, proof.RecoveryCode) }
+// known are the methods that the service has, on the way to a view's application.
+func (e *Engine) known(view *View) []string {
+	return append(append(e.canSetUp(), proof.Password, proof.RecoveryCode), view.elsewhere()...)
+}
 
 // canSetUp are the methods of which people can set up one in a flow.
 func (e *Engine) canSetUp() []string {

@@ -50,7 +50,7 @@ func TestMissingMethods(t *testing.T) {
 			t.Parallel()
 			d := demandOf(stepsOf(questions.LoginTemplate{Found: true, Steps: c.steps}),
 				questions.Client{MFA: c.mfa, MFAMethods: c.only})
-			require.Equal(t, append([]string{}, c.want...), append([]string{}, d.Impossible(e.known())...))
+			require.Equal(t, append([]string{}, c.want...), append([]string{}, d.Impossible(e.known(&View{}))...))
 		})
 	}
 }

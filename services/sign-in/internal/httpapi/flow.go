@@ -17,7 +17,7 @@ import (
 // FlowForm describes the forms of the pages of a sign-in.
 type FlowForm struct {
 	Request    string `json:"request" doc:"The application's request, sealed"`
-	Action     string `json:"action" doc:"The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, later, back, continue, another, account, agree, deny"`
+	Action     string `json:"action" doc:"The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, later, leave, link, skip-link, back, continue, another, account, agree, deny"`
 	LoginName  string `json:"login_name,omitempty" doc:"Username, email or mobile"`
 	Password   string `json:"password,omitempty" doc:"The password, or the new one"`
 	Repeated   string `json:"repeated,omitempty" doc:"The new password again"`
@@ -26,6 +26,7 @@ type FlowForm struct {
 	Method     string `json:"method,omitempty" doc:"What to set up: otp or webauthn"`
 	Passkey    string `json:"passkey,omitempty" doc:"What the browser has answered for a passkey (WebAuthn, JSON)"`
 	Challenge  string `json:"challenge,omitempty" doc:"Of the page that has asked for it, sealed"`
+	Connection string `json:"connection,omitempty" doc:"The id of the connection by which the person wants to sign in"`
 	SubAccount string `json:"sub_account,omitempty" doc:"The id of the chosen sub-account"`
 	Locale     string `json:"locale,omitempty" doc:"The language chosen on the page"`
 }
@@ -52,6 +53,7 @@ func (a *api) registerFlow(s *rest.Server) {
 	a.registerAssets(s)
 	a.registerHome(s)
 	a.registerInvitationPage(s)
+	a.registerCallback(s)
 	pageErrors := []apperr.Kind{apperr.Forbidden}
 	rest.Handle(s, rest.Op{
 		ID: "begin-sign-in", Method: http.MethodPost, Path: below + "/flow", IfMatchParam: rest.NoRecord,
@@ -95,8 +97,8 @@ func (a *api) act(ctx context.Context, in *Visitor, id string, form rest.Values[
 		Action: form.Get("action"), LoginName: form.Get("login_name"), Password: form.Get("password"),
 		Repeated: form.Get("repeated"), SubAccount: form.Get("sub_account"), Code: form.Get("code"),
 		Name: form.Get("name"), Method: form.Get("method"), Passkey: form.Get("passkey"),
-		Challenge: form.Get("challenge"),
-		Locale:    chosen(form.Get("locale")), Language: v.locale,
+		Challenge: form.Get("challenge"), Connection: form.Get("connection"),
+		Locale: chosen(form.Get("locale")), Language: v.locale,
 	}, v.Visitor)
 	switch {
 	case apperr.KindOf(err) == apperr.VersionMismatch && err != nil: // another tab's form was faster

@@ -6,6 +6,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/sign-in/internal/oidc"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/session"
 )
@@ -14,7 +15,9 @@ import (
 type SessionSelection struct {
 	UserIDs []string `json:"user_ids,omitempty" maxItems:"1000" doc:"All sessions of these users"`
 	AppID   string   `json:"app_id,omitempty" maxLength:"64" doc:"All sessions that have entered this application"`
-	Grants  bool     `json:"grants,omitempty" doc:"Also what goes on after the sessions: the grants of these users, or for this application"`
+	// ConnectionID is of the identity-sources service.
+	ConnectionID string `json:"connection_id,omitempty" maxLength:"64" doc:"All sessions of people who have signed in through this connection"`
+	Grants       bool   `json:"grants,omitempty" doc:"Also what goes on after the sessions: the grants of these users, for this application, or through this connection"`
 }
 
 // EndedSessions says how many sessions have ended.
@@ -42,15 +45,23 @@ func (a *api) registerSessions(s *rest.Server) {
 		ID: "end-sessions", Method: http.MethodPost, Path: "/v1/sessions/end", Scope: auth.SignInWrite,
 		Summary: "End many sessions", Request: SessionSelection{UserIDs: []string{"1048577"}},
 		Response: EndedSessions{Ended: 1},
-		Doc: "All sessions of users, or all that have entered an application. They end one after the other; if the " +
-			"request fails, some have ended. Access that goes on after a session ends with `grants` alone.",
+		Doc: "All sessions of users, all that have entered an application, or all of people who have signed in " +
+			"through a connection. They end one after the other; if the request fails, some have ended. Access that " +
+			"goes on after a session ends with `grants` alone.",
 	}, func(ctx context.Context, in *struct{ Body SessionSelection }) (EndedSessions, error) {
-		n, err := a.Sessions.EndAll(ctx, session.Selection{UserIDs: in.Body.UserIDs, AppID: in.Body.AppID},
-			session.ByAPI)
+		which := session.Selection{
+			UserIDs: in.Body.UserIDs, AppID: in.Body.AppID, ConnectionID: in.Body.ConnectionID,
+		}
+		n, err := a.Sessions.EndAll(ctx, which, session.ByAPI)
 		if err != nil || !in.Body.Grants {
 			return EndedSessions{Ended: n}, err
 		}
-		grants, err := a.OIDC.EndGrants(ctx, in.Body.UserIDs, in.Body.AppID)
+		var grants int64
+		if which.ConnectionID != "" {
+			grants, err = oidc.EndThrough(ctx, a.OIDC.Store, which.ConnectionID, true)
+		} else {
+			grants, err = a.OIDC.EndGrants(ctx, which.UserIDs, which.AppID)
+		}
 		return EndedSessions{Ended: n, Grants: grants}, err
 	})
 }

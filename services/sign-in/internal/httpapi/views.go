@@ -76,6 +76,10 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 			return rest.Page{}, err
 		}
 		return a.html(ctx, v, http.StatusOK, page.KeepCodes{Form: form, Codes: codes})
+	case flow.ConfirmLink:
+		return a.confirmLink(ctx, v, view, form)
+	case flow.GoElsewhere:
+		return a.goElsewhere(ctx, v, view)
 	case flow.ChooseAccount:
 		return a.html(ctx, v, http.StatusOK, chooseOf(form, view))
 	case flow.Consent:
@@ -99,7 +103,13 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 		p.RetryAfter = busyFor
 		return p, err
 	}
-	return a.html(ctx, v, http.StatusOK, signInOf(form, view, challenge, notice(f)))
+	c := signInOf(form, view, challenge, notice(f))
+	if f.Linking != "" {
+		if c.Linking.Through, c.Linking.There, err = a.Engine.LinkingOf(ctx, f); err != nil {
+			return rest.Page{}, err
+		}
+	}
+	return a.html(ctx, v, http.StatusOK, c)
 }
 
 // form makes what all forms of a flow have.
@@ -132,8 +142,11 @@ func notice(f *flow.Flow) string {
 
 func signInOf(form page.Form, view flow.View, challenge *page.Challenge, notice string) page.SignIn {
 	c := page.SignIn{Form: form, App: view.App.Name, LoginName: view.Flow.LoginName, Notice: notice,
-		Recovers: view.Recovers, Challenge: challenge,
-		Password: challenge == nil || slices.Contains(view.Methods, proof.Password)}
+		Recovers: view.Recovers, Challenge: challenge}
+	for _, s := range view.Sources() {
+		c.Sources = append(c.Sources, page.Source{ID: s.ID, Name: s.Name})
+	}
+	c.Password = challenge == nil && len(c.Sources) == 0 || slices.Contains(view.Methods, proof.Password)
 	if c.LoginName == "" {
 		c.LoginName = view.Flow.Request.LoginHint
 	}
@@ -301,6 +314,8 @@ func refusedOf(form page.Form, view flow.View) page.Refused {
 func missingOf(frame page.Frame, form page.Form, view flow.View) page.Missing {
 	c := page.Missing{Form: form, App: view.App.Name, Text: "missing_text"}
 	switch {
+	case slices.Contains(view.Methods, flow.OwnProof):
+		c.Text, c.Personal = "missing_own_proof", true
 	case slices.Contains(view.Methods, proof.LostFactor):
 		c.Text, c.Personal, c.Home = "missing_lost", true, view.Flow.AppID == ""
 	case view.User != nil && slices.ContainsFunc(view.Methods, canSetUp) && view.Flow.AppID == "":

@@ -56,8 +56,11 @@ type family struct {
 
 const (
 	bySession = "session_id"
-	byUser    = "user_id"
-	byApp     = "app_id"
+	// byConnection has the connections through which the person has signed in, of families that go on after the
+	// session.
+	byConnection = "connection_id"
+	byUser       = "user_id"
+	byApp        = "app_id"
 )
 
 var families = docstore.Define(docstore.Schema[family]{
@@ -68,6 +71,12 @@ var families = docstore.Define(docstore.Schema[family]{
 				return ""
 			}
 			return f.SessionID
+		}),
+		docstore.ByList(byConnection, func(f *family) []string {
+			if !f.offline() {
+				return nil
+			}
+			return proof.Connections(f.Proofs)
 		}),
 		docstore.ByText(byUser, func(f *family) string { return f.UserID }),
 		docstore.ByText(byApp, func(f *family) string { return f.AppID }),
@@ -365,11 +374,40 @@ func EndConsent(ctx context.Context, s *docstore.Store, userID, appID string) er
 
 // EndBefore ends the user's token families whose sign-in rests on a credential that was set before a time.
 func EndBefore(ctx context.Context, s *docstore.Store, userID, credential string, set clock.Time) error {
-	reason := grantPassword
-	if credential != proof.Password {
-		reason = grantFactor
+	reason := grantFactor
+	switch {
+	case credential == proof.Password:
+		reason = grantPassword
+	case proof.IsLink(credential):
+		reason = grantLink
 	}
 	return endOfUser(ctx, s, userID, reason, func(f *family) bool { return f.restsOn(credential, set) })
+}
+
+// EndThrough ends what goes on after the sessions of people who have signed in through a connection, and returns how
+// many there were. byAPI says that a caller asks for it; otherwise the connection is disabled or deleted.
+func EndThrough(ctx context.Context, s *docstore.Store, connectionID string, byAPI bool) (ended int64, err error) {
+	where, reason := docstore.Eq(byConnection, docstore.Text(connectionID)), grantLink
+	if byAPI {
+		reason = grantByAPI
+	}
+	if docstore.IsDryRun(ctx) {
+		return families.Count(ctx, s, where)
+	}
+	for {
+		page, err := families.Page(ctx, s, docstore.Query{Filter: where, Limit: endAtOnce})
+		if err != nil || len(page.Docs) == 0 {
+			return ended, err
+		}
+		ids := make([]string, len(page.Docs))
+		for i, doc := range page.Docs {
+			ids[i] = doc.ID
+		}
+		if err := endFamilies(ctx, s, ids, reason); err != nil {
+			return ended, err
+		}
+		ended += int64(len(ids))
+	}
 }
 
 // endOfUser ends token families of a user, some at a time.

@@ -32,6 +32,7 @@ const (
 	grantByPerson    = "person"      // on the person's own page
 	grantUser        = "user"        // the user is disabled, locked by a caller, resigned or deleted
 	grantFactor      = "factor"      // it rests on a factor that is deleted
+	grantLink        = "link"        // it rests on a link or a connection that is deleted or disabled
 	grantPassword    = "password"    // it was given with a former password
 	grantConsent     = "consent"     // the consent was withdrawn
 	grantApplication = "application" // the application is disabled or deleted

@@ -64,8 +64,8 @@ type Deps struct {
 	// there is no such user or session, or the session is not the user's, and Forbidden if the user may not sign in: is
 	// disabled, resigned or locked. Of the person only UserID and User are used.
 	Person func(ctx context.Context, userID, sessionID string) (protocol.Person, error)
-	// FactorsExist reports whether the factors behind a user's proofs are still there.
-	FactorsExist func(ctx context.Context, userID string, proofs []proof.Proof) (bool, error)
+	// Exist reports whether the factors and links behind a user's proofs are still there.
+	Exist func(ctx context.Context, userID string, proofs []proof.Proof) (bool, error)
 	// MayUse returns nil if a user may use an application. The error is apperr.Forbidden, or Unavailable if nobody
 	// answers.
 	MayUse func(ctx context.Context, userID, appID string) error

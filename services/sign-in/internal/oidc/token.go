@@ -108,7 +108,7 @@ func (p *Provider) entitle(
 	if g.restsOn(proof.Password, person.TimePasswordSet) {
 		return entitled{}, errGrant
 	}
-	if exist, err := p.FactorsExist(ctx, g.UserID, g.Proofs); err != nil || !exist {
+	if exist, err := p.Exist(ctx, g.UserID, g.Proofs); err != nil || !exist {
 		return entitled{}, cmp.Or(err, error(errGrant))
 	}
 	if err := p.MayUse(ctx, g.UserID, g.AppID); err != nil {
@@ -164,7 +164,10 @@ func (p *Provider) scopes(ctx context.Context, client questions.Client, g *Grant
 	if slices.ContainsFunc(g.Scope, ofPlatform) {
 		candidates = slices.DeleteFunc(slices.Clone(candidates), func(scope string) bool { return !g.has(scope) })
 	}
-	if len(candidates) == 0 || p.Holds == nil {
+	// Whoever can change a connection can sign in by it as anybody who is linked: that alone gives none of the
+	// platform's scopes.
+	foreign := len(g.Proofs) > 0 && len(proof.Connections(g.Proofs)) == len(g.Proofs)
+	if len(candidates) == 0 || p.Holds == nil || foreign {
 		return nil, nil
 	}
 	held, err := p.Holds(ctx, g.UserID, g.AppID, candidates)

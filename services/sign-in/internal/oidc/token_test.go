@@ -461,7 +461,7 @@ func TestOtherTenants(t *testing.T) {
 	const theirs = "https://idp.test/sign-in/globex"
 	both := &everywhere{w}
 	p := oidc.New(oidc.Deps{Store: w.store, Keys: keys.New(w.store), Clients: both, Person: w.Person,
-		FactorsExist: w.FactorsExist, MayUse: w.MayUse,
+		Exist: w.Exist, MayUse: w.MayUse,
 		Seed: w.Seed, PublicURL: w.PublicURL, HTTP: http.DefaultClient, Log: w.Log, Metrics: w.Metrics})
 	_, err := p.Token(other, theirs, byCode(code))
 	refusedAs(t, err, 400, "invalid_grant")

@@ -97,9 +97,9 @@ func (w *world) replica() *oidc.Provider {
 			}
 			return w.groups, nil
 		},
-		FactorsExist: func(context.Context, string, []proof.Proof) (bool, error) { return true, nil },
-		MayUse:       func(context.Context, string, string) error { return w.barred },
-		Consent:      func(context.Context, string, string, []string) (string, error) { return "1", nil },
+		Exist:   func(context.Context, string, []proof.Proof) (bool, error) { return true, nil },
+		MayUse:  func(context.Context, string, string) error { return w.barred },
+		Consent: func(context.Context, string, string, []string) (string, error) { return "1", nil },
 		Holds: func(_ context.Context, _, _ string, scopes []string) ([]string, error) {
 			return []string{"users:read", "events:read"}, nil
 		},

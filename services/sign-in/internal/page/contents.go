@@ -22,8 +22,14 @@ type SignIn struct {
 	Current   string // who is signed in and may go on
 	Recovers  bool   // a code can be mailed to who has forgotten the password
 	Password  bool   // a password says who it is
+	Sources   []Source
+	// Linking is who the person is at another provider, to whom nobody is linked yet.
+	Linking   struct{ Through, There string }
 	Challenge *Challenge
 }
+
+// Source is a connection by which the person can sign in at another provider.
+type Source struct{ ID, Name string }
 
 // Challenge asks the browser for a passkey.
 type Challenge struct{ Options, Sealed string }
@@ -144,6 +150,17 @@ type Invitation struct {
 }
 
 func (Invitation) about() (string, string) { return "invitation.html", "invitation" }
+
+// ConfirmLink asks whether who the person is at another provider is to be linked to who they are here.
+type ConfirmLink struct {
+	Form
+	Through string // the name of the connection
+	There   string // the person's name there
+	Here    string
+	Notice  string
+}
+
+func (ConfirmLink) about() (string, string) { return "confirm_link.html", "confirm_link" }
 
 // Account is a sub-account to choose.
 type Account struct {

@@ -94,6 +94,22 @@ var english = map[string]string{
 	"passkey_instead": "Use a passkey instead", "password_instead": "Choose a password instead",
 	"invited_why": "This account is yours. Choose a password, and you are signed in.",
 
+	"sign_in_through": "Sign in with %s",
+	"provider":        "That sign-in did not work. Try again, or choose another way.",
+	"provider_away":   "The other service does not answer. Try again in a moment, or choose another way.",
+	"not_there":       "You did not sign in there. Choose how to go on.",
+	"link_first": "You have signed in with %s as %s. No account here belongs to that yet: sign in here once, and " +
+		"from then on you can come that way.",
+	"not_linked":   "You have signed in there, and no account here belongs to that. Please ask your administrator.",
+	"foreign":      "The account here that belongs to that cannot be used in this way right now.",
+	"taken":        "That account belongs to somebody else here, so it cannot be linked to yours.",
+	"confirm_link": "Link your accounts?",
+	"confirm_link_why": "You are signed in as %s. If you link the account below, you can sign in here with %s " +
+		"from now on. Do that only if it is yours.",
+	"account_at": "Account at %s", "link_it": "Link it",
+	"missing_own_proof": "Your account manages this platform, so a sign-in elsewhere is not enough for it. Sign in " +
+		"with your password, or ask an administrator to let you set up a second factor.",
+
 	"new_password": "Choose a new password", "new_password_why": "Your password has to be changed before you go on.",
 	"new_password_field": "New password", "repeat_password": "Repeat the new password",
 	"set_password":  "Set the password and go on",
@@ -137,9 +153,10 @@ var english = map[string]string{
 		"Change the template, or the application's mfa_enabled:",
 	"method_password": "a password (no enabled method is left)", "method_sms": "a code by text message",
 	"method_mail": "a code by mail", "method_otp": "a one-time password (TOTP)", "method_webauthn": "a passkey",
-	"method_social": "a social login", "method_enterprise": "an enterprise login",
-	"method_mfa":  "a second factor that people can have (mfa_enabled)",
-	"method_none": "a step without an enabled method",
+	"method_social":     "a social login through a connection that is enabled, and whose provider sign-in knows",
+	"method_enterprise": "an enterprise login through a connection that is enabled, and whose provider sign-in knows",
+	"method_mfa":        "a second factor that people can have (mfa_enabled)",
+	"method_none":       "a step without an enabled method",
 
 	"problem": "Something went wrong", "problem_text": "Please go back to the application and try again.",
 	"bad_request": "This link does not work",
@@ -277,6 +294,19 @@ var chinese = map[string]string{
 	"passkey_instead":     "改用通行密钥", "password_instead": "改为设置密码",
 	"invited_why": "这是您的账号。请设置密码，设置后即登录。",
 
+	"sign_in_through":  "使用%s登录",
+	"provider":         "该登录未成功。请重试，或选择其他方式。",
+	"provider_away":    "对方服务没有响应。请稍后重试，或选择其他方式。",
+	"not_there":        "您没有在那里登录。请选择如何继续。",
+	"link_first":       "您已使用%s登录为%s。此处还没有与之关联的账号：请先在此登录一次，以后即可用该方式登录。",
+	"not_linked":       "您已在那里登录，但此处没有与之关联的账号。请联系管理员。",
+	"foreign":          "与之关联的账号目前无法以此方式使用。",
+	"taken":            "该账号已属于此处的其他人，因此无法与您的账号关联。",
+	"confirm_link":     "关联您的账号？",
+	"confirm_link_why": "您已登录为%s。关联下面的账号后，您以后可以使用%s在此登录。请仅在该账号属于您本人时关联。",
+	"account_at":       "%s账号", "link_it": "关联",
+	"missing_own_proof": "您的账号管理本平台，因此仅在别处登录是不够的。请使用密码登录，或请管理员允许您设置第二因素。",
+
 	"new_password": "设置新密码", "new_password_why": "继续之前需要修改密码。",
 	"new_password_field": "新密码", "repeat_password": "再次输入新密码",
 	"set_password":  "设置密码并继续",
@@ -314,7 +344,8 @@ var chinese = map[string]string{
 	"missing_admin":   "其登录模板或设置要求本服务未提供的方式。请修改模板，或应用的 mfa_enabled：",
 	"method_password": "密码（没有可用的方式）", "method_sms": "短信验证码",
 	"method_mail": "邮件验证码", "method_otp": "一次性密码（TOTP）", "method_webauthn": "通行密钥",
-	"method_social": "社交登录", "method_enterprise": "企业登录", "method_mfa": "可用的第二因素（mfa_enabled）",
+	"method_social":     "社交登录（需要已启用且受支持的连接）",
+	"method_enterprise": "企业登录（需要已启用且受支持的连接）", "method_mfa": "可用的第二因素（mfa_enabled）",
 	"method_none": "没有可用方式的步骤",
 
 	"problem": "出错了", "problem_text": "请返回应用后重试。",

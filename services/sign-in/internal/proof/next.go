@@ -28,6 +28,9 @@ type Person struct {
 	// Factors are the methods of all that the person has set up, also what cannot be shown here, such as a passkey of
 	// another site: recovery codes take the place of these.
 	Factors []string
+	// Elsewhere are the channels of connections through which the person can perhaps sign in: it is not known whether
+	// they are linked. They are asked for where a step demands them and nothing else will do.
+	Elsewhere []string
 }
 
 // Lost reports whether the person has factors and can show none of them.
@@ -61,8 +64,8 @@ func (n Next) Done() bool {
 	return len(n.Show) == 0 && len(n.SetUp) == 0 && len(n.Missing) == 0 && len(n.Offer) == 0
 }
 
-// beginning are the methods that say who the person is.
-var beginning = []string{Password, Passkey}
+// begins reports whether a method says who the person is.
+func begins(method string) bool { return method == Password || method == Passkey || isUpstream(method) }
 
 // Next returns what is due after some proofs. setUp are the methods that can be set up. Required steps come in their
 // order, then the class, then the steps that are not required of those who can complete them, and what is offered comes
@@ -71,7 +74,7 @@ var beginning = []string{Password, Passkey}
 func (d Demand) Next(proofs []Proof, p Person, setUp []string) Next {
 	d = d.of(p)
 	begun := slices.ContainsFunc(proofs, func(p Proof) bool {
-		return slices.Contains(beginning, p.Method) && !d.isSecond(p.Method)
+		return begins(p.by()) && !d.isSecond(p.by())
 	})
 	if !p.Known || !begun || len(d.Steps) == 0 {
 		return d.first()
@@ -123,9 +126,9 @@ func (d Demand) Lacking(p Person) []int {
 func (d Demand) first() Next {
 	var show []string
 	for _, step := range d.Steps {
-		begins := only(both(step.Methods, beginning), func(m string) bool { return !slices.Contains(step.Second, m) })
-		show = append(show, only(begins, func(m string) bool { return !slices.Contains(show, m) })...)
-		if step.Required && len(begins) > 0 {
+		can := only(step.Methods, func(m string) bool { return begins(m) && !slices.Contains(step.Second, m) })
+		show = append(show, only(can, func(m string) bool { return !slices.Contains(show, m) })...)
+		if step.Required && len(can) > 0 {
 			break
 		}
 	}
@@ -155,7 +158,7 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 	unused := func(methods []string) []string {
 		return only(methods, func(m string) bool {
 			return !slices.ContainsFunc(proofs, func(p Proof) bool {
-				return p.Method == m && !(d.verifies() && p.unverified())
+				return p.by() == m && !(d.verifies() && p.unverified())
 			})
 		})
 	}
@@ -201,7 +204,7 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 				add = unused(only(setUp, func(m string) bool { return completing(i, m) }))
 			}
 			has := unused(p.Methods)
-			if step := d.never(left, slices.Concat(p.Methods, setUp)); len(add) > 0 && step >= 0 {
+			if step := d.never(left, slices.Concat(p.Methods, p.Elsewhere, setUp)); len(add) > 0 && step >= 0 {
 				return orMissing(nil, d.Steps[step].Methods)
 			}
 			reaches := only(add, func(m string) bool { return d.reached(d.with(d.with(proofs, has...), m)) })
@@ -211,6 +214,10 @@ func (d Demand) next(proofs []Proof, p Person, setUp []string) Next {
 			if code := unused(both(p.Methods, []string{RecoveryCode})); len(add) == 0 && len(code) > 0 &&
 				completing(i, RecoveryCode) {
 				return Next{Show: code}
+			}
+			elsewhere := unused(only(p.Elsewhere, func(m string) bool { return completing(i, m) }))
+			if len(add) == 0 && len(elsewhere) > 0 {
+				return Next{Show: elsewhere}
 			}
 			return orMissing(add, d.Steps[i].Methods)
 		}
@@ -304,11 +311,23 @@ func (d Demand) counts(method string) bool {
 	return !IsFactor(method) || len(d.Factors) == 0 || slices.Contains(d.Factors, method)
 }
 
-// reached reports whether proofs reach Class by the methods that count.
+// reached reports whether proofs reach Class by the methods that count. Where only some factors do, another provider's
+// sign-in is one factor, whatever it claims.
 func (d Demand) reached(proofs []Proof) bool {
-	return d.Class == "" || Meets(Class(slices.DeleteFunc(slices.Clone(proofs), func(p Proof) bool {
-		return !d.counts(p.Method)
-	})), d.Class)
+	if d.Class == "" {
+		return true
+	}
+	var counting []Proof
+	for _, p := range proofs {
+		if !d.counts(p.Method) {
+			continue
+		}
+		if isUpstream(p.Channel) && len(d.Factors) > 0 {
+			p.Kinds = []Kind{Knows}
+		}
+		counting = append(counting, p)
+	}
+	return Meets(Class(counting), d.Class)
 }
 
 // Impossible returns the methods that are demanded and that nobody can show who can show all of some methods.

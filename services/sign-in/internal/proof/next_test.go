@@ -251,6 +251,9 @@ func TestNextFindsAWay(t *testing.T) {
 			d.Steps[i].Verified = verifies
 		}
 		had, way := slices.Clone(has), findWay(d, has, setUp)
+		if d.NoSetUp || slices.ContainsFunc(d.Steps, func(s Step) bool { return s.NoSetUp }) {
+			way = ""
+		}
 		key := mustExample(Passkey)
 		if verifies || rapid.Bool().Draw(t, "verified") {
 			key = ofVerifiedKey
@@ -268,8 +271,7 @@ func TestNextFindsAWay(t *testing.T) {
 				check(t, d.of(p), proofs, has, setUp)
 				return
 			case len(next.Missing) > 0:
-				noSetUp := slices.ContainsFunc(d.Steps, func(s Step) bool { return s.NoSetUp })
-				if way != "" && !d.NoSetUp && !noSetUp {
+				if way != "" {
 					t.Fatalf("%v is missing after %v, and this would do: %s", next.Missing, proofs, way)
 				}
 				return
@@ -304,14 +306,24 @@ func TestNextFindsAWay(t *testing.T) {
 					return
 				}
 				proofs = Add(proofs, show(rapid.SampledFrom(begins).Draw(t, "begins")))
+			case len(both(next.Show, has)) == 0 && slices.Contains(next.Show, elsewhere):
+				if way != "" { // the person is not linked
+					t.Fatalf("only another provider is asked for after %v, and this would do: %s", proofs, way)
+				}
+				return
 			default:
-				m := rapid.SampledFrom(next.Show).Draw(t, "shows")
+				m := rapid.SampledFrom(only(next.Show, func(m string) bool {
+					return m != elsewhere || slices.Contains(has, elsewhere)
+				})).Draw(t, "shows")
 				if !slices.Contains(has, m) || wasShown(proofs, m) {
 					t.Fatalf("%s is asked for, of a person who has %v, after %v", m, has, proofs)
 				}
 				proofs = Add(proofs, show(m))
 			}
-			p = Person{Known: true, Methods: has, Factors: only(has, IsFactor)}
+			p = Person{
+				Known: true, Methods: only(has, func(m string) bool { return m != elsewhere }),
+				Factors: only(has, IsFactor), Elsewhere: []string{elsewhere},
+			}
 		}
 		t.Fatalf("something is always due: %v", proofs)
 	})
@@ -322,7 +334,7 @@ func drawDemand(t *rapid.T) Demand {
 	factors := []string{App, Passkey}
 	d := Demand{
 		Steps: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Step {
-			types := rapid.SampledFrom([]string{Password, App, Passkey})
+			types := rapid.SampledFrom([]string{Password, App, Passkey, elsewhere})
 			methods := rapid.SliceOfNDistinct(types, 1, 3, same).Draw(t, "methods")
 			if slices.ContainsFunc(methods, IsFactor) {
 				methods = append(methods, RecoveryCode)
@@ -354,6 +366,9 @@ func drawMethods(t *rapid.T) []string {
 	}
 	if len(has) > 1 {
 		has = append(has, RecoveryCode)
+	}
+	if rapid.Bool().Draw(t, elsewhere) { // linked
+		has = append(has, elsewhere)
 	}
 	return has
 }
@@ -389,8 +404,11 @@ func subsets(all []string) (sets [][]string) {
 }
 
 func wasShown(proofs []Proof, method string) bool {
-	return slices.ContainsFunc(proofs, func(p Proof) bool { return p.Method == method })
+	return slices.ContainsFunc(proofs, func(p Proof) bool { return p.by() == method })
 }
+
+// elsewhere is a connection to another provider.
+var elsewhere = Upstream("1")
 
 func check(t *rapid.T, d Demand, proofs []Proof, has, setUp []string) {
 	for _, i := range Left(d.Steps, proofs) {
@@ -402,7 +420,8 @@ func check(t *rapid.T, d Demand, proofs []Proof, has, setUp []string) {
 			t.Fatalf("step %d is not offered", i)
 		}
 		for _, m := range d.Steps[i].Methods {
-			if m != RecoveryCode && slices.Contains(has, m) && !wasShown(proofs, m) {
+			// It is not known whether the person is linked.
+			if m != RecoveryCode && m != elsewhere && slices.Contains(has, m) && !wasShown(proofs, m) {
 				t.Fatalf("step %d is dropped, and the person has %s", i, m)
 			}
 		}

@@ -7,6 +7,7 @@ package proof
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 )
@@ -31,8 +32,8 @@ type Proof struct {
 	Channel string     `json:"channel" doc:"How it came: password, app, key, mail, sms or upstream:<connection>. Two proofs over one channel never count as two" example:"password"`
 	AMR     []string   `json:"amr" doc:"Its names in RFC 8176" example:"[\"pwd\"]"`
 	Time    clock.Time `json:"time" doc:"When it was shown"`
-	// Credential is Password, or a kind and an id such as factor:1048577, since ids of two services can be the same.
-	Credential string     `json:"credential" doc:"Which credential was shown. The session ends when it is replaced or deleted" example:"password"`
+	// Credential is Password, OfFactor or OfLink: ids of two services can be the same.
+	Credential string     `json:"credential" doc:"Which credential was shown: password, factor:<id> or link:<id of the stored credential>. The session ends when it is replaced or deleted" example:"password"`
 	TimeSet    clock.Time `json:"time_set" nullable:"true" doc:"When the credential was set; null: it is not known"`
 }
 
@@ -52,6 +53,9 @@ const (
 	App          = "otp" // an authenticator app
 	Passkey      = "webauthn"
 	RecoveryCode = "recovery_code" // takes the place of an app or a passkey that is lost
+	// Social and Enterprise are sign-ins at other providers. The methods of steps have the channels of the connections.
+	Social     = "social"
+	Enterprise = "enterprise"
 )
 
 // The channels.
@@ -63,6 +67,58 @@ const (
 
 // OfFactor is the credential of a factor with an id.
 func OfFactor(id string) string { return "factor:" + id }
+
+// OfLink is the credential of a link to another provider, by the id of the stored credential.
+func OfLink(id string) string { return "link:" + id }
+
+// IsLink reports whether a credential is OfLink.
+func IsLink(credential string) bool { return strings.HasPrefix(credential, OfLink("")) }
+
+// channelUpstream begins the channels of other providers.
+const channelUpstream = "upstream:"
+
+// Upstream is the channel of a connection to another provider. In the methods of a step it stands for a sign-in there.
+func Upstream(connectionID string) string { return channelUpstream + connectionID }
+
+// ConnectionOf is the id of the connection whose channel is given; ok is false if it is none of a connection.
+func ConnectionOf(channel string) (id string, ok bool) {
+	return strings.CutPrefix(channel, channelUpstream)
+}
+
+// Connections are the ids of the connections through which some proofs have come.
+func Connections(proofs []Proof) []string {
+	var ids []string
+	for _, p := range proofs {
+		if id, ok := ConnectionOf(p.Channel); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// isUpstream reports whether a channel, or a method of a step, is that of a connection.
+func isUpstream(channel string) bool { return strings.HasPrefix(channel, channelUpstream) }
+
+// ByUpstream is the proof by a sign-in at another provider, through a connection. It counts as one factor, unless the
+// provider is trusted to have asked for two: then amr says how.
+func ByUpstream(now clock.Time, method, connectionID, linkID string, two bool, amr []string) Proof {
+	p := Proof{
+		Method: method, Kinds: []Kind{Knows}, Channel: Upstream(connectionID), AMR: []string{}, Time: now,
+		Credential: OfLink(linkID),
+	}
+	if two {
+		p.Kinds, p.AMR = append(p.Kinds, Has), slices.Clone(amr)
+	}
+	return p
+}
+
+// by is what the methods of steps call it by: the type of its method, or the channel of a connection.
+func (p Proof) by() string {
+	if isUpstream(p.Channel) {
+		return p.Channel
+	}
+	return p.Method
+}
 
 // ByApp is the proof by a code of an authenticator app, which is a factor that was set up at a time.
 func ByApp(now clock.Time, factorID string, set clock.Time) Proof {
@@ -105,6 +161,9 @@ var examples = map[string]Proof{
 
 // Example is a proof by a method; false if nobody can have one yet.
 func Example(method string) (Proof, bool) {
+	if id, ok := ConnectionOf(method); ok {
+		return ByUpstream(clock.Time{}, Enterprise, id, id, false, nil), true
+	}
 	p, ok := examples[method]
 	return p, ok
 }
@@ -222,7 +281,7 @@ type Step struct {
 
 // takes reports whether a proof completes the step.
 func (s *Step) takes(p Proof) bool {
-	return slices.Contains(s.Methods, p.Method) && !(s.Verified && p.unverified())
+	return slices.Contains(s.Methods, p.by()) && !(s.Verified && p.unverified())
 }
 
 // unverified reports whether it is by a passkey that has not verified its user.

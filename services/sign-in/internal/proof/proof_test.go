@@ -110,7 +110,7 @@ func TestClassesOfAnyProofs(t *testing.T) {
 // The steps that are left are those of the best way to give each channel to at most one step, by trying all ways.
 func TestLeftOfAnySteps(t *testing.T) {
 	t.Parallel()
-	methods := []string{"password", "otp", "mail", "webauthn", "enterprise"}
+	methods := []string{"password", "otp", "mail", "webauthn", "upstream:1"}
 	rapid.Check(t, func(t *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Step {
 			return Step{
@@ -148,7 +148,7 @@ func best(steps []Step, proofs []Proof) (left []int) {
 		}
 		try(i + 1)
 		for _, p := range proofs {
-			if channels[p.Channel] || !slices.Contains(steps[i].Methods, p.Method) {
+			if channels[p.Channel] || !slices.Contains(steps[i].Methods, p.by()) {
 				continue
 			}
 			channels[p.Channel], done[i] = true, true

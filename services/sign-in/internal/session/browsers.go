@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +48,8 @@ func browserID(hash, userID string) string { return userID + "." + hash }
 
 // newTrust makes the cookie by which a browser is trusted after a sign-in; empty if that was not by two factors.
 func newTrust(proofs []proof.Proof) string {
-	if !proof.Meets(proof.Class(proofs), proof.TwoFactors) {
+	ours := slices.ContainsFunc(proofs, func(p proof.Proof) bool { return proof.IsFactor(p.Method) })
+	if !ours || !proof.Meets(proof.Class(proofs), proof.TwoFactors) {
 		return ""
 	}
 	return secret.Token(trustBytes)

@@ -75,13 +75,18 @@ func (s *Sessions) EndDue(ctx context.Context, id string) error {
 // Due lists the sessions whose time is over.
 var Due = sessions.Due
 
-// Selection says which sessions end: those of users, or those that have entered an application.
+// Selection says which sessions end: those of users, those that have entered an application, or those of people who
+// have signed in through a connection.
 type Selection struct {
-	UserIDs []string
-	AppID   string
+	UserIDs      []string
+	AppID        string
+	ConnectionID string
 }
 
 func (s Selection) where() docstore.Filter {
+	if s.ConnectionID != "" {
+		return docstore.Eq(byConnection, docstore.Text(s.ConnectionID))
+	}
 	if s.AppID != "" {
 		return docstore.Eq(byApp, docstore.Text(s.AppID))
 	}
@@ -95,7 +100,13 @@ func (s Selection) where() docstore.Filter {
 // check reports every fault.
 func (s Selection) check() error {
 	var faults apperr.Faults
-	faults.Check((len(s.UserIDs) == 0) != (s.AppID == ""), "", "must have either user_ids or app_id")
+	given := 0
+	for _, one := range []bool{len(s.UserIDs) > 0, s.AppID != "", s.ConnectionID != ""} {
+		if one {
+			given++
+		}
+	}
+	faults.Check(given == 1, "", "must have one of user_ids, app_id and connection_id")
 	faults.Check(len(without(s.UserIDs)) == len(s.UserIDs), "user_ids", "must not be empty")
 	return faults.Err()
 }
@@ -122,6 +133,12 @@ func (s *Sessions) EndOthers(ctx context.Context, userID, but, reason string) er
 func (s *Sessions) EndBefore(ctx context.Context, userID, credential string, set clock.Time, reason string) error {
 	_, err := s.endWhere(ctx, docstore.Eq(byUser, docstore.Text(userID)), reason,
 		func(session *Session) bool { return proof.RestsOn(session.Shown(), credential, set) })
+	return err
+}
+
+// EndThrough ends the sessions of people who have signed in through a connection.
+func (s *Sessions) EndThrough(ctx context.Context, connectionID string) error {
+	_, err := s.EndAll(ctx, Selection{ConnectionID: connectionID}, LinkGone)
 	return err
 }
 

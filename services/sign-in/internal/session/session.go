@@ -63,6 +63,8 @@ const (
 	byUser    = "user_id"
 	byApp     = "app_id"
 	byCreated = "time_created"
+	// byConnection has the connections through which the person has signed in.
+	byConnection = "connection_id"
 )
 
 var sessions = outbox.Define("session", "/sessions", docstore.Schema[Session]{
@@ -77,6 +79,7 @@ var sessions = outbox.Define("session", "/sessions", docstore.Schema[Session]{
 			}
 			return ids
 		}),
+		docstore.ByList(byConnection, func(s *Session) []string { return proof.Connections(s.Proofs) }),
 		docstore.ByNumber(byCreated, func(s *Session) docstore.Value { return docstore.Moment(s.TimeCreated) }),
 	},
 })

@@ -23,6 +23,8 @@ const (
 	UserGone    = "user"     // the user is disabled, locked by a caller, resigned or deleted
 	NewPassword = "password"
 	FactorGone  = "factor" // one that it rests on is deleted, or recovery codes are renewed
+	// LinkGone is the link to another provider, or the connection to it: deleted, disabled or changed.
+	LinkGone = "link"
 )
 
 // Deps are what Sessions need.
@@ -135,7 +137,7 @@ func (s *Sessions) stepUp(ctx context.Context, tx *docstore.Tx, session *Session
 // sign-in is that of the oldest proof that counts, where a session goes on with further ones.
 func (s *Sessions) apply(to *Session, now clock.Time, in SignIn) {
 	to.UserID, to.Proofs, to.Address = in.UserID, in.Proofs, in.Address
-	to.ACR, to.AMR = proof.Class(in.Proofs), proof.AMR(in.Proofs)
+	to.ACR, to.AMR = proof.Class(in.Proofs), append([]string{}, proof.AMR(in.Proofs)...)
 	to.Browser = in.Browser
 	if len(to.Browser) > maxAgent {
 		to.Browser = to.Browser[:maxAgent]

@@ -40,7 +40,7 @@ export function Frame({
         label={t('title')}
         choose={(name) => void go(partHref(name as Part))}
       />
-      <p class="note connections-note">{t('notUsed')}</p>
+      <p class="note connections-note">{t('whatSignsIn')}</p>
       {children}
     </div>
   );

@@ -134,7 +134,11 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
       labels={{display_name: t('connectionName'), config_fields: t('settings')}}
       overview={() => (
         <>
-          {on && c.provider_code !== nativeDatabase && <p class="note warn">{t('notUsed')}</p>}
+          {c.callback_url ? (
+            <p class="note">{t('signsIn')}</p>
+          ) : (
+            (c.type === 'social' || c.type === 'enterprise') && <p class="note warn">{t('signsNobodyIn')}</p>
+          )}
           <FormFields
             draft={draft}
             fields={[{field: 'display_name', label: t('connectionName'), placeholder: providerName(c), wide: true}]}
@@ -198,6 +202,7 @@ function facts(c: Connection, provider: Provider | undefined): Parameters<typeof
         </a>
       ),
     ],
+    [t('callbackURL'), c.callback_url && <Id>{c.callback_url}</Id>],
     [t('id'), <Id>{c.id}</Id>],
     [t('createdBy'), c.developer_id && <Actor actor={c.developer_id} />],
     [t('created'), dateTime(c.time_created)],
@@ -247,7 +252,6 @@ function Test({id, on, toggle, unsaved}: {id: string; on: boolean; toggle: () =>
   return (
     <>
       <p class="muted">{t('testText')}</p>
-      <p class="note">{t('notUsed')}</p>
       {unsaved && <p class="note warn">{t('testUnsaved')}</p>}
       <div class="row">
         <Button

@@ -17,10 +17,16 @@ export const t = texts({
     'Ways in which people prove who they are appear here: directories, social accounts, second factors.',
     '人员验证身份的方式会显示在这里：目录、社交账户、多因素认证。',
   ],
-  notUsed: [
-    'Sign-in takes passwords of this platform, authenticator apps and passkeys. Of the connections it uses the mail server alone so far; a template that demands another method lets nobody in.',
-    '登录接受本平台的密码、身份验证器应用和通行密钥。目前只使用邮件服务器连接；要求其他方式的模板会使所有人无法登录。',
+  whatSignsIn: [
+    'People sign in with passwords, authenticator apps and passkeys of this platform, and through connections to OpenID Connect, Google, Microsoft and GitLab. Through the other providers nobody can sign in yet; of the rest the mail server is used.',
+    '人员可以使用本平台的密码、身份验证器应用和通行密钥登录，也可以通过 OpenID Connect、Google、Microsoft 和 GitLab 的连接登录。其他提供方暂不能用于登录；其余连接中只使用邮件服务器。',
   ],
+  signsIn: [
+    'Register the callback URL below at the provider. People see a button for this connection once a method of their login template has it.',
+    '请在提供方登记下方的回调地址。当登录模板的某个方式包含此连接后，人员会看到对应的按钮。',
+  ],
+  signsNobodyIn: ['Nobody can sign in through this provider yet.', '暂不能通过此提供方登录。'],
+  callbackURL: ['Callback URL', '回调地址'],
   chooseTitle: ['Choose a provider', '选择提供方'],
   createFrom: ['New connection: {name}', '新建连接：{name}'],
   connectionName: ['Name of the connection', '连接名称'],

@@ -1,0 +1,509 @@
+package signin_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/providertest"
+)
+
+// federated is a world whose people can sign in by a password, or at another provider.
+type federated struct {
+	*world
+	*providertest.Provider
+}
+
+// corp is the connection to the other provider.
+const corp = "77"
+
+var corpConnection = questions.LoginConnection{
+	Connection: questions.Connection{ID: corp, ProviderCode: "oidc"}, Name: "Acme SSO",
+}
+
+// federate makes such a world, with the policy of the method.
+func federate(t testing.TB, policy string, options ...testkit.Options) *federated {
+	t.Helper()
+	return newWorld(t, options...).federate(policy)
+}
+
+// federate lets the people of a world sign in at another provider, too.
+func (w *world) federate(policy string) *federated {
+	w.t.Helper()
+	p := providertest.Start(w.t, w.Clock.Now)
+	w.connections[corp] = object{
+		"Issuer": p.Issuer, "ClientId": providertest.ClientID, "ClientSecret": providertest.ClientSecret,
+	}
+	w.template = questions.LoginTemplate{Found: true, Code: "staff", Steps: []questions.LoginStep{{
+		Required: true, Methods: []questions.LoginMethod{
+			{Code: "pwd", Type: "password"}, {
+				Code: "corp", Type: "enterprise", Policy: json.RawMessage(policy),
+				Connections: []questions.LoginConnection{corpConnection},
+			},
+		},
+	}}}
+	return &federated{w, p}
+}
+
+// linkAnn links Ann to who she is at the provider.
+func (f *federated) linkAnn() {
+	f.change(func() {
+		f.links[questions.ForeignIdentity{ConnectionID: corp, ProviderCode: "oidc", Subject: "ann-at-corp"}] =
+			&linked{"500", "20", "1"}
+	})
+}
+
+// leaves presses the button of the connection, and returns where the browser goes.
+func (b *browser) leaves() string {
+	b.w.t.Helper()
+	b.send(url.Values{"action": {"leave"}, "connection": {corp}})
+	require.True(b.w.t, strings.HasPrefix(b.at, "http://127.0.0.1"), "%s\n%s", b.at, b.body)
+	return b.at
+}
+
+// goesThrough signs in at the provider.
+func (f *federated) goesThrough(b *browser, claims object) *browser {
+	f.t.Helper()
+	return b.get(f.SignIn(b.leaves(), claims))
+}
+
+func TestSignInAtAnotherProvider(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	f.linkAnn()
+	b := f.browser().get(f.authorize("portal")).shows(200, "Sign in with Acme SSO").shows(200, `name="password"`)
+	f.goesThrough(b, object{"sub": "ann-at-corp", "amr": []string{"pwd", "mfa"}}).answered(callback)
+	session := f.newest()
+	require.Equal(t, "20", session["user_id"])
+	require.Equal(t, "urn:idplatform:aal:1", session["acr"], "the provider is not trusted")
+	require.Equal(t, []any{}, session["amr"])
+	shown := session["proofs"].([]any)[0].(object)
+	require.Equal(t, "enterprise", shown["method"])
+	require.Equal(t, "upstream:77", shown["channel"])
+	require.Equal(t, "link:500", shown["credential"])
+	b.get(f.authorize("wiki")).answered(wikiCallback)
+	require.Equal(t, 1, f.Redeemed)
+	require.Zero(t, f.verified, "no password was asked for")
+}
+
+// Without a link the provider's word is worth nothing: the person shows who they are here, with all that is due, and
+// agrees.
+func TestAnIdentityIsLinkedOnce(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	b := f.browser().get(f.authorize("portal"))
+	f.goesThrough(b, object{
+		"sub": "new", "name": "Ann <b>at</b> Corp", "email": "ann@acme.test", "email_verified": true,
+	})
+	b.shows(200, "No account here belongs to that yet").shows(200, `name="password"`)
+	require.Empty(t, f.sessions())
+	b.signIn("ann", "wrong").shows(200, "do not match")
+	require.Empty(t, f.links)
+	b.signIn("ann", password).shows(200, "Link your accounts?").shows(200, "Ann &lt;b&gt;at&lt;/b&gt; Corp")
+	require.Empty(t, f.links)
+	b.press("link").answered(callback)
+	require.Len(t, f.links, 1)
+
+	b = f.browser().get(f.authorize("portal"))
+	f.goesThrough(b, object{"sub": "new"}).answered(callback)
+	require.Len(t, f.links, 1)
+}
+
+func TestALinkCanBeDeclined(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	b := f.browser().get(f.authorize("portal"))
+	f.goesThrough(b, object{"sub": "new"}).signIn("ann", password).press("skip-link").answered(callback)
+	require.Empty(t, f.links)
+
+	b = f.browser().get(f.authorize("portal"))
+	f.goesThrough(b, object{"sub": "new"}).press("another").signIn("ann", password).answered(callback)
+	require.Empty(t, f.links, "the person has begun anew")
+
+	f.users["bob"] = ann(f.Clock.Now())
+	f.users["bob"].record["id"] = "21"
+	b = f.browser().get(f.authorize("portal"))
+	f.goesThrough(b, object{"sub": "ann-at-corp"}).signIn("bob", password)
+	f.linkAnn() // meanwhile
+	b.press("link").shows(200, "belongs to somebody else").press("skip-link").answered(callback)
+	require.Len(t, f.links, 1)
+}
+
+func TestPoliciesOfLinks(t *testing.T) {
+	t.Parallel()
+	trusted := object{"sub": "new", "email": "ann@acme.test", "email_verified": true}
+	with := func(more object) object {
+		all := object{}
+		for _, of := range []object{trusted, more} {
+			for name, value := range of {
+				all[name] = value
+			}
+		}
+		return all
+	}
+	byEmail, asks := `{"link": "verified_email", "domains": ["ACME.test"]}`, "sign in here once"
+	scoped := func(u *user) { u.scoped = true }
+	unverified := func(u *user) { u.record["email_verified"] = false }
+	for name, c := range map[string]struct {
+		policy string
+		claims object
+		change func(*user)
+		links  bool
+		shows  string
+	}{
+		"verified by both":   {byEmail, trusted, nil, true, ""},
+		"true as a string":   {byEmail, with(object{"email_verified": "true"}), nil, true, ""},
+		"not verified there": {byEmail, with(object{"email_verified": false}), nil, false, asks},
+		"nothing said of it": {byEmail, with(object{"email_verified": nil}), nil, false, asks},
+		"of another domain": {`{"link": "verified_email", "domains": ["other.test"]}`,
+			trusted, nil, false, asks},
+		"of a subdomain":        {`{"link": "verified_email", "domains": ["test"]}`, trusted, nil, false, asks},
+		"without domains":       {`{"link": "verified_email"}`, trusted, nil, false, asks},
+		"another policy":        {`{"link": "ask", "domains": ["acme.test"]}`, trusted, nil, false, asks},
+		"of a user with scopes": {byEmail, trusted, scoped, false, asks},
+		"not verified here":     {byEmail, trusted, unverified, false, asks},
+		"nobody may link":       {`{"link": "never"}`, trusted, nil, false, "Please ask your administrator"},
+		"nobody may link, by a mail": {
+			`{"link": "never", "domains": ["acme.test"]}`, trusted, nil, false, "Please ask your administrator",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := federate(t, c.policy)
+			if c.change != nil {
+				c.change(f.users["ann"])
+			}
+			b := f.goesThrough(f.browser().get(f.authorize("portal")), c.claims)
+			if !c.links {
+				b.shows(200, c.shows)
+				require.Empty(t, f.links)
+				require.Empty(t, f.sessions())
+				return
+			}
+			b.answered(callback)
+			require.Len(t, f.links, 1)
+		})
+	}
+}
+
+// Whoever signs in by a link may be disabled, and so may the link.
+func TestLinksThatServeNobody(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	f.linkAnn()
+	b := f.browser().get(f.authorize("portal"))
+	f.change(func() { f.users["ann"].record["status"] = "0" })
+	f.goesThrough(b, object{"sub": "ann-at-corp"}).shows(200, "cannot be used in this way")
+	f.change(func() {
+		f.users["ann"].record["status"] = "1"
+		for _, l := range f.links {
+			l.status = "0"
+		}
+	})
+	f.goesThrough(b, object{"sub": "ann-at-corp"}).shows(200, "cannot be used in this way")
+	require.Empty(t, f.sessions())
+	b.signIn("ann", password).answered(callback)
+	for identity := range f.links {
+		require.Equal(t, "ann-at-corp", identity.Subject, "nothing is linked on the way")
+	}
+}
+
+// An answer is good once, for the flow, the browser and the connection that it was asked for.
+func TestAnswersOfOthers(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	f.linkAnn()
+	who := object{"sub": "ann-at-corp"}
+	begin := func() *browser { return f.browser().get(f.authorize("portal")) }
+
+	b := begin()
+	back := f.SignIn(b.leaves(), who)
+	thief := begin().get(back)
+	thief.shows(200, "Sign in")
+	require.Empty(t, f.sessions(), "another browser")
+	require.Zero(t, f.Redeemed)
+	b.get(back).answered(callback)
+	b.get(back).answered(callback)
+	require.Equal(t, 1, f.Redeemed, "an answer is redeemed once")
+
+	b = begin()
+	back = f.SignIn(b.leaves(), who)
+	other := b.tab().get(f.authorize("wiki"))
+	state := func(at string) string {
+		u, err := url.Parse(at)
+		require.NoError(t, err)
+		return u.Query().Get("state")
+	}
+	mixed := strings.Replace(back, url.QueryEscape(state(back)), url.QueryEscape(state(other.leaves())), 1)
+	other.get(mixed).shows(200, "That sign-in did not work")
+	require.Equal(t, 1, f.Redeemed, "the code of another flow")
+
+	b = begin()
+	b.get(strings.Replace(f.SignIn(b.leaves(), who), "/callback/77", "/callback/78", 1))
+	b.shows(200, "Sign in with Acme SSO")
+	b = begin()
+	b.get(strings.Replace(f.SignIn(b.leaves(), who), "&state=", "&state=x", 1))
+	require.Equal(t, base, b.at)
+	b = begin()
+	old := f.SignIn(b.leaves(), who)
+	flow, _, _ := strings.Cut(state(old), ".")
+	b.get(base + "/flow/" + flow)
+	b.leaves()
+	b.get(old).shows(200, "Sign in with Acme SSO")
+	require.Len(t, f.sessions(), 1, "an answer to an earlier request of the flow")
+	require.Equal(t, 1, f.Redeemed)
+}
+
+func TestWrongAnswersOfProviders(t *testing.T) {
+	t.Parallel()
+	old := func(claims object) { claims["auth_time"] = claims["iat"].(int64) - 3600 }
+	for name, spoil := range map[string]func(object){
+		"of another nonce":     func(c object) { c["nonce"] = "another" },
+		"without a nonce":      func(c object) { delete(c, "nonce") },
+		"of another issuer":    func(c object) { c["iss"] = "https://evil.test" },
+		"for another client":   func(c object) { c["aud"] = "another" },
+		"for another party":    func(c object) { c["aud"], c["azp"] = []string{providertest.ClientID, "x"}, "x" },
+		"expired":              func(c object) { c["exp"] = c["iat"].(int64) - 1 },
+		"without a subject":    func(c object) { delete(c, "sub") },
+		"with a long subject":  func(c object) { c["sub"] = strings.Repeat("s", 257) },
+		"of an old sign-in":    old,
+		"with a wrong subject": func(c object) { c["sub"] = 7 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := federate(t, `{}`)
+			f.linkAnn()
+			f.Change(func() { f.Spoil = spoil })
+			b := f.browser().get(f.authorize("portal", "max_age", "600"))
+			f.goesThrough(b, object{"sub": "ann-at-corp"}).shows(200, "That sign-in did not work").
+				shows(200, `name="password"`)
+			require.Empty(t, f.sessions())
+			f.Change(func() { f.Spoil = nil })
+			f.goesThrough(b, object{"sub": "ann-at-corp"}).answered(callback)
+		})
+	}
+}
+
+func TestAnswersOfAnotherIssuer(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	f.linkAnn()
+	b := f.browser().get(f.authorize("portal"))
+	issuer := "iss=" + url.QueryEscape(f.Issuer)
+	for _, other := range []string{"iss=https%3A%2F%2Fevil.test", "iss=", "x=y"} {
+		back := f.SignIn(b.leaves(), object{"sub": "ann-at-corp"})
+		require.Contains(t, back, issuer)
+		b.get(strings.Replace(back, issuer, other, 1)).shows(200, "That sign-in did not work")
+	}
+	require.Zero(t, f.Redeemed)
+}
+
+// Whatever becomes of the provider, the page says so, and the other ways are there.
+func TestAProviderThatIsAway(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	f.linkAnn()
+	f.Change(func() { f.Down = true })
+	b := f.browser().get(f.authorize("portal"))
+	b.send(url.Values{"action": {"leave"}, "connection": {corp}}).shows(200, "does not answer").
+		shows(200, `name="password"`)
+	f.Change(func() { f.Down = false })
+	back := f.SignIn(b.leaves(), object{"sub": "ann-at-corp"})
+	f.Change(func() { f.Down = true })
+	b.get(back).shows(200, "does not answer")
+	f.Change(func() { f.Down = false })
+	b.get(f.Refuse(b.leaves(), "access_denied")).shows(200, "You did not sign in there")
+	b.get(f.Refuse(b.leaves(), "server_error")).shows(200, "That sign-in did not work")
+	f.change(func() { f.away["users"] = true })
+	f.goesThrough(b, object{"sub": "ann-at-corp"}).shows(503, "not answering")
+	f.change(func() { f.away["users"] = false })
+	f.change(func() { f.away["identity-sources"] = true })
+	b.get(f.authorize("portal")).send(url.Values{"action": {"leave"}, "connection": {corp}}).shows(503, "not answering")
+	f.change(func() { f.away["identity-sources"] = false })
+	b.get(f.authorize("portal"))
+	f.change(func() { delete(f.connections, corp) })
+	b.send(url.Values{"action": {"leave"}, "connection": {corp}}).shows(200, "That sign-in did not work")
+	b.send(url.Values{"action": {"leave"}, "connection": {"78"}}).shows(200, "Sign in with Acme SSO")
+	b.signIn("ann", password).answered(callback)
+}
+
+// A page can be one of a connection alone, and an application can choose among them.
+func TestWhichConnectionsAreOffered(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	github := questions.LoginConnection{
+		Connection: questions.Connection{ID: "79", ProviderCode: "github"}, Name: "GitHub",
+	}
+	google := questions.LoginConnection{
+		Connection: questions.Connection{ID: "80", ProviderCode: "google"}, Name: "Google",
+	}
+	f.template.Steps[0].Methods = []questions.LoginMethod{
+		{Code: "corp", Type: "enterprise", Connections: []questions.LoginConnection{corpConnection}},
+		{Code: "fun", Type: "social", Connections: []questions.LoginConnection{github, google}},
+	}
+	shows := func(app string, want ...string) {
+		t.Helper()
+		b := f.browser().get(f.authorize(app))
+		require.NotContains(t, b.body, `name="password"`)
+		var got []string
+		for _, name := range []string{"Acme SSO", "GitHub", "Google"} {
+			if strings.Contains(b.body, "Sign in with "+name) {
+				got = append(got, name)
+			}
+		}
+		require.Equal(t, want, got)
+	}
+	shows("portal", "Acme SSO", "Google") // sign-in does not know GitHub yet
+	set := func(change func(*questions.Client)) {
+		f.change(func() {
+			c := f.clients["portal"]
+			change(&c)
+			f.clients["portal"] = c
+		})
+		f.tell("application", "updated", "9", 1, object{"id": "9"})
+	}
+	until := func(text string) {
+		t.Helper()
+		f.browser().untilShows(f.authorize("portal"), text)
+	}
+	set(func(c *questions.Client) { c.Sources = []string{"80"} })
+	until(`value="80"`)
+	shows("portal", "Google")
+	shows("wiki", "Acme SSO", "Google")
+	set(func(c *questions.Client) { c.Sources, c.SocialProviders = nil, map[string]bool{"google": false} })
+	until(`value="77"`)
+	shows("portal", "Acme SSO")
+	set(func(c *questions.Client) { c.Sources = []string{"79"} })
+	until("For administrators")
+	f.browser().get(f.authorize("portal")).shows(403, "whose provider sign-in knows")
+}
+
+// Who can change a connection can sign in by it as anybody who is linked. So whoever has a scope of the platform's API
+// shows something of this platform, too, and sets up nothing on the way.
+func TestAnotherProviderIsNotEnoughForScopes(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{"trust_mfa": "1"}`)
+	f.linkAnn()
+	f.users["ann"].scoped = true
+	who := object{"sub": "ann-at-corp", "amr": []string{"mfa"}}
+	b := f.goesThrough(f.browser().get(f.authorize("portal")), who).shows(200, `name="password"`)
+	require.NotContains(t, b.body, "Sign in with Acme SSO")
+	require.Empty(t, f.sessions())
+	b.signIn("ann", password).answered(callback)
+	require.Equal(t, "urn:idplatform:aal:1", f.newest()["acr"])
+
+	p, _ := f.browser().get(base).signIn("ann", password).factor("add", "").setUp("")
+	b = f.goesThrough(f.browser().get(f.authorize("portal")), who).shows(200, "Show that it is you")
+	f.Clock.Advance(time.Minute)
+	b.prove(p.next()).answered(callback)
+	require.Equal(t, "urn:idplatform:aal:2", f.newest()["acr"])
+
+}
+
+func TestTrustedFactorsOfAProvider(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		policy string
+		claims object
+		acr    string
+		amr    []any
+	}{
+		"trusted": {
+			`{"trust_mfa": "1"}`, object{"amr": []string{"pwd", "otp", "mfa", "x"}}, "urn:idplatform:aal:2",
+			[]any{"mfa", "otp", "pwd"},
+		},
+		"by its class": {`{"trust_mfa": "1"}`, object{"acr": "phr"}, "urn:idplatform:aal:2", []any{"mfa"}},
+		"one factor":   {`{"trust_mfa": "1"}`, object{"amr": []string{"otp"}}, "urn:idplatform:aal:1", []any{}},
+		"not trusted":  {`{"trust_mfa": "0"}`, object{"amr": []string{"mfa"}}, "urn:idplatform:aal:1", []any{}},
+		"trusted, not so said": {
+			`{"trust_mfa": "1"}`, object{"acr": "urn:idplatform:aal:1"}, "urn:idplatform:aal:1", []any{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := federate(t, c.policy)
+			f.linkAnn()
+			c.claims["sub"] = "ann-at-corp"
+			f.goesThrough(f.browser().get(f.authorize("portal")), c.claims).answered(callback)
+			require.Equal(t, c.acr, f.newest()["acr"])
+			require.Equal(t, c.amr, f.newest()["amr"])
+		})
+	}
+}
+
+// What rests on a link ends with it, and with its connection, at once; a sign-in that is under way comes to nothing.
+func TestWhatRestsOnALinkEnds(t *testing.T) {
+	t.Parallel()
+	credential := object{"id": "500", "user_id": 20, "provider_code": "oidc", "idp_config_id": 77, "id1": "ann-at-corp",
+		"status": "1"}
+	updated := func(f *federated, previous, now object) {
+		record := maps.Clone(credential)
+		maps.Copy(record, now)
+		f.tellData("credential", "updated", "500", 2, object{"record": record, "previous": previous})
+	}
+	for name, tell := range map[string]func(*federated){
+		"the link is deleted": func(f *federated) { f.tell("credential", "deleted", "500", 2, credential) },
+		"the link is disabled": func(f *federated) {
+			updated(f, object{"status": "1"}, object{"status": "0"})
+		},
+		"the link has another identity": func(f *federated) {
+			updated(f, object{"id1": "ann-at-corp"}, object{"id1": "another"})
+		},
+		"the link has no connection": func(f *federated) {
+			updated(f, object{"idp_config_id": 77}, object{"idp_config_id": 0})
+		},
+		"the connection is disabled": func(f *federated) {
+			f.tell("connection", "disabled", corp, 2, object{"id": corp})
+		},
+		"the connection is deleted": func(f *federated) {
+			f.tell("connection", "deleted", corp, 2, object{"id": corp})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := federate(t, `{}`)
+			f.linkAnn()
+			p, _ := f.browser().get(base).signIn("ann", password).factor("add", "").setUp("")
+			f.clients["wiki"] = func(c questions.Client) questions.Client { c.MFA = true; return c }(f.clients["wiki"])
+			b := f.browser().get(f.authorize("portal"))
+			f.goesThrough(b, object{"sub": "ann-at-corp"}).answered(callback)
+			other := f.browser().get(f.authorize("wiki"))
+			f.goesThrough(other, object{"sub": "ann-at-corp"}).shows(200, "Show that it is you")
+			f.Clock.Advance(time.Minute)
+			require.Len(t, f.sessions(), 2)
+			tell(f)
+			b.untilShows(f.authorize("portal"), `name="password"`)
+			require.Len(t, f.sessions(), 1, "only the one by password")
+			other.prove(p.next()).shows(200, "do not match")
+			require.Len(t, f.sessions(), 1)
+			f.Clock.Advance(time.Minute)
+			f.goesThrough(b, object{"sub": "ann-at-corp"}).answered(callback)
+		})
+	}
+}
+
+// What only names a link, or enables it, ends nothing.
+func TestLinksThatGoOn(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	f.linkAnn()
+	b := f.browser().get(f.authorize("portal"))
+	f.goesThrough(b, object{"sub": "ann-at-corp"}).answered(callback)
+	for i, previous := range []object{{"username": "old"}, {"status": "0"}, {"display_name": "x", "metadata": ""}} {
+		f.tellData("credential", "updated", "500", int64(2+i), object{"previous": previous, "record": object{
+			"id": "500", "user_id": 20, "provider_code": "oidc", "idp_config_id": 77, "id1": "ann-at-corp", "status": "1",
+		}})
+	}
+	f.tell("credential", "deleted", "501", 9, object{"id": "501", "user_id": 20, "idp_config_id": 77})
+	wait.Until(t, func() bool { return testkit.Stored(t, f.Service, "acme", "link_states")["link:501"] != "" })
+	b.get(f.authorize("wiki")).answered(wikiCallback)
+	require.Len(t, f.sessions(), 1)
+}

@@ -1,0 +1,164 @@
+// Package federation signs people in at other providers: those of the tenant's connections.
+//
+//	flow                    provider
+//	  │ Begin ── address ──▶ │  the person signs in there
+//	  │ ◀──── callback ───── │
+//	  │ End ─── the code ──▶ │
+//	  ▼ Identity
+//
+// What Begin keeps stays with the flow, in the browser that has begun: an answer for another flow, another browser or
+// another connection is good for nothing. Who the identity is here, the users service knows.
+package federation
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/cache"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+var (
+	// ErrAway is in the chain of every error that means: the provider does not answer.
+	ErrAway = errors.New("the provider does not answer")
+	// ErrRefused is in the chain of every error that means: what the provider has answered is good for nothing, or the
+	// connection is not set up as the provider wants it. What it wraps is for administrators.
+	ErrRefused = errors.New("the provider's answer cannot be used")
+)
+
+const (
+	// patience is how long a page waits for a provider in all.
+	patience = 10 * time.Second
+	// reread is how long a provider's metadata is used.
+	reread = 10 * time.Minute
+	// maxProviders bounds the metadata that a replica keeps. The least used is dropped first.
+	maxProviders = 1000
+)
+
+// Config is what Connections need.
+type Config struct {
+	Bus  *bus.Bus
+	HTTP *http.Client // reaches providers
+	Now  func() clock.Time
+}
+
+// Connections sign people in through the connections of all tenants. They are safe for concurrent use.
+type Connections struct {
+	Config
+	recipient *secret.Recipient
+	known     *cache.Cache[string, discovered] // by issuer
+}
+
+// discovered is a provider's metadata, and when it was read.
+type discovered struct {
+	provider *oidc.Provider
+	read     clock.Time
+}
+
+// New makes Connections.
+func New(c Config) (*Connections, error) {
+	seed := make([]byte, 32)
+	_, _ = rand.Read(seed) // never fails (crypto/rand)
+	recipient, err := secret.NewRecipient(seed)
+	if err != nil {
+		return nil, err
+	}
+	return &Connections{c, recipient, cache.New[string, discovered](maxProviders)}, nil
+}
+
+// Supports reports whether people can sign in through connections to a provider.
+func Supports(providerCode string) bool {
+	return slices.Contains(questions.SignInProviders, providerCode)
+}
+
+// Request is a sign-in that is to begin at a provider.
+type Request struct {
+	Callback  string // the address that the person comes back to
+	State     string // comes back with the person
+	Fresh     bool   // the provider must ask the person, whatever session they have there
+	MaxAge    *int64 // how many seconds ago the person may have signed in there; nil: any
+	LoginHint string
+	Locales   []string
+}
+
+// Kept is what stays with the flow until the person comes back. Its JSON form is kept compatible.
+type Kept struct {
+	Callback string     `json:"callback"`
+	Nonce    string     `json:"nonce"`
+	Verifier string     `json:"verifier"` // PKCE
+	Oldest   clock.Time `json:"oldest,omitzero"`
+}
+
+// Answer is what the person has brought back.
+type Answer struct {
+	Code   string
+	Issuer string // RFC 9207; empty if it came without
+}
+
+// Identity is who a provider has signed in. Its JSON form is kept compatible.
+type Identity struct {
+	Subject     string `json:"subject"`
+	Username    string `json:"username,omitempty"`
+	DisplayName string `json:"display_name,omitempty"`
+	// Email is an address that the provider says it has verified; empty without one.
+	Email string `json:"email,omitempty"`
+	// TwoFactors says that the provider claims to have asked for two.
+	TwoFactors bool     `json:"two_factors,omitempty"`
+	AMR        []string `json:"amr,omitempty"` // as the provider says (RFC 8176)
+}
+
+// maxSubject bounds an identity's subject, in characters: OpenID Connect Core §2 allows 255.
+const maxSubject = 256
+
+// Begin returns the address at which a person signs in through a connection, and what End needs. The error is
+// ErrAway, ErrRefused, apperr.NotFound (no such connection is enabled) or Unavailable.
+func (c *Connections) Begin(ctx context.Context, connectionID string, r Request) (string, Kept, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	client, err := c.client(ctx, connectionID)
+	if err != nil {
+		return "", Kept{}, err
+	}
+	return client.begin(r, c.Now())
+}
+
+// End returns who has signed in. The error is as Begin's.
+func (c *Connections) End(ctx context.Context, connectionID string, kept Kept, a Answer) (Identity, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	client, err := c.client(ctx, connectionID)
+	if err != nil {
+		return Identity{}, err
+	}
+	return client.end(ctx, kept, a)
+}
+
+// settings returns a connection's provider and its config_fields with the secrets.
+func (c *Connections) settings(ctx context.Context, connectionID string) (provider string, fields fields, err error) {
+	sealed, err := questions.SettingsOfConnection.Ask(ctx, c.Bus, questions.SettingsQuestion{
+		ConnectionID: connectionID, To: c.recipient.Key(),
+	})
+	if err != nil {
+		return "", fields, err
+	}
+	text, err := c.recipient.Open(sealed.Sealed, questions.ForSettings)
+	if err != nil {
+		return "", fields, err
+	}
+	return sealed.ProviderCode, fields, json.Unmarshal([]byte(text.Reveal()), &fields)
+}
+
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrRefused, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,397 @@
+package flow
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/federation"
+	"github.com/idplatform/idplatform/services/sign-in/internal/person"
+	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
+	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
+	"github.com/idplatform/idplatform/services/sign-in/internal/session"
+)
+
+// Source is a connection through which people can sign in on the way to an application.
+type Source struct {
+	questions.LoginConnection
+	Method string // social or enterprise
+	policy sourcePolicy
+}
+
+// sourcePolicy is what a method's policy says of its connections.
+type sourcePolicy struct {
+	Link     string   `json:"link"`
+	Domains  []string `json:"domains"`
+	TrustMFA string   `json:"trust_mfa"`
+}
+
+// The values of sourcePolicy.Link. Empty is linkAsk.
+const (
+	linkAsk   = "ask"
+	linkEmail = "verified_email"
+)
+
+// sourcesOf are the connections of a template's methods through which people can sign in to an application, and the
+// steps with these alone.
+func sourcesOf(steps []questions.LoginStep, app questions.Client) ([]Source, []questions.LoginStep) {
+	var sources []Source
+	steps = slices.Clone(steps)
+	for i := range steps {
+		steps[i].Methods = slices.Clone(steps[i].Methods)
+		for j, m := range steps[i].Methods {
+			var usable []questions.LoginConnection
+			for _, c := range m.Connections {
+				if !mayUse(app, m.Type, c) {
+					continue
+				}
+				usable = append(usable, c)
+				known := slices.ContainsFunc(sources, func(s Source) bool { return s.ID == c.ID })
+				if known {
+					continue
+				}
+				one := Source{LoginConnection: c, Method: m.Type}
+				_ = json.Unmarshal(m.Policy, &one.policy) // it was checked; empty from an earlier version
+				sources = append(sources, one)
+			}
+			steps[i].Methods[j].Connections = usable
+		}
+	}
+	return sources, steps
+}
+
+// mayUse reports whether people can sign in to an application through a connection.
+func mayUse(app questions.Client, method string, c questions.LoginConnection) bool {
+	attached := len(app.Sources) == 0 || slices.Contains(app.Sources, c.ID)
+	allowed := method != proof.Social || len(app.SocialProviders) == 0 || app.SocialProviders[c.ProviderCode]
+	return attached && allowed && federation.Supports(c.ProviderCode)
+}
+
+// elsewhere are the methods of steps that stand for the connections of a view.
+func (view *View) elsewhere() []string {
+	methods := make([]string, len(view.sources))
+	for i, s := range view.sources {
+		methods[i] = proof.Upstream(s.ID)
+	}
+	return methods
+}
+
+// Sources are the connections that the page of a view offers: none, once the person has come from one and is asked to
+// show who they are here.
+func (view *View) Sources() (shown []Source) {
+	if view.Flow.Linking != "" {
+		return nil
+	}
+	for _, s := range view.sources {
+		if slices.Contains(view.Methods, proof.Upstream(s.ID)) {
+			shown = append(shown, s)
+		}
+	}
+	return shown
+}
+
+func (view *View) source(connectionID string) *Source {
+	for i, s := range view.sources {
+		if s.ID == connectionID {
+			return &view.sources[i]
+		}
+	}
+	return nil
+}
+
+// leaving is what a flow keeps while the person is at another provider. Its JSON form is kept compatible.
+type leaving struct {
+	Connection string          `json:"connection"`
+	State      string          `json:"state"` // SHA-256 of what comes back
+	Kept       federation.Kept `json:"kept"`
+}
+
+// pending is an identity that is to be linked once the person has shown who they are here. Its JSON form is kept
+// compatible.
+type pending struct {
+	questions.ForeignIdentity
+	Name string `json:"name"` // of the connection
+}
+
+// What is sealed in a flow.
+const (
+	useLeaving = "upstream"
+	useLinking = "link"
+)
+
+func (e *Engine) seal(ctx context.Context, use, flowID string, value any) (string, error) {
+	text, err := json.Marshal(value)
+	return e.Keys.Seal(text, boundToFlow(ctx, use, flowID)), err
+}
+
+func (e *Engine) unseal(ctx context.Context, use string, f *Flow, sealed string, value any) error {
+	text, err := e.Keys.Open(sealed, boundToFlow(ctx, use, f.ID))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, value)
+}
+
+func boundToFlow(ctx context.Context, use, flowID string) []byte {
+	return []byte("sign-in " + use + " " + request.Tenant(ctx) + " " + flowID)
+}
+
+// CallbackOf is the address that people come back to from the provider of a connection.
+func CallbackOf(issuer, connectionID string) string { return issuer + "/callback/" + connectionID }
+
+// FlowOf is the id of the flow that a provider's answer belongs to.
+func FlowOf(state string) string {
+	id, _, _ := strings.Cut(state, ".")
+	return id
+}
+
+// leave sends a person to the provider of a connection.
+func (e *Engine) leave(ctx context.Context, f *Flow, now View, form Form, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f}
+	source := now.source(form.Connection)
+	if source == nil || !slices.Contains(now.Methods, proof.Upstream(source.ID)) { // a form from before
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	if f.ID == "" {
+		f.ID = secret.Token(idBytes)
+	}
+	state := f.ID + "." + secret.Token(idBytes)
+	r := f.Request
+	to, kept, err := e.Federation.Begin(ctx, source.ID, federation.Request{
+		Callback: CallbackOf(v.Issuer, source.ID), State: state, Fresh: r.Fresh, MaxAge: r.MaxAge,
+		LoginHint: r.LoginHint, Locales: r.Locales,
+	})
+	if notice, err := e.noticeOf(ctx, source.ID, err); notice != "" || err != nil {
+		if err != nil {
+			return unlessAway(view, err)
+		}
+		f.Notice = notice
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	f.Leaving, err = e.seal(ctx, useLeaving, f.ID, leaving{source.ID, session.Hash(state), kept})
+	if err != nil {
+		return View{}, err
+	}
+	if err := e.save(ctx, f, v.Browser, nil); err != nil {
+		return View{}, err
+	}
+	return View{Kind: GoElsewhere, Flow: f, Through: source.Name, Answer: protocol.Answer{URL: to}}, nil
+}
+
+// noticeOf is what the page says of a provider that cannot be used; empty if it can. The error is one of others.
+func (e *Engine) noticeOf(ctx context.Context, connectionID string, err error) (string, error) {
+	notice := ""
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.Is(err, federation.ErrAway):
+		notice = NoticeProviderAway
+	case errors.Is(err, federation.ErrRefused), apperr.IsNotFound(err):
+		notice = NoticeProvider
+	default:
+		return "", err
+	}
+	e.Log.WarnContext(ctx, "somebody could not sign in through a connection", "connection", connectionID,
+		"error", short(err))
+	return notice, nil
+}
+
+// short is what a log says of an error that quotes a provider.
+func short(err error) string {
+	text := err.Error()
+	return strings.ToValidUTF8(text[:min(len(text), maxQuoted)], "")
+}
+
+const maxQuoted = 500 // bytes
+
+// Returned is what a person has brought back from another provider.
+type Returned struct {
+	Connection string
+	State      string
+	Code       string
+	Issuer     string
+	Error      string // what the provider says instead of a code
+}
+
+// Return goes on with a flow whose person comes back from another provider. The view is as Act's. An answer that the
+// flow does not wait for changes nothing.
+func (e *Engine) Return(ctx context.Context, f *Flow, in Returned, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f}
+	var left leaving
+	if f.Leaving == "" || e.unseal(ctx, useLeaving, f, f.Leaving, &left) != nil ||
+		left.Connection != in.Connection || !secret.Equal(left.State, session.Hash(in.State)) {
+		return view, nil
+	}
+	waited := f.Leaving
+	f.Leaving, f.Notice = "", ""
+	if in.Error != "" {
+		f.Notice = NoticeProvider
+		if in.Error == "access_denied" { // the person has changed their mind
+			f.Notice = NoticeNotThere
+		}
+	}
+	err := e.saveAfter(ctx, f, v.Browser, func(_ context.Context, _ *docstore.Tx, stored *Flow) error {
+		if stored.Leaving != waited { // the same answer was sent twice
+			return errFaster
+		}
+		return nil
+	}, nil)
+	if err != nil || in.Error != "" {
+		return view, err
+	}
+	now, err := e.pageOf(ctx, f, v)
+	if err != nil {
+		return unlessAway(view, err)
+	}
+	source := now.source(left.Connection)
+	if now.Kind != SignIn || source == nil || !slices.Contains(now.Methods, proof.Upstream(source.ID)) {
+		return view, nil // the template has changed, or the person has signed in in another way
+	}
+	who, err := e.redeem(ctx, source.ID, left.Kept, in, v)
+	if errors.Is(err, errTooMany) {
+		view.Kind = TooMany
+		return view, nil
+	}
+	if notice, err := e.noticeOf(ctx, source.ID, err); notice != "" || err != nil {
+		if err != nil {
+			return unlessAway(view, err)
+		}
+		f.Notice = notice
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	return e.identified(ctx, f, now, source, who, v)
+}
+
+// redeem asks a provider who has signed in, within the limits of guesses: each costs the provider a request. The error
+// may be errTooMany.
+func (e *Engine) redeem(ctx context.Context, connectionID string, kept federation.Kept, in Returned, v Visitor,
+) (federation.Identity, error) {
+	attempt, err := e.Admit(ctx, ProviderCode, v, "")
+	if err != nil {
+		return federation.Identity{}, err
+	}
+	if attempt == nil {
+		return federation.Identity{}, errTooMany
+	}
+	who, err := e.Federation.End(ctx, connectionID, kept, federation.Answer{Code: in.Code, Issuer: in.Issuer})
+	if err != nil && !errors.Is(err, federation.ErrRefused) {
+		return who, err
+	}
+	told, failed := attempt.Settle(ctx, err == nil)
+	switch {
+	case failed != nil:
+		return federation.Identity{}, failed
+	case !told:
+		return federation.Identity{}, errTooMany
+	}
+	return who, err
+}
+
+// identified goes on with who another provider has signed in.
+func (e *Engine) identified(ctx context.Context, f *Flow, now View, source *Source, who federation.Identity, v Visitor,
+) (View, error) {
+	view := View{Kind: Leave, Flow: f}
+	identity := questions.ForeignIdentity{
+		ConnectionID: source.ID, ProviderCode: source.ProviderCode, Subject: who.Subject, Username: who.Username,
+		DisplayName: who.DisplayName,
+	}
+	shownAt := e.Store.Now() // before it is asked: a link that ends meanwhile counts no more
+	linked, err := questions.FindLinked.Ask(ctx, e.Bus, identity)
+	if err == nil && linked.Reason == questions.NotLinked && source.linksBy(who.Email) {
+		linked, err = questions.Link.Ask(ctx, e.Bus, questions.NewLink{ForeignIdentity: identity, Email: who.Email})
+		if refusedLink(err) {
+			linked, err = questions.Linked{Reason: questions.NotLinked}, nil
+		}
+	}
+	switch {
+	case err != nil:
+		return unlessAway(view, err)
+	case linked.Reason == questions.NotLinked && source.asks() && now.canShowWhoTheyAre():
+		f.Linking, err = e.seal(ctx, useLinking, f.ID, pending{identity, source.Name})
+		if err != nil {
+			return View{}, err
+		}
+		return view, e.save(ctx, f, v.Browser, nil)
+	case linked.Reason == questions.NotLinked:
+		return view, e.refused(ctx, f, Proven{Notice: NoticeNotLinked}, v)
+	case linked.Reason != "":
+		return view, e.refused(ctx, f, Proven{Notice: NoticeForeign}, v)
+	}
+	user, err := person.Parse(linked.User)
+	if err != nil {
+		return View{}, err
+	}
+	two := who.TwoFactors && source.policy.TrustMFA == "1" && !linked.HasScopes
+	shown := proof.ByUpstream(shownAt, source.Method, source.ID, linked.LinkID, two, who.AMR)
+	if !now.demand.Begins(shown.Channel) && user.ID != now.subject.userID { // nobody else can begin with it
+		return view, e.refused(ctx, f, Proven{Notice: NoticeForeign}, v)
+	}
+	f.Linking = ""
+	return e.proven(ctx, f, now, true, Proven{
+		User: user, Proof: shown, LoginName: user.Username, SignedIn: linked.SignedIn, OwnProof: linked.HasScopes,
+	}, v)
+}
+
+func refusedLink(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch apperr.KindOf(err) {
+	case apperr.AlreadyExists, apperr.InvalidState, apperr.InvalidParameters, apperr.NotFound:
+		return true
+	}
+	return false
+}
+
+// asks reports whether people who are not linked are asked to show who they are here.
+func (s *Source) asks() bool { return cmp.Or(s.policy.Link, linkAsk) != "never" }
+
+// linksBy reports whether an address that the provider has verified is enough to link: it is of a domain that the
+// provider is trusted for.
+func (s *Source) linksBy(email string) bool {
+	_, domain, ok := strings.Cut(email, "@")
+	return ok && s.policy.Link == linkEmail && slices.ContainsFunc(s.policy.Domains, func(d string) bool {
+		return strings.EqualFold(d, domain)
+	})
+}
+
+// canShowWhoTheyAre reports whether the page of a view asks for anything that only a person of this platform has.
+func (view *View) canShowWhoTheyAre() bool {
+	return slices.Contains(view.Methods, proof.Password) || slices.Contains(view.Methods, proof.Passkey)
+}
+
+// LinkingOf is the connection and the name of the identity that is to be linked to the person.
+func (e *Engine) LinkingOf(ctx context.Context, f *Flow) (through, name string, err error) {
+	var p pending
+	err = e.unseal(ctx, useLinking, f, f.Linking, &p)
+	return p.Name, cmp.Or(p.DisplayName, p.Username, p.Subject), err
+}
+
+// link links the identity that the person has shown to the person who has signed in since.
+func (e *Engine) link(ctx context.Context, f *Flow, now View, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f}
+	var p pending
+	if err := e.unseal(ctx, useLinking, f, f.Linking, &p); err != nil {
+		return View{}, err
+	}
+	userID := now.Session.UserID
+	linked, err := questions.Link.Ask(As(ctx, v.Issuer, userID), e.Bus,
+		questions.NewLink{ForeignIdentity: p.ForeignIdentity, UserID: userID})
+	if err != nil && !refusedLink(err) {
+		return unlessAway(view, err)
+	}
+	if refusedLink(err) || linked.Reason != "" { // the page says so, and the person goes on without
+		f.Notice = NoticeTaken
+	} else {
+		f.Linking = ""
+	}
+	return view, e.save(ctx, f, v.Browser, nil)
+}
