@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -506,4 +507,115 @@ func TestLinksThatGoOn(t *testing.T) {
 	wait.Until(t, func() bool { return testkit.Stored(t, f.Service, "acme", "link_states")["link:501"] != "" })
 	b.get(f.authorize("wiki")).answered(wikiCallback)
 	require.Len(t, f.sessions(), 1)
+}
+
+// With create, somebody whom no user is linked to is a user from then on: once, and only by names that are theirs.
+func TestUsersAreCreatedAtASignIn(t *testing.T) {
+	t.Parallel()
+	const asks = "sign in here once"
+	verified := func(more object) object {
+		all := object{"sub": "new", "name": "李伟", "email": "wei@acme.test", "email_verified": true}
+		maps.Copy(all, more)
+		return all
+	}
+	for name, c := range map[string]struct {
+		policy string
+		claims object
+		want   object // of the record
+		shows  string
+	}{
+		"by an address": {
+			`{"create": "1", "domains": ["acme.test"]}`, verified(nil),
+			object{"username": "wei@acme.test", "display_name": "李伟", "email": "wei@acme.test", "email_verified": true}, "",
+		},
+		"by a name": {
+			`{"create": "1"}`, verified(object{"preferred_username": "wei"}),
+			object{"username": "wei", "email": "wei@acme.test", "email_verified": false}, "",
+		},
+		"by the name of a trusted directory": {
+			`{"create": "1", "domains": ["acme.test"]}`,
+			object{"sub": "new", "preferred_username": "wei@acme.test", "email": "ceo@acme.test"},
+			object{"username": "wei@acme.test", "email": "", "email_verified": false}, "",
+		},
+		"not by somebody's address": {
+			`{"create": "1"}`, verified(object{"preferred_username": "ceo@acme.test"}),
+			object{"username": "wei@acme.test"}, "",
+		},
+		"not without a name": {
+			`{"create": "1"}`, object{"sub": "new", "preferred_username": "ceo@acme.test", "email": "ceo@acme.test"}, nil, asks,
+		},
+		"not of another domain": {`{"create": "1", "domains": ["other.test"]}`, verified(nil), nil, asks},
+		"not of another domain, by a name": {
+			`{"create": "1", "domains": ["other.test"]}`, verified(object{"preferred_username": "wei"}), nil, asks,
+		},
+		"not where the name is taken": {
+			`{"create": "1"}`, verified(object{"preferred_username": "ann"}), nil, asks,
+		},
+		"not where the address is taken": {
+			`{"create": "1"}`, verified(object{"email": "ann@acme.test", "preferred_username": "wei"}), nil, asks,
+		},
+		"nor linked": {
+			`{"create": "1", "link": "never"}`, verified(object{"preferred_username": "ann"}), nil,
+			"Please ask your administrator",
+		},
+		"not by default": {`{}`, verified(nil), nil, asks},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := federate(t, c.policy)
+			b := f.goesThrough(f.browser().get(f.authorize("portal")), c.claims)
+			if c.want == nil {
+				b.shows(200, c.shows)
+				require.Len(t, f.users, 1)
+				require.Empty(t, f.sessions())
+				return
+			}
+			b.answered(callback)
+			require.Len(t, f.users, 2)
+			username, _ := c.want["username"].(string)
+			for member, value := range c.want {
+				require.Equal(t, value, f.users[username].record[member], member)
+			}
+			f.goesThrough(f.browser().get(f.authorize("portal")), c.claims).answered(callback)
+			require.Len(t, f.users, 2)
+		})
+	}
+}
+
+// Two tabs, or two replicas: one user.
+func TestAUserIsCreatedOnce(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{"create": "1"}`)
+	who := object{"sub": "new", "preferred_username": "wei"}
+	var backs []string
+	var browsers []*browser
+	for range 4 {
+		b := f.browser().get(f.authorize("portal"))
+		backs, browsers = append(backs, f.SignIn(b.leaves(), who)), append(browsers, b)
+	}
+	var all sync.WaitGroup
+	for i, b := range browsers {
+		all.Go(func() { b.get(backs[i]) })
+	}
+	all.Wait()
+	for _, b := range browsers {
+		b.answered(callback)
+	}
+	require.Len(t, f.users, 2)
+	f.change(func() { f.away["users"] = true })
+	f.goesThrough(f.browser().get(f.authorize("portal")), object{"sub": "x"}).shows(503, "not answering")
+}
+
+// Who is created meets the other steps, too.
+func TestWhoIsCreatedSetsUpAFactor(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{"create": "1"}`)
+	f.template.Steps = append(f.template.Steps, questions.LoginStep{
+		Required: true, Methods: []questions.LoginMethod{{Code: "otp", Type: "otp"}}, Enrol: questions.EnrolDemand,
+	})
+	b := f.goesThrough(f.browser().get(f.authorize("portal")), object{"sub": "new", "preferred_username": "wei"})
+	require.Empty(t, f.sessions())
+	b.shows(200, "Set up a second factor").chooses("otp").setUp("")
+	b.press("kept").answered(callback)
+	require.Equal(t, "urn:idplatform:aal:2", f.newest()["acr"])
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -226,6 +227,7 @@ func (w *world) answer() {
 	w.must(questions.SettingsOfConnection.Answer(b, w.settings))
 	w.must(questions.FindLinked.Answer(b, w.findLinked))
 	w.must(questions.Link.Answer(b, w.linkUser))
+	w.must(questions.ChangeUser.Answer(b, w.createUser))
 	w.must(questions.MayUse.Answer(b, func(_ context.Context, q questions.Use) (questions.MayUseAnswer, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -431,6 +433,34 @@ func (w *world) linkUser(ctx context.Context, q questions.NewLink) (questions.Li
 		return w.linkedTo(l), nil
 	}
 	return questions.Linked{Reason: questions.NotLinked}, nil
+}
+
+// createUser makes a user without a password, with a link.
+func (w *world) createUser(_ context.Context, q questions.UserChange) (questions.UserState, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var profile object
+	if err := json.Unmarshal(q.Profile, &profile); err != nil {
+		return questions.UserState{}, err
+	}
+	made := ann(w.Clock.Now())
+	made.password = ""
+	made.record["id"], made.record["time_password_changed"] = fmt.Sprint(900+len(w.users)), nil
+	identity := questions.ForeignIdentity{
+		ConnectionID: fmt.Sprint(q.Credential.IDPConfigID), ProviderCode: q.Credential.ProviderCode,
+		Subject: q.Credential.ID1,
+	}
+	name, _ := profile["username"].(string)
+	for _, u := range w.users {
+		same := u.record["username"] == name || profile["email"] != "" && u.record["email"] == profile["email"]
+		if same || w.links[identity] != nil {
+			return questions.UserState{}, apperr.New(apperr.AlreadyExists, "a name is taken")
+		}
+	}
+	maps.Copy(made.record, profile)
+	id, _ := made.record["id"].(string)
+	w.users[name], w.links[identity] = made, &linked{fmt.Sprint(500 + len(w.links)), id, "1"}
+	return questions.UserState{User: made.signedIn().User, Sequence: made.sequence}, nil
 }
 
 func (w *world) setPassword(ctx context.Context, q questions.NewPassword) (questions.SignedIn, error) {

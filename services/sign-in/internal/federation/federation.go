@@ -106,16 +106,14 @@ type Answer struct {
 	Issuer string // RFC 9207; empty if it came without
 }
 
-// Identity is who a provider has signed in. Its JSON form is kept compatible.
+// Identity is who a provider has signed in.
 type Identity struct {
-	Subject     string `json:"subject"`
-	Username    string `json:"username,omitempty"`
-	DisplayName string `json:"display_name,omitempty"`
-	// Email is an address that the provider says it has verified; empty without one.
-	Email string `json:"email,omitempty"`
-	// TwoFactors says that the provider claims to have asked for two.
-	TwoFactors bool     `json:"two_factors,omitempty"`
-	AMR        []string `json:"amr,omitempty"` // as the provider says (RFC 8176)
+	Subject     string
+	Username    string
+	DisplayName string
+	Email       string   // one that the provider says it has verified; empty without one
+	TwoFactors  bool     // the provider says that it has asked for two
+	AMR         []string // as the provider says (RFC 8176)
 }
 
 // maxSubject bounds an identity's subject, in characters: OpenID Connect Core §2 allows 255.

@@ -64,6 +64,7 @@ type Engine struct {
 	// codes and codesOfKnown are for requests for codes, by address and by browser.
 	codes, codesOfKnown *ratelimit.Buckets[string]
 	opened              *ratelimit.Buckets[string] // by the link of an invitation
+	creates             *ratelimit.Buckets[string] // users, by address
 }
 
 // New makes an engine.
@@ -77,6 +78,7 @@ func New(d Deps) *Engine {
 		codes:        ratelimit.New[string](codesPerSecond, codesAtOnce, maxCounts),
 		codesOfKnown: ratelimit.New[string](codesPerSecond, maxCodesKnown, maxCounts),
 		opened:       ratelimit.New[string](opensPerSecond, opensAtOnce, maxCounts),
+		creates:      ratelimit.New[string](createsPerSecond, createsAtOnce, maxCounts),
 	}
 	e.methods = map[string]Method{proof.Password: passwords{e}, proof.App: factors{e}, proof.Passkey: passkeys{e}}
 	return e

@@ -232,6 +232,12 @@ const (
 	beginsPerSecond = 1
 )
 
+// How many users can be made by sign-ins at other providers from one address: a whole office on its first day.
+const (
+	createsAtOnce    = 500
+	createsPerSecond = 0.2
+)
+
 // hasRoom reports whether a flow may be stored for a visitor who has proven nothing. One with a session always may, and
 // wrong passwords have limits of their own.
 func (e *Engine) hasRoom(ctx context.Context, f *Flow, v Visitor) (bool, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -30,6 +31,7 @@ type Source struct {
 // sourcePolicy is what a method's policy says of its connections.
 type sourcePolicy struct {
 	Link     string   `json:"link"`
+	Create   string   `json:"create"`
 	Domains  []string `json:"domains"`
 	TrustMFA string   `json:"trust_mfa"`
 }
@@ -311,6 +313,12 @@ func (e *Engine) identified(ctx context.Context, f *Flow, now View, source *Sour
 			linked, err = questions.Linked{Reason: questions.NotLinked}, nil
 		}
 	}
+	if name, ok := source.creates(who); err == nil && linked.Reason == questions.NotLinked && ok {
+		if linked, err = e.createUser(ctx, source, identity, name, who, v); errors.Is(err, errTooMany) {
+			view.Kind = TooMany
+			return view, nil
+		}
+	}
 	switch {
 	case err != nil:
 		return unlessAway(view, err)
@@ -357,10 +365,56 @@ func (s *Source) asks() bool { return cmp.Or(s.policy.Link, linkAsk) != "never" 
 // linksBy reports whether an address that the provider has verified is enough to link: it is of a domain that the
 // provider is trusted for.
 func (s *Source) linksBy(email string) bool {
-	_, domain, ok := strings.Cut(email, "@")
-	return ok && s.policy.Link == linkEmail && slices.ContainsFunc(s.policy.Domains, func(d string) bool {
-		return strings.EqualFold(d, domain)
+	return s.policy.Link == linkEmail && s.trustsDomainOf(email)
+}
+
+// trustsDomainOf reports whether the provider is trusted for the domain of an address.
+func (s *Source) trustsDomainOf(address string) bool {
+	at := strings.LastIndexByte(address, '@')
+	return at >= 0 && slices.ContainsFunc(s.policy.Domains, func(d string) bool {
+		return strings.EqualFold(d, address[at+1:])
 	})
+}
+
+// creates reports whether somebody whom no user is linked to becomes a user, and by which username. Where domains are
+// trusted, the person must be of one of them. A name that looks like an address is taken only if it is the person's:
+// nobody gets that of somebody else.
+func (s *Source) creates(who federation.Identity) (username string, ok bool) {
+	username = who.Username
+	if username == "" || strings.Contains(username, "@") && !s.trustsDomainOf(username) {
+		username = who.Email
+	}
+	known := len(s.policy.Domains) == 0 || s.trustsDomainOf(who.Email) || s.trustsDomainOf(username)
+	return username, s.policy.Create == "1" && known && username != ""
+}
+
+// createUser makes the user who signs in by an identity from then on. If their names are taken, or the identity is
+// linked meanwhile, the answer is FindLinked's. The error may be errTooMany.
+func (e *Engine) createUser(ctx context.Context, s *Source, in questions.ForeignIdentity, username string,
+	who federation.Identity, v Visitor,
+) (questions.Linked, error) {
+	if address := keysOf(ctx, "", v).address; address != "" && e.creates.Take(address) != 0 {
+		return questions.Linked{}, errTooMany
+	}
+	number, err := strconv.ParseInt(in.ConnectionID, 10, 64)
+	if err != nil {
+		return questions.Linked{}, err
+	}
+	profile, err := json.Marshal(map[string]any{
+		"username": username, "display_name": who.DisplayName, "email": who.Email,
+		"email_verified": who.Email != "" && s.trustsDomainOf(who.Email),
+	})
+	if err != nil {
+		return questions.Linked{}, err
+	}
+	_, err = questions.ChangeUser.Ask(ctx, e.Bus, questions.UserChange{
+		ID: secret.Token(idBytes), Action: questions.CreateUser, Profile: profile, Unique: true,
+		Credential: &questions.UserCredential{ProviderCode: in.ProviderCode, IDPConfigID: number, ID1: in.Subject},
+	})
+	if err != nil && !refusedLink(err) {
+		return questions.Linked{}, err
+	}
+	return questions.FindLinked.Ask(ctx, e.Bus, in)
 }
 
 // canShowWhoTheyAre reports whether the page of a view asks for anything that only a person of this platform has.
