@@ -10,8 +10,8 @@ import (
 
 // ShowOwnPage: show the person's own page.
 //
-// The applications that the person may use, second factors, sessions, consents, and the change of the password; the
-// sign-in page, if nobody is signed in.
+// The applications that the person may use, second factors, links to other providers, sessions, consents, and the
+// change of the password; the sign-in page, if nobody is signed in.
 //
 // (GET /sign-in/{tenant})
 func (c *Client) ShowOwnPage(ctx context.Context, tenant string, options ...Option) (*Download, error) {
@@ -170,6 +170,22 @@ func (c *Client) AcceptInvitation(
 ) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/invitation", Open: true,
+	}, options)
+}
+
+// RemoveOwnLinkBody is the body of RemoveOwnLink.
+type RemoveOwnLinkBody = LinkForm
+
+// RemoveOwnLink: remove one of one's own links to other providers.
+//
+// A form of the person's own page. The answer is a 303 to the page.
+//
+// (POST /sign-in/{tenant}/links)
+func (c *Client) RemoveOwnLink(
+	ctx context.Context, tenant string, body RemoveOwnLinkBody, options ...Option,
+) (*Download, error) {
+	return c.download(ctx, Request{
+		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/links", Open: true,
 	}, options)
 }
 

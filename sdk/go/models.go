@@ -4964,6 +4964,12 @@ type LastingGrantList struct {
 	TotalRelation *string `json:"total_relation,omitempty"`
 }
 
+// LinkForm defines model for LinkForm.
+type LinkForm struct {
+	// Link Its id
+	Link string `json:"link"`
+}
+
 // LockUserRequest defines model for LockUserRequest.
 type LockUserRequest struct {
 	// Reason Up to 256 characters, kept as lock_reason

@@ -81,16 +81,14 @@ func TestAnswerLoginTemplateWithConnections(t *testing.T) {
 	answer, err := questions.LoginTemplateOf.Ask(system(t, "acme"), s.Deps.Bus, questions.TemplateCode{Code: "staff"})
 	require.NoError(t, err)
 	require.Len(t, answer.Steps, 1)
-	of := func(id, name string) questions.LoginConnection {
-		return questions.LoginConnection{
-			Connection: questions.Connection{ID: id, ProviderCode: "oidc"}, Name: name,
-		}
+	of := func(id, name string) questions.Connection {
+		return questions.Connection{ID: id, ProviderCode: "oidc", Name: name}
 	}
 	require.Equal(t, []questions.LoginMethod{
 		{Code: "pwd", Type: "password", Policy: json.RawMessage("{}")}, {
 			Code: "sso", Type: "enterprise",
 			Policy:      json.RawMessage(`{"domains":["acme.test"],"link":"verified_email"}`),
-			Connections: []questions.LoginConnection{of(ids[3], "OpenID Connect"), of(ids[0], "One")},
+			Connections: []questions.Connection{of(ids[3], "OpenID Connect"), of(ids[0], "One")},
 		},
 	}, answer.Steps[0].Methods)
 }

@@ -31,10 +31,11 @@ type Connections struct {
 	Connections []Connection `json:"connections"`
 }
 
-// Connection is a connection's id and the code of its provider.
+// Connection is a connection. Name is what people see; empty from a service of an earlier version.
 type Connection struct {
 	ID           string `json:"id"`
 	ProviderCode string `json:"provider_code"`
+	Name         string `json:"name,omitempty"`
 }
 
 // ExistingConnections asks which connections exist. Without an answer, no connection is attached to an application.
@@ -85,18 +86,12 @@ type LoginMethod struct {
 	// version.
 	Policy json.RawMessage `json:"policy,omitempty"`
 	// Connections are those of the method that are enabled, for the types social and enterprise.
-	Connections []LoginConnection `json:"connections,omitempty"`
+	Connections []Connection `json:"connections,omitempty"`
 }
 
 // SignInProviders are the codes of the providers that sign-in speaks with: through a connection to another one nobody
 // can sign in yet.
 var SignInProviders = []string{"oidc", "google", "microsoft", "gitlab"}
-
-// LoginConnection is a connection through which people can sign in.
-type LoginConnection struct {
-	Connection
-	Name string `json:"name"` // as people see it
-}
 
 // LoginTemplateOf asks for the steps. Methods that are disabled are left out. Without an answer, the asking service
 // uses an answer of the last ten minutes, if it has one.

@@ -156,6 +156,14 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 		Reason: questions.NotLinked, LinkID: "1048599", HasScopes: true, SignedIn: record}))
 	add(of(questions.Link, questions.NewLink{ForeignIdentity: foreign, UserID: "1048577", Email: "ann@example.com"},
 		questions.Linked{LinkID: "1048599", SignedIn: record}))
+	add(of(questions.LinksOf, questions.LinksQuestion{UserID: "1048577"}, questions.UserLinks{
+		Links: []questions.UserLink{{
+			ID: "1048599", ConnectionID: "31", ProviderCode: "oidc", Name: "ann", Enabled: true,
+			TimeCreated: clock.FromMillis(1_769_851_800_000),
+		}},
+	}))
+	add(of(questions.Unlink, questions.EndedLink{UserID: "1048577", ID: "1048599", MayBeLast: true},
+		questions.Nothing{}))
 	add(of(questions.MayUse, questions.Use{UserID: "1048577", AppID: "2001"},
 		questions.MayUseAnswer{Allowed: true, RuleID: "9", Reason: "granted"}))
 	add(of(questions.Usable, questions.UsableQuestion{UserID: "1048577", AppIDs: []string{"2001", "2002"}},
@@ -212,9 +220,9 @@ func addSignIn(add func(string, func(*testing.T)), raw func(string) []json.RawMe
 	add(of(questions.LoginTemplateOf, questions.TemplateCode{Code: "strong"}, questions.LoginTemplate{
 		Found: true, Code: "strong", Steps: []questions.LoginStep{
 			{Required: true, Methods: []questions.LoginMethod{{Code: "pwd", Type: "password"}, {
-				Code: "sso", Type: "enterprise", Connections: []questions.LoginConnection{{
-					Connection: questions.Connection{ID: "31", ProviderCode: "oidc"}, Name: "Acme SSO",
-				}},
+				Code: "sso", Type: "enterprise", Connections: []questions.Connection{
+					{ID: "31", ProviderCode: "oidc", Name: "Acme SSO"},
+				},
 			}}},
 			{
 				Methods: []questions.LoginMethod{{

@@ -321,3 +321,42 @@ var Link = bus.Question[NewLink, Linked]{
 		apperr.AlreadyExists, apperr.InvalidParameters, apperr.InvalidState, apperr.NotFound,
 	},
 }
+
+// LinksQuestion names a user.
+type LinksQuestion struct {
+	UserID string `json:"user_id"`
+}
+
+// UserLinks are the identities at other providers that a user is linked to, of connections, the oldest first: at most
+// 100.
+type UserLinks struct {
+	Links []UserLink `json:"links"`
+}
+
+// UserLink is one of them. Name is what the provider calls the person.
+type UserLink struct {
+	ID           string     `json:"id"` // the stored credential's
+	ConnectionID string     `json:"connection_id"`
+	ProviderCode string     `json:"provider_code"`
+	Name         string     `json:"name,omitempty"`
+	Enabled      bool       `json:"enabled"`
+	TimeCreated  clock.Time `json:"time_created"`
+}
+
+// LinksOf asks for them. Without an answer, the person's own page does without.
+var LinksOf = bus.Question[LinksQuestion, UserLinks]{Service: "users", Name: "links-of-user"}
+
+// EndedLink is a link that its user does not want any more. MayBeLast says that the user can sign in without it by
+// something that the users service does not know, such as a passkey.
+type EndedLink struct {
+	UserID    string `json:"user_id"`
+	ID        string `json:"id"`
+	MayBeLast bool   `json:"may_be_last,omitempty"`
+}
+
+// Unlink asks to delete it. NotFound says that the user has no such link, InvalidState that the user could not sign in
+// without it. Without an answer, the person tries again.
+var Unlink = bus.Question[EndedLink, Nothing]{
+	Service: "users", Name: "unlink", Patience: 5 * time.Second,
+	Refusals: []apperr.Kind{apperr.NotFound, apperr.InvalidState},
+}

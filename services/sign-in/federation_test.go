@@ -26,9 +26,7 @@ type federated struct {
 // corp is the connection to the other provider.
 const corp = "77"
 
-var corpConnection = questions.LoginConnection{
-	Connection: questions.Connection{ID: corp, ProviderCode: "oidc"}, Name: "Acme SSO",
-}
+var corpConnection = questions.Connection{ID: corp, ProviderCode: "oidc", Name: "Acme SSO"}
 
 // federate makes such a world, with the policy of the method.
 func federate(t testing.TB, policy string, options ...testkit.Options) *federated {
@@ -47,7 +45,7 @@ func (w *world) federate(policy string) *federated {
 		Required: true, Methods: []questions.LoginMethod{
 			{Code: "pwd", Type: "password"}, {
 				Code: "corp", Type: "enterprise", Policy: json.RawMessage(policy),
-				Connections: []questions.LoginConnection{corpConnection},
+				Connections: []questions.Connection{corpConnection},
 			},
 		},
 	}}}
@@ -340,15 +338,11 @@ func TestAProviderThatIsAway(t *testing.T) {
 func TestWhichConnectionsAreOffered(t *testing.T) {
 	t.Parallel()
 	f := federate(t, `{}`)
-	github := questions.LoginConnection{
-		Connection: questions.Connection{ID: "79", ProviderCode: "github"}, Name: "GitHub",
-	}
-	google := questions.LoginConnection{
-		Connection: questions.Connection{ID: "80", ProviderCode: "google"}, Name: "Google",
-	}
+	github := questions.Connection{ID: "79", ProviderCode: "github", Name: "GitHub"}
+	google := questions.Connection{ID: "80", ProviderCode: "google", Name: "Google"}
 	f.template.Steps[0].Methods = []questions.LoginMethod{
-		{Code: "corp", Type: "enterprise", Connections: []questions.LoginConnection{corpConnection}},
-		{Code: "fun", Type: "social", Connections: []questions.LoginConnection{github, google}},
+		{Code: "corp", Type: "enterprise", Connections: []questions.Connection{corpConnection}},
+		{Code: "fun", Type: "social", Connections: []questions.Connection{github, google}},
 	}
 	shows := func(app string, want ...string) {
 		t.Helper()
@@ -541,6 +535,10 @@ func TestUsersAreCreatedAtASignIn(t *testing.T) {
 			`{"create": "1"}`, verified(object{"preferred_username": "ceo@acme.test"}),
 			object{"username": "wei@acme.test"}, "",
 		},
+		"not by somebody's address in other signs": {
+			`{"create": "1"}`, verified(object{"preferred_username": "ceo＠acme.test"}),
+			object{"username": "wei@acme.test"}, "",
+		},
 		"not without a name": {
 			`{"create": "1"}`, object{"sub": "new", "preferred_username": "ceo@acme.test", "email": "ceo@acme.test"}, nil, asks,
 		},
@@ -602,8 +600,18 @@ func TestAUserIsCreatedOnce(t *testing.T) {
 		b.answered(callback)
 	}
 	require.Len(t, f.users, 2)
-	f.change(func() { f.away["users"] = true })
-	f.goesThrough(f.browser().get(f.authorize("portal")), object{"sub": "x"}).shows(503, "not answering")
+	f.change(func() {
+		f.away["users"] = true
+		f.template.Steps[0].Methods = f.template.Steps[0].Methods[1:]
+	})
+	b := f.browser()
+	f.tell("auth_template", "updated", "1", 1, object{"id": "1"})
+	wait.Until(t, func() bool {
+		return !strings.Contains(b.get(f.authorize("portal")).body, `name="password"`)
+	})
+	f.goesThrough(b, object{"sub": "x"}).shows(503, "not answering")
+	b.get(b.at).shows(200, "Sign in with Acme SSO") // the page's way on
+	require.NotContains(t, b.body, `name="password"`)
 }
 
 // Who is created meets the other steps, too.
@@ -618,4 +626,43 @@ func TestWhoIsCreatedSetsUpAFactor(t *testing.T) {
 	b.shows(200, "Set up a second factor").chooses("otp").setUp("")
 	b.press("kept").answered(callback)
 	require.Equal(t, "urn:idplatform:aal:2", f.newest()["acr"])
+}
+
+// People see their links on their own page, and remove them there: with all that they have, and not the last way in.
+func TestOwnLinks(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	b := f.browser().get(base).signIn("ann", password)
+	require.NotContains(t, b.body, "Linked accounts")
+	f.linkAnn()
+	b.get(base).shows(200, "Linked accounts").shows(200, "Acme SSO").shows(200, "Ann there")
+	remove := func() *browser { return b.post(base+"/links", url.Values{"link": {"500"}}) }
+	f.change(func() { f.away["users"] = true })
+	remove().shows(200, "not answering")
+	b.get(base).shows(200, "They cannot be shown right now")
+	require.Len(t, f.links, 1)
+	f.change(func() { f.away["users"] = false })
+
+	p, _ := b.factor("add", "").setUp("")
+	b.press("kept")
+	f.Clock.Advance(10 * time.Minute)
+	remove().signIn("ann", password).shows(200, "Show that it is you")
+	require.Len(t, f.links, 1)
+	b.prove(p.next()).shows(200, "no longer linked")
+	require.Empty(t, f.links)
+	remove().shows(200, "no longer linked")
+
+	f.linkAnn()
+	f.users["bob"] = ann(f.Clock.Now())
+	f.users["bob"].record["id"], f.users["bob"].password = "21", ""
+	f.change(func() {
+		for _, l := range f.links {
+			l.userID = "21"
+		}
+	})
+	remove()
+	require.Len(t, f.links, 1, "somebody else's")
+	b = f.goesThrough(f.browser().get(base), object{"sub": "ann-at-corp"}).shows(200, "Acme SSO")
+	b.post(base+"/links", url.Values{"link": {"500"}}).shows(200, "could not sign in any more without")
+	require.Len(t, f.links, 1)
 }

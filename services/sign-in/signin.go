@@ -152,7 +152,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	settled := &settings.Service{Store: d.Store}
 	factors := &factor.Factors{Store: d.Store, Keys: d.Keys}
 	own := flow.Own{
-		Sessions: a.sessions, Consents: a.consents, Clients: clients, Factors: factors,
+		Sessions: a.sessions, Consents: a.consents, Clients: clients, Factors: factors, Bus: d.Bus,
 		Site:     factor.SiteOf(d.PublicURL),
 		EndGrant: func(ctx context.Context, id, userID string) error { return a.provider.EndOwnGrant(ctx, id, userID) },
 	}

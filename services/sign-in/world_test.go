@@ -228,6 +228,12 @@ func (w *world) answer() {
 	w.must(questions.FindLinked.Answer(b, w.findLinked))
 	w.must(questions.Link.Answer(b, w.linkUser))
 	w.must(questions.ChangeUser.Answer(b, w.createUser))
+	w.must(questions.LinksOf.Answer(b, w.linksOf))
+	w.must(questions.Unlink.Answer(b, w.unlink))
+	w.must(questions.ExistingConnections.Answer(b,
+		func(context.Context, questions.ConnectionIDs) (questions.Connections, error) {
+			return questions.Connections{Connections: []questions.Connection{corpConnection}}, nil
+		}))
 	w.must(questions.MayUse.Answer(b, func(_ context.Context, q questions.Use) (questions.MayUseAnswer, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -433,6 +439,46 @@ func (w *world) linkUser(ctx context.Context, q questions.NewLink) (questions.Li
 		return w.linkedTo(l), nil
 	}
 	return questions.Linked{Reason: questions.NotLinked}, nil
+}
+
+func (w *world) linksOf(_ context.Context, q questions.LinksQuestion) (questions.UserLinks, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	links := questions.UserLinks{Links: []questions.UserLink{}}
+	if w.away["users"] {
+		return links, apperr.Away("the users service", nil)
+	}
+	for identity, l := range w.links {
+		if l.userID == q.UserID {
+			links.Links = append(links.Links, questions.UserLink{
+				ID: l.id, ConnectionID: identity.ConnectionID, ProviderCode: identity.ProviderCode, Name: "Ann there",
+				Enabled: l.status == "1", TimeCreated: w.Clock.Now(),
+			})
+		}
+	}
+	return links, nil
+}
+
+// unlink deletes a link. Who has no password keeps the last one.
+func (w *world) unlink(_ context.Context, q questions.EndedLink) (questions.Nothing, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away["users"] {
+		return questions.Nothing{}, apperr.Away("the users service", nil)
+	}
+	for identity, l := range w.links {
+		if l.id != q.ID || l.userID != q.UserID {
+			continue
+		}
+		for _, u := range w.users {
+			if u.record["id"] == q.UserID && u.password == "" && !q.MayBeLast {
+				return questions.Nothing{}, apperr.New(apperr.InvalidState, "it is the last")
+			}
+		}
+		delete(w.links, identity)
+		return questions.Nothing{}, nil
+	}
+	return questions.Nothing{}, apperr.Missing("stored credential")
 }
 
 // createUser makes a user without a password, with a link.

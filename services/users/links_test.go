@@ -105,3 +105,52 @@ func TestAnswerLinks(t *testing.T) {
 	c.Delete(one, nil).OK(nil)
 	require.Equal(t, questions.NotLinked, find("acme", entra("s1")).Reason)
 }
+
+// People remove their links themselves, and keep the last one if they could not sign in without it.
+func TestPeopleRemoveLinks(t *testing.T) {
+	t.Parallel()
+	s := startWith(t, cheap(), map[string]string{})
+	c := s.As("acme", auth.UsersRead, auth.UsersWrite, auth.UsersSecrets)
+	ctx := request.System(t.Context(), "acme")
+	id := func(user object) string { return user["id"].(string) }
+	link := func(user object, connection, subject string) string {
+		t.Helper()
+		made, err := questions.Link.Ask(ctx, s.Deps.Bus, questions.NewLink{UserID: id(user),
+			ForeignIdentity: questions.ForeignIdentity{
+				ConnectionID: connection, ProviderCode: "oidc", Subject: subject, Username: subject,
+			}})
+		require.NoError(t, err)
+		return made.LinkID
+	}
+	of := func(user object) []string {
+		t.Helper()
+		answer, err := questions.LinksOf.Ask(ctx, s.Deps.Bus, questions.LinksQuestion{UserID: id(user)})
+		require.NoError(t, err)
+		found := []string{}
+		for _, one := range answer.Links {
+			found = append(found, fmt.Sprint(one.ConnectionID, " ", one.ProviderCode, " ", one.Name, " ", one.Enabled))
+		}
+		return found
+	}
+	unlink := func(user object, link string, last bool) apperr.Kind {
+		_, err := questions.Unlink.Ask(ctx, s.Deps.Bus,
+			questions.EndedLink{UserID: id(user), ID: link, MayBeLast: last})
+		if err == nil {
+			return ""
+		}
+		return apperr.KindOf(err)
+	}
+	wei, bob := addUser(t, c, "li.wei"), addUser(t, c, "bob", object{"password": password})
+	first, second := link(wei, "77", "one"), link(wei, "78", "two")
+	c.Post(credentials, credentialOf(wei, "wechat_scan_qr", "of no connection")).OK(nil)
+	require.Equal(t, []string{"77 oidc one true", "78 oidc two true"}, of(wei))
+	require.Empty(t, of(bob))
+	require.Equal(t, apperr.NotFound, unlink(bob, first, true), "somebody else's")
+	c.Patch(credentials+"/"+second, object{"status": "0"}).OK(nil)
+	require.Equal(t, []string{"77 oidc one true", "78 oidc two false"}, of(wei))
+	require.Equal(t, apperr.InvalidState, unlink(wei, first, false), "nobody signs in by the other")
+	require.Empty(t, unlink(wei, first, true), "there is a passkey")
+	require.Equal(t, apperr.NotFound, unlink(wei, first, true))
+	require.Equal(t, []string{"78 oidc two false"}, of(wei))
+	require.Empty(t, unlink(bob, link(bob, "77", "three"), false), "there is a password")
+}

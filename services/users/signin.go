@@ -22,6 +22,10 @@ func answerSignIn(b *bus.Bus, users *user.Users, credentials *credential.Credent
 	return errors.Join(
 		questions.FindLinked.Answer(b, links.find),
 		questions.Link.Answer(b, links.link),
+		questions.LinksOf.Answer(b, func(ctx context.Context, q questions.LinksQuestion) (questions.UserLinks, error) {
+			return credentials.LinksOf(ctx, q.UserID)
+		}),
+		questions.Unlink.Answer(b, links.unlink),
 		questions.TransitKeyOfUsers.Answer(b, func(context.Context, questions.Nothing) (secret.TransitKey, error) {
 			return recipient.Key(), nil
 		}),
@@ -148,4 +152,14 @@ func (l links) link(ctx context.Context, q questions.NewLink) (questions.Linked,
 		return questions.Linked{}, err
 	}
 	return l.linked(ctx, c)
+}
+
+func (l links) unlink(ctx context.Context, q questions.EndedLink) (questions.Nothing, error) {
+	return questions.Nothing{}, l.credentials.Unlink(ctx, q.ID, q.UserID,
+		func(ctx context.Context, tx *docstore.Tx) (bool, error) {
+			if q.MayBeLast {
+				return true, nil
+			}
+			return l.users.HasPassword(ctx, tx, q.UserID)
+		})
 }

@@ -6323,6 +6323,13 @@ export type LastingGrantList = {
     total_relation?: 'gte';
 };
 
+export type LinkForm = {
+    /**
+     * Its id
+     */
+    link: string;
+};
+
 export type LockUserRequest = {
     /**
      * Up to 256 characters, kept as lock_reason
@@ -21103,6 +21110,72 @@ export type GetTenantJwksResponses = {
 };
 
 export type GetTenantJwksResponse = GetTenantJwksResponses[keyof GetTenantJwksResponses];
+
+export type RemoveOwnLinkData = {
+    body: LinkForm;
+    path: {
+        /**
+         * The tenant's id
+         */
+        tenant: string;
+    };
+    query?: never;
+    url: '/sign-in/{tenant}/links';
+};
+
+export type RemoveOwnLinkErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: string;
+    /**
+     * forbidden
+     */
+    403: string;
+    /**
+     * not_found
+     */
+    404: string;
+    /**
+     * version_mismatch
+     */
+    412: string;
+    /**
+     * too_large
+     */
+    413: string;
+    /**
+     * unsupported_media_type
+     */
+    415: string;
+    /**
+     * rate_limited
+     */
+    429: string;
+    /**
+     * internal
+     */
+    500: string;
+    /**
+     * outcome_unknown
+     */
+    502: string;
+    /**
+     * unavailable
+     */
+    503: string;
+};
+
+export type RemoveOwnLinkError = RemoveOwnLinkErrors[keyof RemoveOwnLinkErrors];
+
+export type RemoveOwnLinkResponses = {
+    /**
+     * OK
+     */
+    200: string;
+};
+
+export type RemoveOwnLinkResponse = RemoveOwnLinkResponses[keyof RemoveOwnLinkResponses];
 
 export type GetSignInLogoData = {
     body?: never;

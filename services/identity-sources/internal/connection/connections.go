@@ -253,7 +253,7 @@ func (s *Connections) Existing(ctx context.Context, ids []string) ([]questions.C
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, questions.Connection{ID: c.ID, ProviderCode: c.ProviderCode})
+		found = append(found, c.named())
 	}
 	return found, nil
 }
@@ -293,23 +293,25 @@ func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provid
 	return p, settings, nil
 }
 
+// named is what other services are told of a connection.
+func (c *Connection) named() questions.Connection {
+	return questions.Connection{ID: c.ID, ProviderCode: c.ProviderCode, Name: cmp.Or(c.DisplayName, c.Name)}
+}
+
 // FindEnabled returns those of some connections that exist and are enabled, by their ids.
-func FindEnabled(ctx context.Context, s *docstore.Store, ids []string) (map[string]questions.LoginConnection, error) {
+func FindEnabled(ctx context.Context, s *docstore.Store, ids []string) (map[string]questions.Connection, error) {
 	docs, err := connections.FindMany(ctx, s, ids)
 	if err != nil {
 		return nil, err
 	}
-	enabled := map[string]questions.LoginConnection{}
+	enabled := map[string]questions.Connection{}
 	for _, doc := range docs {
 		c, err := doc.Value()
 		if err != nil {
 			return nil, err
 		}
 		if c.Status == Enabled {
-			enabled[c.ID] = questions.LoginConnection{
-				Connection: questions.Connection{ID: c.ID, ProviderCode: c.ProviderCode},
-				Name:       cmp.Or(c.DisplayName, c.Name),
-			}
+			enabled[c.ID] = c.named()
 		}
 	}
 	return enabled, nil

@@ -83,7 +83,7 @@ const (
 )
 
 // connectionsOf returns the enabled connections of the methods through which people sign in, by their ids.
-func (s *Templates) connectionsOf(ctx context.Context, of map[string]*Method) (map[string]questions.LoginConnection,
+func (s *Templates) connectionsOf(ctx context.Context, of map[string]*Method) (map[string]questions.Connection,
 	error,
 ) {
 	var ids []string
@@ -100,7 +100,7 @@ func (s *Templates) connectionsOf(ctx context.Context, of map[string]*Method) (m
 }
 
 // connectionsOf are those of a method's connections that people can sign in through, in its order.
-func connectionsOf(m *Method, reachable map[string]questions.LoginConnection) (all []questions.LoginConnection) {
+func connectionsOf(m *Method, reachable map[string]questions.Connection) (all []questions.Connection) {
 	if m.Type != social && m.Type != enterprise {
 		return nil
 	}

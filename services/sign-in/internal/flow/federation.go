@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
@@ -23,7 +25,7 @@ import (
 
 // Source is a connection through which people can sign in on the way to an application.
 type Source struct {
-	questions.LoginConnection
+	questions.Connection
 	Method string // social or enterprise
 	policy sourcePolicy
 }
@@ -50,7 +52,7 @@ func sourcesOf(steps []questions.LoginStep, app questions.Client) ([]Source, []q
 	for i := range steps {
 		steps[i].Methods = slices.Clone(steps[i].Methods)
 		for j, m := range steps[i].Methods {
-			var usable []questions.LoginConnection
+			var usable []questions.Connection
 			for _, c := range m.Connections {
 				if !mayUse(app, m.Type, c) {
 					continue
@@ -60,7 +62,7 @@ func sourcesOf(steps []questions.LoginStep, app questions.Client) ([]Source, []q
 				if known {
 					continue
 				}
-				one := Source{LoginConnection: c, Method: m.Type}
+				one := Source{Connection: c, Method: m.Type}
 				_ = json.Unmarshal(m.Policy, &one.policy) // it was checked; empty from an earlier version
 				sources = append(sources, one)
 			}
@@ -71,7 +73,7 @@ func sourcesOf(steps []questions.LoginStep, app questions.Client) ([]Source, []q
 }
 
 // mayUse reports whether people can sign in to an application through a connection.
-func mayUse(app questions.Client, method string, c questions.LoginConnection) bool {
+func mayUse(app questions.Client, method string, c questions.Connection) bool {
 	attached := len(app.Sources) == 0 || slices.Contains(app.Sources, c.ID)
 	allowed := method != proof.Social || len(app.SocialProviders) == 0 || app.SocialProviders[c.ProviderCode]
 	return attached && allowed && federation.Supports(c.ProviderCode)
@@ -157,7 +159,7 @@ func FlowOf(state string) string {
 
 // leave sends a person to the provider of a connection.
 func (e *Engine) leave(ctx context.Context, f *Flow, now View, form Form, v Visitor) (View, error) {
-	view := View{Kind: Leave, Flow: f}
+	view := View{Kind: Leave, Flow: f, Methods: now.Methods, sources: now.sources}
 	source := now.source(form.Connection)
 	if source == nil || !slices.Contains(now.Methods, proof.Upstream(source.ID)) { // a form from before
 		return view, e.save(ctx, f, v.Browser, nil)
@@ -253,6 +255,7 @@ func (e *Engine) Return(ctx context.Context, f *Flow, in Returned, v Visitor) (V
 	if err != nil {
 		return unlessAway(view, err)
 	}
+	view.Methods, view.sources = now.Methods, now.sources
 	source := now.source(left.Connection)
 	if now.Kind != SignIn || source == nil || !slices.Contains(now.Methods, proof.Upstream(source.ID)) {
 		return view, nil // the template has changed, or the person has signed in in another way
@@ -300,7 +303,7 @@ func (e *Engine) redeem(ctx context.Context, connectionID string, kept federatio
 // identified goes on with who another provider has signed in.
 func (e *Engine) identified(ctx context.Context, f *Flow, now View, source *Source, who federation.Identity, v Visitor,
 ) (View, error) {
-	view := View{Kind: Leave, Flow: f}
+	view := View{Kind: Leave, Flow: f, Methods: now.Methods, sources: now.sources}
 	identity := questions.ForeignIdentity{
 		ConnectionID: source.ID, ProviderCode: source.ProviderCode, Subject: who.Subject, Username: who.Username,
 		DisplayName: who.DisplayName,
@@ -381,7 +384,7 @@ func (s *Source) trustsDomainOf(address string) bool {
 // nobody gets that of somebody else.
 func (s *Source) creates(who federation.Identity) (username string, ok bool) {
 	username = who.Username
-	if username == "" || strings.Contains(username, "@") && !s.trustsDomainOf(username) {
+	if username == "" || strings.Contains(norm.NFKC.String(username), "@") && !s.trustsDomainOf(username) {
 		username = who.Email
 	}
 	known := len(s.policy.Domains) == 0 || s.trustsDomainOf(who.Email) || s.trustsDomainOf(username)

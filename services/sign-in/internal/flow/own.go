@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/consent"
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
@@ -46,23 +48,26 @@ const (
 	AddFactor    Action = "add_factor"
 	RenewCodes   Action = "renew_codes"
 	RemoveFactor Action = "remove_factor"
+	RemoveLink   Action = "remove_link" // to another provider
 	// OpenApplication changes nothing: it leads to an application.
 	OpenApplication Action = "open_application"
 )
 
-// The notices of changes of factors.
+// The notices of changes of factors and links.
 const (
 	FactorAdded   = "factor_added"
 	CodesRenewed  = "codes_renewed"
 	FactorRemoved = "factor_removed"
 	FactorKept    = "factor_kept" // the person has no password, and could not sign in without it
+	LinkRemoved   = "link_removed"
+	LinkKept      = "link_kept" // the person could not sign in without it
 )
 
 // recently is how many seconds ago somebody may have signed in who changes factors.
 const recently int64 = 300
 
-// Request asks the person to sign in anew before the change. Whoever changes factors shows one that is there; a sign-in
-// that is recent will do.
+// Request asks the person to sign in anew before the change. Whoever changes factors or links shows a factor that is
+// there; a sign-in that is recent will do.
 func (c Change) Request() (protocol.Request, error) {
 	r := OwnRequest(true)
 	switch c.Action {
@@ -71,7 +76,8 @@ func (c Change) Request() (protocol.Request, error) {
 	case RenewCodes:
 		r.Task = protocol.RenewCodes
 	}
-	if c.Action == AddFactor || c.Action == RenewCodes || c.Action == RemoveFactor {
+	switch c.Action {
+	case AddFactor, RenewCodes, RemoveFactor, RemoveLink:
 		most := recently
 		r.Fresh, r.MaxAge, r.ACR, r.TaskOf = false, &most, []string{proof.TwoFactors}, c.UserID
 	}
@@ -98,6 +104,7 @@ type Own struct {
 	Clients  Clients
 	Factors  *factor.Factors
 	Site     factor.Site
+	Bus      *bus.Bus
 }
 
 // Grant implements protocol.Protocol. A change that another person asked for is not made.
@@ -169,6 +176,8 @@ func (o Own) Make(ctx context.Context, c Change) (done string, err error) {
 		if err = o.removeFactor(ctx, c); errors.Is(err, factor.ErrLastPasskey) {
 			return FactorKept, nil
 		}
+	case RemoveLink:
+		return o.removeLink(ctx, c)
 	case EndGrant:
 		done = "grant_ended"
 		err = o.EndGrant(ctx, c.ID, c.UserID)
@@ -193,4 +202,58 @@ func (o Own) removeFactor(ctx context.Context, c Change) error {
 	}
 	_, err = o.Factors.DeleteOther(ctx, c.ID, c.UserID, o.Site)
 	return err
+}
+
+// removeLink deletes a link of a person to another provider, unless the person could not sign in without it.
+func (o Own) removeLink(ctx context.Context, c Change) (done string, err error) {
+	set, err := o.Factors.Of(ctx, c.UserID)
+	if err != nil {
+		return "", err
+	}
+	_, err = questions.Unlink.Ask(ctx, o.Bus, questions.EndedLink{
+		UserID: c.UserID, ID: c.ID, MayBeLast: slices.Contains(set.Methods(o.Site), proof.Passkey),
+	})
+	switch {
+	case err == nil || apperr.IsNotFound(err):
+		return LinkRemoved, nil
+	case apperr.KindOf(err) == apperr.InvalidState:
+		return LinkKept, nil
+	case apperr.KindOf(err) == apperr.Unavailable:
+		return ServiceAway, nil
+	}
+	return "", err
+}
+
+// Link is a link of a person to another provider. Through is the name of the connection.
+type Link struct {
+	questions.UserLink
+	Through string
+}
+
+// Links are a person's links to other providers. The error may be apperr.Unavailable.
+func (o Own) Links(ctx context.Context, userID string) ([]Link, error) {
+	of, err := questions.LinksOf.Ask(ctx, o.Bus, questions.LinksQuestion{UserID: userID})
+	if err != nil || len(of.Links) == 0 {
+		return nil, err
+	}
+	var ids []string
+	for _, one := range of.Links {
+		if !slices.Contains(ids, one.ConnectionID) {
+			ids = append(ids, one.ConnectionID)
+		}
+	}
+	found, err := questions.ExistingConnections.Ask(ctx, o.Bus, questions.ConnectionIDs{IDs: ids})
+	if err != nil {
+		return nil, err
+	}
+	links := make([]Link, len(of.Links))
+	for i, one := range of.Links {
+		links[i] = Link{one, one.ProviderCode}
+		for _, c := range found.Connections {
+			if c.ID == one.ConnectionID && c.Name != "" {
+				links[i].Through = c.Name
+			}
+		}
+	}
+	return links, nil
 }

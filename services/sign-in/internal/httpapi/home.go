@@ -57,7 +57,17 @@ type FactorForm struct {
 	Factor string `json:"factor,omitempty" doc:"The id of the one to remove"`
 }
 
+// LinkForm removes a link to another provider.
+type LinkForm struct {
+	Link string `json:"link" doc:"Its id"`
+}
+
 type homeInput struct{ Visitor }
+
+type linkInput struct {
+	Visitor
+	Form rest.Values[LinkForm]
+}
 
 type factorInput struct {
 	Visitor
@@ -93,6 +103,7 @@ type passwordInput struct {
 var homeNotices = map[string]bool{
 	"password_changed": true, "withdrawn": true, "session_ended": true, "grant_ended": true, "not_changed": false,
 	"wrong_password": false, "differs": false, "refused_new": false, "too_many": false, "away": false,
+	flow.LinkRemoved: true, flow.LinkKept: false,
 	flow.FactorAdded: true, flow.CodesRenewed: true, flow.FactorRemoved: true, flow.FactorKept: false,
 	flow.CodeSent:      true,
 	flow.EmailVerified: true, flow.WrongCode: false, flow.TooManyMails: false, flow.NotVerifiable: false,
@@ -110,9 +121,8 @@ func (a *api) registerHome(s *rest.Server) {
 		ID: "show-own-page", Method: http.MethodGet, Path: below, ErrorPage: a.failed,
 		Summary:      "Show the person's own page",
 		ContentTypes: htmlOnly, Response: examplePage,
-		Doc: "The applications that the person may use, second factors, sessions, consents, and the change of the " +
-			"password; the " +
-			"sign-in page, if nobody is signed in.",
+		Doc: "The applications that the person may use, second factors, links to other providers, sessions, " +
+			"consents, and the change of the password; the sign-in page, if nobody is signed in.",
 	}, a.showHome)
 	post := func(id, path, summary string, form any) rest.Op {
 		return rest.Op{ID: id, Method: http.MethodPost, Path: below + path, IfMatchParam: rest.NoRecord,
@@ -152,6 +162,16 @@ func (a *api) registerHome(s *rest.Server) {
 		func(ctx context.Context, in *factorInput) (rest.Page, error) {
 			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
 				return a.changeFactors(ctx, v, s, in.Form)
+			})
+		})
+	rest.Handle(s, post("remove-own-link", "/links", "Remove one of one's own links to other providers",
+		LinkForm{"1048577"}),
+		func(ctx context.Context, in *linkInput) (rest.Page, error) {
+			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
+				return a.signInFirst(ctx, v, flow.Change{
+					UserID: s.UserID, Action: flow.RemoveLink, ID: in.Form.Get("link"), Address: v.Address,
+					Browser: v.UserAgent(),
+				})
 			})
 		})
 	rest.Handle(s, post("change-own-password", "/password", "Change one's own password",
@@ -332,6 +352,7 @@ func (a *api) showHome(ctx context.Context, in *homeInput) (rest.Page, error) {
 	if err := a.addHomeFactors(ctx, s, &c); err != nil {
 		return rest.Page{}, err
 	}
+	a.addHomeLinks(ctx, s, &c)
 	if c.Sessions, err = a.homeSessions(ctx, s); err != nil {
 		return rest.Page{}, err
 	}
@@ -387,6 +408,22 @@ func (a *api) addHomeFactors(ctx context.Context, s *session.Session, c *page.Ho
 		c.Factors = append(c.Factors, row)
 	}
 	return err
+}
+
+// addHomeLinks adds the person's links to other providers. The page does without them while a service is away.
+func (a *api) addHomeLinks(ctx context.Context, s *session.Session, c *page.Home) {
+	links, err := a.Own.Links(ctx, s.UserID)
+	if err != nil {
+		c.LinksAway = true
+		a.Log.WarnContext(ctx, "a person's links to other providers cannot be found", "user_id", s.UserID, "error", err)
+		return
+	}
+	for _, one := range links {
+		c.Links = append(c.Links, page.HomeLink{
+			ID: one.ID, Through: one.Through, Name: one.Name, Off: !one.Enabled,
+			Since: one.TimeCreated.Std().Format(time.DateOnly),
+		})
+	}
 }
 
 func (a *api) homeSessions(ctx context.Context, s *session.Session) ([]page.HomeSession, error) {

@@ -293,6 +293,8 @@ type Home struct {
 	MoreApps        bool // than Apps
 	Factors         []HomeFactor
 	CodesLeft       int // recovery codes
+	Links           []HomeLink
+	LinksAway       bool // a service that knows them does not answer
 	Sessions        []HomeSession
 	Consents        []HomeConsent
 	Grants          []HomeGrant
@@ -310,6 +312,13 @@ type HomeApp struct {
 // HomeFactor is a second factor of the person. Used is empty if it was not used since it was set up.
 // Kind is the key of a text.
 type HomeFactor struct{ ID, Name, Kind, Since, Used string }
+
+// HomeLink is a link of the person to another provider: Through the name of the connection, Name theirs there. Off says
+// that nobody can sign in by it.
+type HomeLink struct {
+	ID, Through, Name, Since string
+	Off                      bool
+}
 
 // HomeSession is a session of the person.
 type HomeSession struct {

@@ -110,6 +110,12 @@ var english = map[string]string{
 	"missing_own_proof": "Your account manages this platform, so a sign-in elsewhere is not enough for it. Sign in " +
 		"with your password, or ask an administrator to let you set up a second factor.",
 
+	"my_links": "Linked accounts", "my_links_hint": "With these accounts of other services you can sign in here, too.",
+	"links_away":   "They cannot be shown right now.",
+	"link_off":     "switched off by an administrator",
+	"link_removed": "The account is no longer linked. Whoever has signed in with it is signed out.",
+	"link_kept":    "You could not sign in any more without this link, so it stays.",
+
 	"new_password": "Choose a new password", "new_password_why": "Your password has to be changed before you go on.",
 	"new_password_field": "New password", "repeat_password": "Repeat the new password",
 	"set_password":  "Set the password and go on",
@@ -306,6 +312,12 @@ var chinese = map[string]string{
 	"confirm_link_why": "您已登录为%s。关联下面的账号后，您以后可以使用%s在此登录。请仅在该账号属于您本人时关联。",
 	"account_at":       "%s账号", "link_it": "关联",
 	"missing_own_proof": "您的账号管理本平台，因此仅在别处登录是不够的。请使用密码登录，或请管理员允许您设置第二因素。",
+
+	"my_links": "已关联的账号", "my_links_hint": "您也可以使用其他服务的这些账号在此登录。",
+	"links_away":   "目前无法显示。",
+	"link_off":     "已被管理员停用",
+	"link_removed": "该账号已取消关联。使用它登录的会话已退出。",
+	"link_kept":    "没有此关联您将无法登录，因此予以保留。",
 
 	"new_password": "设置新密码", "new_password_why": "继续之前需要修改密码。",
 	"new_password_field": "新密码", "repeat_password": "再次输入新密码",

@@ -1,7 +1,9 @@
 package credential
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -97,5 +99,70 @@ func (s *Credentials) Link(ctx context.Context, in questions.ForeignIdentity, us
 		c.Meta = docstore.Meta{ID: id}
 		_, err = credentials.Insert(ctx, tx, &c)
 		return &c, err
+	})
+}
+
+// maxListed is how many credentials of a user LinksOf looks at.
+const maxListed = 100
+
+// LinksOf returns a user's credentials of connections, the oldest first.
+func (s *Credentials) LinksOf(ctx context.Context, userID string) (questions.UserLinks, error) {
+	links := questions.UserLinks{Links: []questions.UserLink{}}
+	owner, err := strconv.ParseInt(userID, 10, 64)
+	if err != nil {
+		return links, nil
+	}
+	page, err := credentials.Page(ctx, s.Store, docstore.Query{
+		Filter: docstore.Eq(byUserID, docstore.Number(owner)), Sort: []docstore.Order{{Index: byTimeCreated}},
+		Limit: maxListed,
+	})
+	if err != nil {
+		return links, err
+	}
+	for _, doc := range page.Docs {
+		c, err := doc.Value()
+		if err != nil {
+			return links, err
+		}
+		if c.IDPConfigID != 0 {
+			links.Links = append(links.Links, questions.UserLink{
+				ID: c.ID, ConnectionID: strconv.FormatInt(c.IDPConfigID, 10), ProviderCode: c.ProviderCode,
+				Name: cmp.Or(c.DisplayName, c.Username), Enabled: c.Status == "1", TimeCreated: c.TimeCreated,
+			})
+		}
+	}
+	return links, nil
+}
+
+// Unlink deletes a credential of a user who does not want it any more. The error is apperr.NotFound, or InvalidState if
+// the user could not sign in without it: hasOther says whether the user can by anything but a credential.
+func (s *Credentials) Unlink(ctx context.Context, id, userID string,
+	hasOther func(context.Context, *docstore.Tx) (bool, error),
+) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		c, err := credentials.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if strconv.FormatInt(c.UserID, 10) != userID || c.IDPConfigID == 0 {
+			return apperr.Missing("stored credential")
+		}
+		others, err := credentials.LoadWhere(ctx, tx, docstore.Eq(byUserID, docstore.Number(c.UserID)), "", maxListed)
+		if err != nil {
+			return err
+		}
+		left := slices.ContainsFunc(others, func(o *Credential) bool {
+			return o.ID != id && o.IDPConfigID != 0 && o.Status == "1"
+		})
+		if !left {
+			if left, err = hasOther(ctx, tx); err != nil {
+				return err
+			}
+		}
+		if !left {
+			return apperr.New(apperr.InvalidState, "the user could not sign in without it")
+		}
+		_, err = credentials.Delete(ctx, tx, c)
+		return err
 	})
 }

@@ -56,6 +56,15 @@ func (s *Users) CheckLinked(ctx context.Context, tx *docstore.Tx, id, email stri
 	return nil
 }
 
+// HasPassword reports whether a user has a password, for a transaction. The error is apperr.NotFound.
+func (s *Users) HasPassword(ctx context.Context, tx *docstore.Tx, id string) (bool, error) {
+	u, err := s.load(ctx, tx, id)
+	if err != nil {
+		return false, err
+	}
+	return u.PasswordSet, nil
+}
+
 // provenEmail reports whether an address is the user's alone, and verified.
 func (u *User) provenEmail(email string) bool {
 	key := loginKey(email)
