@@ -91,7 +91,10 @@ type LoginMethod struct {
 
 // SignInProviders are the codes of the providers that sign-in speaks with: through a connection to another one nobody
 // can sign in yet.
-var SignInProviders = []string{"oidc", "google", "microsoft", "gitlab"}
+var SignInProviders = []string{
+	"oidc", "google", "microsoft", "gitlab", "github", "wechat_scan_qr", "dingding_scan_qr", "qywechat_scan_qr",
+	"feishu_scan_qr",
+}
 
 // LoginTemplateOf asks for the steps. Methods that are disabled are left out. Without an answer, the asking service
 // uses an answer of the last ten minutes, if it has one.

@@ -95,7 +95,7 @@ type Request struct {
 // Kept is what stays with the flow until the person comes back. Its JSON form is kept compatible.
 type Kept struct {
 	Callback string     `json:"callback"`
-	Nonce    string     `json:"nonce"`
+	Nonce    string     `json:"nonce,omitempty"`
 	Verifier string     `json:"verifier"` // PKCE
 	Oldest   clock.Time `json:"oldest,omitzero"`
 }
@@ -109,6 +109,7 @@ type Answer struct {
 // Identity is who a provider has signed in.
 type Identity struct {
 	Subject     string
+	Subject2    string // a further marker, such as one that is the same in all applications of a company
 	Username    string
 	DisplayName string
 	Email       string   // one that the provider says it has verified; empty without one
@@ -128,7 +129,8 @@ func (c *Connections) Begin(ctx context.Context, connectionID string, r Request)
 	if err != nil {
 		return "", Kept{}, err
 	}
-	return client.begin(r, c.Now())
+	to, kept := client.begin(r, c.Now())
+	return to, kept, nil
 }
 
 // End returns who has signed in. The error is as Begin's.
@@ -140,6 +142,46 @@ func (c *Connections) End(ctx context.Context, connectionID string, kept Kept, a
 		return Identity{}, err
 	}
 	return client.end(ctx, kept, a)
+}
+
+// client is this platform as a client of a provider, for one connection.
+type client interface {
+	// begin is Begin.
+	begin(r Request, now clock.Time) (string, Kept)
+	// end is End. The error is ErrAway or ErrRefused.
+	end(ctx context.Context, kept Kept, a Answer) (Identity, error)
+}
+
+// client finds the provider of a connection.
+func (c *Connections) client(ctx context.Context, connectionID string) (client, error) {
+	code, fields, err := c.settings(ctx, connectionID)
+	if err != nil {
+		return nil, err
+	}
+	if !Supports(code) {
+		return nil, refused("nobody can sign in through the provider %s", code)
+	}
+	if d, ok := dialects[code]; ok {
+		return &oauthClient{d, fields, caller{c.HTTP}}, nil
+	}
+	return c.oidcClient(ctx, code, fields)
+}
+
+// fields are the members of config_fields of all providers.
+type fields struct {
+	Issuer               string
+	TenantID             string `json:"TenantId"`
+	HostedDomain         string
+	ClientID             string `json:"ClientId"`
+	ClientSecret         string
+	ClientAuthentication string
+	Scopes               []string
+	EnterpriseURL        string `json:"EnterpriseUrl"`
+	AppID                string `json:"AppId"`
+	AppSecret            string
+	CorpID               string `json:"CorpId"`
+	CorpSecret           string
+	AgentID              string `json:"AgentId"`
 }
 
 // settings returns a connection's provider and its config_fields with the secrets.

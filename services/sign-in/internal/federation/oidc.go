@@ -28,17 +28,6 @@ const (
 	gitlab    = "gitlab"
 )
 
-// fields are the members of config_fields of all these providers.
-type fields struct {
-	Issuer               string
-	TenantID             string `json:"TenantId"`
-	HostedDomain         string
-	ClientID             string `json:"ClientId"`
-	ClientSecret         string
-	ClientAuthentication string
-	Scopes               []string
-}
-
 const (
 	googleIssuer    = "https://accounts.google.com"
 	gitlabIssuer    = "https://gitlab.com"
@@ -58,8 +47,8 @@ func (f *fields) issuer(provider string) string {
 	return f.Issuer
 }
 
-// client is this platform as a client of a provider, for one connection.
-type client struct {
+// oidcClient is this platform as a client of an OpenID provider, for one connection.
+type oidcClient struct {
 	code     string // the provider's
 	fields   fields
 	provider *oidc.Provider
@@ -75,20 +64,13 @@ type metadata struct {
 	UserInfo    string `json:"userinfo_endpoint"`
 }
 
-// client finds the provider of a connection.
-func (c *Connections) client(ctx context.Context, connectionID string) (*client, error) {
-	code, fields, err := c.settings(ctx, connectionID)
-	if err != nil {
-		return nil, err
-	}
-	if !Supports(code) {
-		return nil, refused("nobody can sign in through the provider %s", code)
-	}
+// oidcClient finds the OpenID provider of a connection.
+func (c *Connections) oidcClient(ctx context.Context, code string, fields fields) (*oidcClient, error) {
 	provider, err := c.discover(ctx, code, fields.issuer(code))
 	if err != nil {
 		return nil, err
 	}
-	one := &client{code: code, fields: fields, provider: provider, http: c.HTTP, now: c.Now}
+	one := &oidcClient{code: code, fields: fields, provider: provider, http: c.HTTP, now: c.Now}
 	if err := provider.Claims(&one.metadata); err != nil {
 		return nil, refused("its metadata cannot be read: %w", err)
 	}
@@ -96,7 +78,7 @@ func (c *Connections) client(ctx context.Context, connectionID string) (*client,
 }
 
 // checkAddress refuses an address of another kind than the issuer's: a page leads there.
-func (c *client) checkAddress(address string) error {
+func (c *oidcClient) checkAddress(address string) error {
 	u, err := url.Parse(address)
 	plain := strings.HasPrefix(c.metadata.Issuer, "http://")
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(plain && u.Scheme == "http") {
@@ -148,7 +130,7 @@ func failure(err error) error {
 	return refused("%.500s", err.Error())
 }
 
-func (c *client) config(callback string) *oauth2.Config {
+func (c *oidcClient) config(callback string) *oauth2.Config {
 	endpoint := c.provider.Endpoint()
 	switch c.fields.ClientAuthentication {
 	case "client_secret_post", "none":
@@ -178,7 +160,7 @@ func (c *client) config(callback string) *oauth2.Config {
 // nonceBytes is the length of a nonce, which cannot be guessed.
 const nonceBytes = 16
 
-func (c *client) begin(r Request, now clock.Time) (string, Kept, error) {
+func (c *oidcClient) begin(r Request, now clock.Time) (string, Kept) {
 	kept := Kept{Callback: r.Callback, Nonce: secret.Token(nonceBytes), Verifier: oauth2.GenerateVerifier()}
 	options := []oauth2.AuthCodeOption{oidc.Nonce(kept.Nonce), oauth2.S256ChallengeOption(kept.Verifier)}
 	add := func(name, value string) { options = append(options, oauth2.SetAuthURLParam(name, value)) }
@@ -199,7 +181,7 @@ func (c *client) begin(r Request, now clock.Time) (string, Kept, error) {
 	if c.fields.HostedDomain != "" {
 		add("hd", c.fields.HostedDomain)
 	}
-	return c.config(r.Callback).AuthCodeURL(r.State, options...), kept, nil
+	return c.config(r.Callback).AuthCodeURL(r.State, options...), kept
 }
 
 // claims are those of an ID token, or of userinfo, that are read.
@@ -217,7 +199,7 @@ type claims struct {
 	TenantID          string          `json:"tid"`
 }
 
-func (c *client) end(ctx context.Context, kept Kept, a Answer) (Identity, error) {
+func (c *oidcClient) end(ctx context.Context, kept Kept, a Answer) (Identity, error) {
 	if a.Issuer != "" && a.Issuer != c.metadata.Issuer || a.Issuer == "" && c.metadata.NamesItself {
 		return Identity{}, refused("the answer is of another issuer, %.200q", a.Issuer)
 	}
@@ -251,7 +233,7 @@ func (c *client) end(ctx context.Context, kept Kept, a Answer) (Identity, error)
 }
 
 // check refuses an ID token that is not the answer to the request, or not of whom the connection lets in.
-func (c *client) check(token *oidc.IDToken, told claims, kept Kept) error {
+func (c *oidcClient) check(token *oidc.IDToken, told claims, kept Kept) error {
 	if !secret.Equal(told.Nonce, kept.Nonce) {
 		return refused("the ID token is for another sign-in")
 	}
@@ -294,7 +276,7 @@ func issuerOf(named, directory string) (issuer string, ok bool) {
 }
 
 // addUserInfo adds what the provider tells of a person at its userinfo endpoint. The sign-in goes on without.
-func (c *client) addUserInfo(ctx context.Context, token *oauth2.Token, subject string, told *claims) {
+func (c *oidcClient) addUserInfo(ctx context.Context, token *oauth2.Token, subject string, told *claims) {
 	info, err := c.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil || info.Subject != subject {
 		return
@@ -306,7 +288,7 @@ func (c *client) addUserInfo(ctx context.Context, token *oauth2.Token, subject s
 	}
 }
 
-func (c *client) identity(subject string, told claims) Identity {
+func (c *oidcClient) identity(subject string, told claims) Identity {
 	who := Identity{
 		Subject: subject, Username: cmp.Or(told.PreferredUsername, told.Email), DisplayName: told.Name,
 		TwoFactors: slices.Contains(told.AMR, "mfa") || slices.Contains(multiFactor, told.ACR),

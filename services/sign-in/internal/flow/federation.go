@@ -305,8 +305,8 @@ func (e *Engine) identified(ctx context.Context, f *Flow, now View, source *Sour
 ) (View, error) {
 	view := View{Kind: Leave, Flow: f, Methods: now.Methods, sources: now.sources}
 	identity := questions.ForeignIdentity{
-		ConnectionID: source.ID, ProviderCode: source.ProviderCode, Subject: who.Subject, Username: who.Username,
-		DisplayName: who.DisplayName,
+		ConnectionID: source.ID, ProviderCode: source.ProviderCode, Subject: who.Subject, Subject2: who.Subject2,
+		Username: who.Username, DisplayName: who.DisplayName,
 	}
 	shownAt := e.Store.Now() // before it is asked: a link that ends meanwhile counts no more
 	linked, err := questions.FindLinked.Ask(ctx, e.Bus, identity)

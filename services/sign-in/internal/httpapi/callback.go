@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -51,7 +52,8 @@ func (a *api) comeBack(ctx context.Context, in *callbackInput) (rest.Page, error
 	}
 	v.choose(a.language(v), f.Locale, f.Request.Locales, "")
 	view, err := a.Engine.Return(ctx, f, flow.Returned{
-		Connection: in.Connection, State: state, Code: q.Get("code"), Issuer: q.Get("iss"), Error: q.Get("error"),
+		Connection: in.Connection, State: state, Issuer: q.Get("iss"), Error: q.Get("error"),
+		Code: cmp.Or(q.Get("code"), q.Get("authCode")), // as DingTalk calls it
 	}, v.Visitor)
 	switch {
 	case apperr.KindOf(err) == apperr.VersionMismatch && err != nil: // another request with the answer was faster

@@ -18,8 +18,8 @@ export const t = texts({
     '人员验证身份的方式会显示在这里：目录、社交账户、多因素认证。',
   ],
   whatSignsIn: [
-    'People sign in with passwords, authenticator apps and passkeys of this platform, and through connections to OpenID Connect, Google, Microsoft and GitLab. Through the other providers nobody can sign in yet; of the rest the mail server is used.',
-    '人员可以使用本平台的密码、身份验证器应用和通行密钥登录，也可以通过 OpenID Connect、Google、Microsoft 和 GitLab 的连接登录。其他提供方暂不能用于登录；其余连接中只使用邮件服务器。',
+    'People sign in with passwords, authenticator apps and passkeys of this platform, and through connections to OpenID Connect, Google, Microsoft, GitLab, GitHub, WeChat, DingTalk, Feishu and WeCom. Through Apple, Alipay, SAML, CAS and directories nobody can sign in yet; of the rest the mail server is used.',
+    '人员可以使用本平台的密码、身份验证器应用和通行密钥登录，也可以通过 OpenID Connect、Google、Microsoft、GitLab、GitHub、微信、钉钉、飞书和企业微信的连接登录。Apple、支付宝、SAML、CAS 和目录暂不能用于登录；其余连接中只使用邮件服务器。',
   ],
   signsIn: [
     'Register the callback URL below at the provider. People see a button for this connection once a method of their login template has it.',
