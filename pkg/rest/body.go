@@ -111,17 +111,6 @@ func RecordOf[W, T any](doc docstore.Doc[T], err error) (Record[W], error) {
 	return Record[W]{body, doc.Tag()}, err
 }
 
-// With is the record with one more member, which the stored one does not have.
-func (r Record[W]) With(name string, value any) (Record[W], error) {
-	member, err := json.Marshal(map[string]any{name: value})
-	if err != nil {
-		return r, err
-	}
-	head := bytes.TrimSuffix(bytes.TrimSpace(r.JSON), []byte("}"))
-	r.JSON = slices.Concat(head, []byte(","), member[1:])
-	return r, nil
-}
-
 // PartOf makes the body of a part of a record, with the record's tag.
 func PartOf[W any](part any, tag string) (Record[W], error) {
 	var b bytes.Buffer

@@ -2119,12 +2119,6 @@ type ConfigPropPatch struct {
 
 // Connection defines model for Connection.
 type Connection struct {
-	// CallbackURL The address that people come back to who have signed in at the provider: register it there. Only the
-	// answer of get-connection has it, for providers that sign-in speaks with
-	//
-	// Example: https://id.example.com/sign-in/acme/callback/1048577
-	CallbackURL *string `json:"callback_url,omitempty"`
-
 	// ConfigFields As the provider's config_schema says; ****** for secrets
 	ConfigFields json.RawMessage `json:"config_fields"`
 
@@ -6759,6 +6753,12 @@ type ProtocolSecret struct {
 
 // Provider defines model for Provider.
 type Provider struct {
+	// CallbackURL Where people come back to who have signed in there, with {connection_id}; absent: nobody can sign in
+	// through it yet
+	//
+	// Example: https://id.example.com/sign-in/acme/callback/{connection_id}
+	CallbackURL *string `json:"callback_url,omitempty"`
+
 	// ConfigSchema JSON Schema (2020-12) of config_fields
 	ConfigSchema json.RawMessage `json:"config_schema"`
 

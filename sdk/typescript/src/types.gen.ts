@@ -2724,10 +2724,6 @@ export type ConfigPropPatch = {
 
 export type Connection = {
     /**
-     * The address that people come back to who have signed in at the provider: register it there. Only the answer of get-connection has it, for providers that sign-in speaks with
-     */
-    readonly callback_url?: string;
-    /**
      * As the provider's config_schema says; ****** for secrets
      */
     config_fields: {
@@ -2788,10 +2784,6 @@ export type Connection = {
 };
 
 export type ConnectionInput = {
-    /**
-     * The address that people come back to who have signed in at the provider: register it there. Only the answer of get-connection has it, for providers that sign-in speaks with
-     */
-    readonly callback_url?: string;
     /**
      * As the provider's config_schema says; ****** keeps a secret
      */
@@ -7117,10 +7109,6 @@ export type NewBatchNode = {
 
 export type NewConnectionInput = {
     /**
-     * The address that people come back to who have signed in at the provider: register it there. Only the answer of get-connection has it, for providers that sign-in speaks with
-     */
-    readonly callback_url?: string;
-    /**
      * As the provider's config_schema says; ****** keeps a secret
      */
     config_fields: {
@@ -8669,6 +8657,10 @@ export type ProtocolSecret = {
 };
 
 export type Provider = {
+    /**
+     * Where people come back to who have signed in there, with {connection_id}; absent: nobody can sign in through it yet
+     */
+    callback_url?: string;
     /**
      * JSON Schema (2020-12) of config_fields
      */

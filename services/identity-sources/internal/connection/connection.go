@@ -10,7 +10,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
-	"github.com/idplatform/idplatform/services/questions"
 )
 
 // The values of status.
@@ -38,13 +37,6 @@ type Connection struct {
 	Type         string `json:"type" readOnly:"true" doc:"The provider's" enum:"social,database,mfa,enterprise"`
 	Logo         string `json:"logo" readOnly:"true" doc:"The provider's logo if the platform has one; otherwise empty, and list-providers has a monogram"`
 	Status       string `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
-	// CallbackURL is no part of the stored record: where the platform can be reached may change.
-	CallbackURL string `json:"callback_url,omitempty" readOnly:"true" doc:"The address that people come back to who have signed in at the provider: register it there. Only the answer of get-connection has it, for providers that sign-in speaks with" example:"https://id.example.com/sign-in/acme/callback/1048577"`
-}
-
-// SignsIn reports whether people can sign in through connections to its provider.
-func (c *Connection) SignsIn() bool {
-	return slices.Contains(questions.SignInProviders, c.ProviderCode)
 }
 
 const (

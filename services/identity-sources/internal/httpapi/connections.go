@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/connection"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/probe"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 const oneConnection = "/v1/idp/connections/{id}"
@@ -22,7 +25,9 @@ func (a *api) registerConnections(s *rest.Server) {
 		Summary: "List providers", Response: []any{exampleProvider},
 		Doc: "The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; " +
 			"its `writeOnly` members are secrets. `documentation` is the address of the provider's own " +
-			"documentation. `logo` is a data URI of the provider's initials: real logos are trademarks.",
+			"documentation. `callback_url` is where people come back to who have signed in there, with the " +
+			"connection's id in place of `{connection_id}`: register it at the provider. Providers without it " +
+			"sign nobody in yet. `logo` is a data URI of the provider's initials: real logos are trademarks.",
 	}, a.listProviders)
 	rest.DescribedAs[connection.Fields, map[string]any](s)
 	connections := rest.Resource[connection.Connection, connection.Draft, docstore.Paging]{
@@ -41,10 +46,7 @@ func (a *api) registerConnections(s *rest.Server) {
 			"anybody signs in through it.",
 		Request: exampleConnectionInput,
 	}, rest.Create[connection.Connection, NewConnectionInput](a.connections.Create))
-	rest.Handle(s, rest.Op{
-		ID: "get-connection", Method: http.MethodGet, Path: oneConnection, Scope: auth.IdentitySourcesRead,
-		Summary: "Get a connection",
-	}, a.getConnection)
+	connections.Get(rest.Op{}, a.connections.Get)
 	rest.Handle(s, rest.Op{
 		ID: "replace-connection", Method: http.MethodPut, Path: oneConnection, Scope: auth.IdentitySourcesWrite,
 		Summary: "Change a connection",
@@ -70,8 +72,16 @@ func (a *api) registerConnections(s *rest.Server) {
 	}, a.testConnection)
 }
 
-func (a *api) listProviders(context.Context, *struct{}) ([]*provider.Provider, error) {
-	return provider.Builtin().List(), nil
+func (a *api) listProviders(ctx context.Context, _ *struct{}) ([]provider.Provider, error) {
+	all := make([]provider.Provider, 0, len(provider.Builtin().List()))
+	for _, p := range provider.Builtin().List() {
+		one := *p
+		if slices.Contains(questions.SignInProviders, p.ProviderCode) {
+			one.CallbackURL = a.publicURL + "/sign-in/" + request.Tenant(ctx) + "/callback/{connection_id}"
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 func (a *api) listConnections(
@@ -82,20 +92,6 @@ func (a *api) listConnections(
 		func(ctx context.Context, after string) (docstore.Page[connection.Connection], error) {
 			return a.connections.List(ctx, *in, after)
 		})
-}
-
-func (a *api) getConnection(ctx context.Context, in *rest.ByID) (rest.Record[connection.Connection], error) {
-	doc, err := a.connections.Get(ctx, in.ID)
-	record, err := rest.RecordOf[connection.Connection](doc, err)
-	if err != nil {
-		return record, err
-	}
-	c, err := doc.Value()
-	if err != nil || !c.SignsIn() {
-		return record, err
-	}
-	address := a.publicURL + "/sign-in/" + c.TenantID + "/callback/" + c.ID
-	return record.With("callback_url", address)
 }
 
 func (a *api) replaceConnection(

@@ -34,6 +34,8 @@ type Provider struct {
 	// secret names the members that say where it is sent and how it is protected on its way: if one of them changes,
 	// the secret must be given again.
 	ConfigSchema json.RawMessage `json:"config_schema" doc:"JSON Schema (2020-12) of config_fields"`
+	// CallbackURL depends on the tenant; no file has it.
+	CallbackURL string `json:"callback_url,omitempty" doc:"Where people come back to who have signed in there, with {connection_id}; absent: nobody can sign in through it yet" example:"https://id.example.com/sign-in/acme/callback/{connection_id}"`
 
 	Check   Check                      `json:"-"`
 	Shapes  map[string]Shape           `json:"-"`

@@ -134,7 +134,7 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
       labels={{display_name: t('connectionName'), config_fields: t('settings')}}
       overview={() => (
         <>
-          {c.callback_url ? (
+          {provider?.callback_url ? (
             <p class="note">{t('signsIn')}</p>
           ) : (
             (c.type === 'social' || c.type === 'enterprise') && <p class="note warn">{t('signsNobodyIn')}</p>
@@ -192,6 +192,7 @@ const routeOf = (s: Schema): string[] => (s as {'x-route'?: string[]})['x-route'
 
 function facts(c: Connection, provider: Provider | undefined): Parameters<typeof Facts>[0]['facts'] {
   const docs = provider?.documentation;
+  const callback = provider?.callback_url?.replace('{connection_id}', c.id);
   return [
     [t('provider'), providerName(c)],
     [
@@ -202,7 +203,7 @@ function facts(c: Connection, provider: Provider | undefined): Parameters<typeof
         </a>
       ),
     ],
-    [t('callbackURL'), c.callback_url && <Id>{c.callback_url}</Id>],
+    [t('callbackURL'), callback && <Id>{callback}</Id>],
     [t('id'), <Id>{c.id}</Id>],
     [t('createdBy'), c.developer_id && <Actor actor={c.developer_id} />],
     [t('created'), dateTime(c.time_created)],
