@@ -315,7 +315,9 @@ func (e *Engine) begin(ctx context.Context, f *Flow, done Proven, v Visitor) (Vi
 		return View{}, err
 	}
 	f.SessionID, f.ACR, f.MustChange, f.Another, f.Recovering = s.ID, s.ACR, false, false, ""
-	return View{Kind: Leave, Flow: f, Session: s, User: done.User, Cookies: cookies}, e.save(ctx, f, v.Browser, nil)
+	// Of two forms that were sent at once, the browser may only take the cookies of the later one.
+	view := View{Kind: Leave, Flow: f, Session: s, User: done.User, Cookies: cookies}
+	return view, e.store(ctx, f, v.Browser, nil, nil)
 }
 
 // keep stores the copy of the person, and makes sure that the newest copy bears the sign-in: the event about a change

@@ -116,7 +116,11 @@ func (e *Engine) tellRefused(ctx context.Context, view View, v Visitor) error {
 	ctx = As(ctx, v.Issuer, view.Session.UserID)
 	if f.ID != "" {
 		f.Told = true
-		if err := e.save(ctx, f, v.Browser, nil); err != nil {
+		err := e.save(ctx, f, v.Browser, nil)
+		if err != nil && apperr.KindOf(err) == apperr.VersionMismatch { // another request tells it
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}

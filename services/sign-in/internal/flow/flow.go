@@ -262,7 +262,24 @@ func (e *Engine) saveAfter(ctx context.Context, f *Flow, browser string,
 	first func(_ context.Context, _ *docstore.Tx, stored *Flow) error,
 	also func(context.Context, *docstore.Tx, *docstore.Doc[Flow]) error,
 ) error {
-	id, isNew := f.ID, f.Version == 0 // not asked in the transaction: that may run again after it has set the version
+	version := f.Version // not asked in the transaction: that may run again after it has set the version
+	return e.store(ctx, f, browser, func(ctx context.Context, tx *docstore.Tx, stored *Flow) error {
+		if stored.Version != version {
+			return errFaster
+		}
+		if first == nil {
+			return nil
+		}
+		return first(ctx, tx, stored)
+	}, also)
+}
+
+// store stores a flow, whatever other forms of it have stored meanwhile, unless it has ended.
+func (e *Engine) store(ctx context.Context, f *Flow, browser string,
+	first func(_ context.Context, _ *docstore.Tx, stored *Flow) error,
+	also func(context.Context, *docstore.Tx, *docstore.Doc[Flow]) error,
+) error {
+	id, isNew := f.ID, f.Version == 0 // not asked in the transaction, as above
 	if id == "" {
 		id = secret.Token(idBytes)
 	}
@@ -274,7 +291,7 @@ func (e *Engine) saveAfter(ctx context.Context, f *Flow, browser string,
 				return err
 			}
 			if stored.Finished { // another form of the tab was faster
-				return apperr.New(apperr.VersionMismatch, "the sign-in has ended")
+				return errFaster
 			}
 		}
 		if first != nil {
