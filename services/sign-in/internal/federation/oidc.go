@@ -294,11 +294,23 @@ func (c *oidcClient) identity(subject string, told claims) Identity {
 		TwoFactors: slices.Contains(told.AMR, "mfa") || slices.Contains(multiFactor, told.ACR),
 		AMR:        knownNames(told.AMR),
 	}
-	// What Microsoft tells as an address is whatever an administrator of any directory has written.
-	if said := strings.Trim(string(told.EmailVerified), `"`); said == "true" && c.code != microsoft {
+	if said := strings.Trim(string(told.EmailVerified), `"`); said == "true" && c.vouches(told) {
 		who.Email = told.Email
 	}
 	return who
+}
+
+// vouches reports whether the provider's word for an address counts. What Microsoft tells is whatever an administrator
+// of any directory has written; Google vouches for its own addresses and those of its customers' domains, and others it
+// has only verified once: whoever leaves a company keeps them.
+func (c *oidcClient) vouches(told claims) bool {
+	switch c.code {
+	case microsoft:
+		return false
+	case google:
+		return told.HostedDomain != "" || strings.HasSuffix(strings.ToLower(told.Email), "@gmail.com")
+	}
+	return true
 }
 
 // multiFactor are the values of acr that mean two factors.

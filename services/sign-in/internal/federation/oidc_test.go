@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"encoding/json"
 	"errors"
 	"net/url"
 	"testing"
@@ -54,4 +55,34 @@ func TestFailures(t *testing.T) {
 	require.ErrorIs(t, failure(errors.New("404 Not Found: nothing")), ErrRefused)
 	long := failure(errors.New(string(make([]byte, 9000))))
 	require.Less(t, len(long.Error()), 1000, "what a provider sends does not fill the log")
+}
+
+// The word of a provider for an address counts only where the address is its own to give and to take.
+func TestVerifiedAddresses(t *testing.T) {
+	t.Parallel()
+	const acme = "a@acme.test"
+	of := func(email, verified, domain string) claims {
+		return claims{Email: email, EmailVerified: json.RawMessage(verified), HostedDomain: domain}
+	}
+	for name, c := range map[string]struct {
+		code  string
+		told  claims
+		email string
+	}{
+		"said":                        {"oidc", of(acme, "true", ""), acme},
+		"said as a string":            {"oidc", of(acme, `"true"`, ""), acme},
+		"not said":                    {"oidc", of(acme, "", ""), ""},
+		"denied":                      {"oidc", of(acme, `"false"`, ""), ""},
+		"by Microsoft":                {microsoft, of(acme, "true", ""), ""},
+		"by Google for a customer":    {google, of(acme, "true", "acme.test"), acme},
+		"by Google for itself":        {google, of("A@Gmail.com", "true", ""), "A@Gmail.com"},
+		"by Google for somebody":      {google, of(acme, "true", ""), ""},
+		"by Google for a like domain": {google, of("a@notgmail.com", "true", ""), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one := &oidcClient{code: c.code}
+			require.Equal(t, c.email, one.identity("s", c.told).Email)
+		})
+	}
 }
