@@ -14,11 +14,10 @@ type InviteUsersBody = InviteManyInput
 
 // InviteUsers: invite users by mail to choose a first password.
 //
-// All or nothing. A user who cannot be invited is a fault at `ids[i]`. The mail has a link and a code. With either of
-// them the person chooses a password or sets up a passkey, once, and is signed in; the address is verified then. The
-// invitation ends when the user gets another address, a password in another way, or a scope of this API. A user who has
-// a scope of this API cannot be invited, because the mail can be read by whoever may change addresses or the mail
-// server.
+// All or nothing. A user who cannot be invited is a fault at `ids[i]`. The mail has a link and a code. By either the
+// person chooses a password or sets up a passkey, and is signed in; the address becomes verified. An invitation works
+// once. It ends earlier if the user gets another address, a password in another way, or a scope of this API. Users who
+// have a scope of this API cannot be invited: whoever may change addresses or the mail server can read the mail.
 //
 // (POST /v1/batch/users/invite; scope users:secrets)
 func (c *Client) InviteUsers(ctx context.Context, body InviteUsersBody, options ...Option) (*InvitationBatch, error) {
@@ -102,10 +101,10 @@ func (c *Client) RevokeInvitation(ctx context.Context, id string, options ...Opt
 // ResendInvitation: send an invitation again.
 //
 // With a new link, to the user's present address, for as long as before. The former link ends. The mail has a link and
-// a code. With either of them the person chooses a password or sets up a passkey, once, and is signed in; the address
-// is verified then. The invitation ends when the user gets another address, a password in another way, or a scope of
-// this API. A user who has a scope of this API cannot be invited, because the mail can be read by whoever may change
-// addresses or the mail server.
+// a code. By either the person chooses a password or sets up a passkey, and is signed in; the address becomes verified.
+// An invitation works once. It ends earlier if the user gets another address, a password in another way, or a scope of
+// this API. Users who have a scope of this API cannot be invited: whoever may change addresses or the mail server can
+// read the mail.
 //
 // (POST /v1/invitations/{id}/resend; scope users:secrets)
 func (c *Client) ResendInvitation(ctx context.Context, id string, options ...Option) (*Invitation, error) {
@@ -120,11 +119,11 @@ type InviteUserBody = InvitationTerms
 
 // InviteUser: invite a user by mail to choose a first password.
 //
-// A user who is invited already gets another link, and the former one ends. The mail has a link and a code. With either
-// of them the person chooses a password or sets up a passkey, once, and is signed in; the address is verified then. The
-// invitation ends when the user gets another address, a password in another way, or a scope of this API. A user who has
-// a scope of this API cannot be invited, because the mail can be read by whoever may change addresses or the mail
-// server.
+// A user who is invited already gets another link, and the former one ends. The mail has a link and a code. By either
+// the person chooses a password or sets up a passkey, and is signed in; the address becomes verified. An invitation
+// works once. It ends earlier if the user gets another address, a password in another way, or a scope of this API.
+// Users who have a scope of this API cannot be invited: whoever may change addresses or the mail server can read the
+// mail.
 //
 // (POST /v1/users/{id}/invite; scope users:secrets)
 func (c *Client) InviteUser(

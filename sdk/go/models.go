@@ -5204,7 +5204,7 @@ type Memberships struct {
 
 // MessagePreviewInput defines model for MessagePreviewInput.
 type MessagePreviewInput struct {
-	// Kind What the mail is about; one of "recovery", "invitation", "verification"
+	// Kind What the mail is about; one of "recovery", "invitation", "verification", "linked"
 	//
 	// Example: recovery
 	Kind string `json:"kind"`
@@ -5220,7 +5220,7 @@ type MessagePreviewInput struct {
 
 // MessageTestInput defines model for MessageTestInput.
 type MessageTestInput struct {
-	// Kind What the mail is about; one of "recovery", "invitation", "verification"
+	// Kind What the mail is about; one of "recovery", "invitation", "verification", "linked"
 	//
 	// Example: recovery
 	Kind string `json:"kind"`

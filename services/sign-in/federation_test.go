@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/mailtest"
 	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/providertest"
 )
 
@@ -662,4 +663,38 @@ func TestOwnLinks(t *testing.T) {
 	b = f.goesThrough(f.browser().get(base), object{"sub": "ann-at-corp"}).shows(200, "Acme SSO")
 	b.post(base+"/links", url.Values{"link": {"500"}}).shows(200, "could not sign in any more without")
 	require.Len(t, f.links, 1)
+}
+
+// Whoever is linked is told by mail, with nothing in it that the other provider says.
+func TestALinkIsMailed(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]string{
+		"by the person": `{}`, "by an address": `{"link": "verified_email", "domains": ["acme.test"]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := federate(t, policy)
+			f.mails = mailtest.Start(t, mailtest.STARTTLS)
+			b := f.goesThrough(f.browser().get(f.authorize("portal")), object{
+				"sub": "new", "name": "Go to https://evil.test", "email": "ann@acme.test", "email_verified": true,
+			})
+			if policy == `{}` {
+				b.signIn("ann", password)
+				f.sendMails()
+				require.Empty(t, f.mails.Mails())
+				b.press("link")
+			}
+			b.answered(callback)
+			f.sendMails()
+			mails := f.mails.Mails()
+			require.Len(t, mails, 1)
+			require.Equal(t, "ann@acme.test", mails[0].To)
+			for _, want := range []string{"Acme SSO", "https://idp.test/sign-in/acme", "If it was not you"} {
+				require.Contains(t, mails[0].Data, want)
+			}
+			for _, not := range []string{"evil.test", "<no value>", "%!"} {
+				require.NotContains(t, mails[0].Data, not)
+			}
+		})
+	}
 }

@@ -58,6 +58,15 @@ func TestPreviewOfMails(t *testing.T) {
 		require.Contains(t, page, want)
 	}
 	require.NotContains(t, text+page, "ZgotmplZ")
+	got = c.Post(messagesPath+"/preview", object{"kind": "linked", "locale": "en"}).Object()
+	require.Equal(t, "You can sign in in another way", got["subject"])
+	text, page = got["text"].(string), got["html"].(string)
+	for _, want := range []string{"Acme SSO", "https://idp.test/sign-in/acme", "If it was not you"} {
+		require.Contains(t, text, want)
+		require.Contains(t, page, want)
+	}
+	require.NotContains(t, text+page, "works once")
+	require.NotContains(t, text+page, "%!")
 	got = c.Post(messagesPath+"/preview", object{"kind": "invitation", "locale": "en", "messages": object{
 		"invitation": object{"subject": object{"en": "Welcome"}, "words": object{"en": "Glad <b>you</b> are here"}},
 	}}).Object()

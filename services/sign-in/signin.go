@@ -171,6 +171,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Store: d.Store, Bus: d.Bus, Keys: d.Keys, Clients: clients, Sessions: a.sessions, Consents: a.consents,
 		Settings: settled, Protocols: protocols, Recovery: a.recovery, Invitations: a.invitations,
 		Factors: factors, Site: factor.SiteOf(d.PublicURL), Federation: elsewhere, Log: d.Log,
+		Messages: a.messages,
 	})
 	if err := questions.WhatIsDue.Answer(d.Bus, a.engine.WhatIsDue); err != nil {
 		return service.App{}, err

@@ -1965,7 +1965,7 @@ export const unlockUsers = <ThrowOnError extends boolean = false>(options: Optio
 /**
  * Invite users by mail to choose a first password
  *
- * All or nothing. A user who cannot be invited is a fault at `ids[i]`. The mail has a link and a code. With either of them the person chooses a password or sets up a passkey, once, and is signed in; the address is verified then. The invitation ends when the user gets another address, a password in another way, or a scope of this API. A user who has a scope of this API cannot be invited, because the mail can be read by whoever may change addresses or the mail server.
+ * All or nothing. A user who cannot be invited is a fault at `ids[i]`. The mail has a link and a code. By either the person chooses a password or sets up a passkey, and is signed in; the address becomes verified. An invitation works once. It ends earlier if the user gets another address, a password in another way, or a scope of this API. Users who have a scope of this API cannot be invited: whoever may change addresses or the mail server can read the mail.
  */
 export const inviteUsers = <ThrowOnError extends boolean = false>(options: Options<InviteUsersData, ThrowOnError>) => (options.client ?? client).post<InviteUsersResponses, InviteUsersErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -2717,7 +2717,7 @@ export const getInvitation = <ThrowOnError extends boolean = false>(options: Opt
 /**
  * Send an invitation again
  *
- * With a new link, to the user's present address, for as long as before. The former link ends. The mail has a link and a code. With either of them the person chooses a password or sets up a passkey, once, and is signed in; the address is verified then. The invitation ends when the user gets another address, a password in another way, or a scope of this API. A user who has a scope of this API cannot be invited, because the mail can be read by whoever may change addresses or the mail server.
+ * With a new link, to the user's present address, for as long as before. The former link ends. The mail has a link and a code. By either the person chooses a password or sets up a passkey, and is signed in; the address becomes verified. An invitation works once. It ends earlier if the user gets another address, a password in another way, or a scope of this API. Users who have a scope of this API cannot be invited: whoever may change addresses or the mail server can read the mail.
  */
 export const resendInvitation = <ThrowOnError extends boolean = false>(options: Options<ResendInvitationData, ThrowOnError>) => (options.client ?? client).post<ResendInvitationResponses, ResendInvitationErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -4277,7 +4277,7 @@ export const changePassword = <ThrowOnError extends boolean = false>(options: Op
 /**
  * Invite a user by mail to choose a first password
  *
- * A user who is invited already gets another link, and the former one ends. The mail has a link and a code. With either of them the person chooses a password or sets up a passkey, once, and is signed in; the address is verified then. The invitation ends when the user gets another address, a password in another way, or a scope of this API. A user who has a scope of this API cannot be invited, because the mail can be read by whoever may change addresses or the mail server.
+ * A user who is invited already gets another link, and the former one ends. The mail has a link and a code. By either the person chooses a password or sets up a passkey, and is signed in; the address becomes verified. An invitation works once. It ends earlier if the user gets another address, a password in another way, or a scope of this API. Users who have a scope of this API cannot be invited: whoever may change addresses or the mail server can read the mail.
  */
 export const inviteUser = <ThrowOnError extends boolean = false>(options: Options<InviteUserData, ThrowOnError>) => (options.client ?? client).post<InviteUserResponses, InviteUserErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

@@ -6610,7 +6610,7 @@ export type MessagePreviewInput = {
     /**
      * What the mail is about
      */
-    kind: 'recovery' | 'invitation' | 'verification';
+    kind: 'recovery' | 'invitation' | 'verification' | 'linked';
     /**
      * The language; the default is that of the settings
      */
@@ -6625,7 +6625,7 @@ export type MessageTestInput = {
     /**
      * What the mail is about
      */
-    kind: 'recovery' | 'invitation' | 'verification';
+    kind: 'recovery' | 'invitation' | 'verification' | 'linked';
     /**
      * The language; the default is that of the settings
      */

@@ -19,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/factor"
 	"github.com/idplatform/idplatform/services/sign-in/internal/federation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/invitation"
+	"github.com/idplatform/idplatform/services/sign-in/internal/message"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
@@ -48,6 +49,7 @@ type Deps struct {
 	Recovery    *recovery.Recoveries
 	Invitations *invitation.Invitations
 	Federation  *federation.Connections
+	Messages    *message.Sender
 	Log         *slog.Logger
 	Protocols   map[string]protocol.Protocol // by name
 	// Pause waits for a time, or until the context ends; nil: by the machine's clock.

@@ -17,6 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/federation"
+	"github.com/idplatform/idplatform/services/sign-in/internal/message"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
@@ -315,6 +316,9 @@ func (e *Engine) identified(ctx context.Context, f *Flow, now View, source *Sour
 		if refusedLink(err) {
 			linked, err = questions.Linked{Reason: questions.NotLinked}, nil
 		}
+		if err == nil && linked.Reason == "" {
+			err = e.tellLinked(ctx, linked.User, source.Name, v)
+		}
 	}
 	if name, ok := source.creates(who); err == nil && linked.Reason == questions.NotLinked && ok {
 		if linked, err = e.createUser(ctx, source, identity, name, who, v); errors.Is(err, errTooMany) {
@@ -447,8 +451,49 @@ func (e *Engine) link(ctx context.Context, f *Flow, now View, v Visitor) (View, 
 	}
 	if refusedLink(err) || linked.Reason != "" { // the page says so, and the person goes on without
 		f.Notice = NoticeTaken
-	} else {
-		f.Linking = ""
+		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	return view, e.save(ctx, f, v.Browser, nil)
+	f.Linking = ""
+	mail, err := e.mailOfLink(ctx, linked.User, p.Name)
+	if err != nil {
+		return View{}, err
+	}
+	return view, e.saveAfter(ctx, f, v.Browser, func(ctx context.Context, tx *docstore.Tx, _ *Flow) error {
+		return mail(ctx, tx, v)
+	}, nil)
+}
+
+// tellLinked mails a user that they were linked.
+func (e *Engine) tellLinked(ctx context.Context, record json.RawMessage, through string, v Visitor) error {
+	mail, err := e.mailOfLink(ctx, record, through)
+	if err != nil {
+		return err
+	}
+	return docstore.Do(ctx, e.Store, func(tx *docstore.Tx) error { return mail(ctx, tx, v) })
+}
+
+// mailOfLink returns what mails a user, in a transaction, that they were linked; whoever has no address, and where
+// there is no mail server, gets none.
+func (e *Engine) mailOfLink(ctx context.Context, record json.RawMessage, through string) (
+	func(context.Context, *docstore.Tx, Visitor) error, error,
+) {
+	user, err := person.Parse(record)
+	if err != nil {
+		return nil, err
+	}
+	if user.Email == "" || !e.Messages.Available(ctx) {
+		return func(context.Context, *docstore.Tx, Visitor) error { return nil }, nil
+	}
+	settings, err := e.Settings.Of(ctx)
+	if err != nil {
+		return nil, err
+	}
+	language, _, _ := strings.Cut(cmp.Or(user.Locale, settings.Locale), "-")
+	m := message.Message{
+		Kind: message.Linked, UserID: user.ID, To: user.Email, Name: user.Name(), Locale: language, Through: through,
+	}
+	return func(ctx context.Context, tx *docstore.Tx, v Visitor) error {
+		_, err := e.Messages.Submit(ctx, tx, m, message.Requester{Browser: v.Browser})
+		return err
+	}, nil
 }

@@ -37,10 +37,10 @@ type invitationInput struct {
 
 var inviteErrors = []apperr.Kind{apperr.InvalidState, apperr.RateLimited, apperr.Unavailable}
 
-const inviteDoc = "The mail has a link and a code. With either of them the person chooses a password or sets up a " +
-	"passkey, once, and is signed in; the address is verified then. The invitation ends when the user gets another " +
-	"address, a password in another way, or a scope of this API. A user who has a scope of this API cannot be " +
-	"invited, because the mail can be read by whoever may change addresses or the mail server."
+const inviteDoc = "The mail has a link and a code. By either the person chooses a password or sets up a passkey, and is " +
+	"signed in; the address becomes verified. An invitation works once. It ends earlier if the user gets another " +
+	"address, a password in another way, or a scope of this API. Users who have a scope of this API cannot be " +
+	"invited: whoever may change addresses or the mail server can read the mail."
 
 func (a *api) registerInvitations(s *rest.Server) {
 	rest.Named[invitation.Terms](s, "InvitationTerms")

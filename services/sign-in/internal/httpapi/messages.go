@@ -14,7 +14,7 @@ import (
 
 // MessageInput names a kind of mail, and its language.
 type MessageInput struct {
-	Kind   string `json:"kind" enum:"recovery,invitation,verification" doc:"What the mail is about" example:"recovery"`
+	Kind   string `json:"kind" enum:"recovery,invitation,verification,linked" doc:"What the mail is about" example:"recovery"`
 	Locale string `json:"locale,omitempty" enum:"en,zh" doc:"The language; the default is that of the settings" example:"en"`
 }
 

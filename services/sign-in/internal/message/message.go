@@ -35,9 +35,13 @@ const (
 	Invitation Kind = "invitation" // the link with which a person chooses a first password
 	// Verification has the code with which a person shows that an address is theirs.
 	Verification Kind = "verification"
+	// Linked tells a person that they can sign in through another provider from now on. It has no code.
+	Linked Kind = "linked"
 )
 
-func (k Kind) known() bool { return k == Recovery || k == Invitation || k == Verification }
+func (k Kind) known() bool {
+	return k == Recovery || k == Invitation || k == Verification || k == Linked
+}
 
 // Message is what one person is to be told.
 type Message struct {
@@ -50,6 +54,9 @@ type Message struct {
 	Ends   clock.Time    `json:"ends"` // when the code ends: the message is of no use then
 	// LoginName is what the person signs in with. Only invitations say it.
 	LoginName string `json:"login_name,omitempty"`
+	// Through is the name of the connection by which the person is linked. Nothing that the other provider tells is
+	// said: it would be a stranger's text.
+	Through string `json:"through,omitempty"`
 }
 
 // stored is a message that is to be sent.
@@ -238,10 +245,14 @@ func (s *Sender) attempt(ctx context.Context, m *stored) work.Outcome {
 
 // link is the address of the page that a message leads to; empty: it leads to none.
 func (s *Sender) link(ctx context.Context, m Message) string {
-	if m.Kind != Invitation {
-		return ""
+	own := s.PublicURL + "/sign-in/" + request.Tenant(ctx)
+	switch m.Kind {
+	case Invitation:
+		return own + "/invitation?code=" + Grouped(m.Code.Reveal())
+	case Linked:
+		return own
 	}
-	return s.PublicURL + "/sign-in/" + request.Tenant(ctx) + "/invitation?code=" + Grouped(m.Code.Reveal())
+	return ""
 }
 
 // compose makes the text of a message that leaves now.

@@ -46,6 +46,11 @@ var words = map[string]map[string]string{
 		"verification_ends":    "It works once, within %d minutes, and only in the browser that has asked for it.",
 		"verification_not_you": "If it was not you, ignore this mail. Nothing changes.",
 
+		"linked_subject": "You can sign in in another way",
+		"linked_words":   "Your account is linked to an account at %s: with that you can sign in, too.",
+		"linked_button":  "See your linked accounts",
+		"linked_not_you": "If it was not you, remove it there, change your password, and tell your administrator.",
+
 		"invitation_subject": "Your account at %s", "invitation_subject_plain": "Your account",
 		"invitation_words":   "You have an account. Choose a password, and you are signed in.",
 		"invitation_login":   "You sign in as %s.",
@@ -67,6 +72,11 @@ var words = map[string]map[string]string{
 		"verification_code":    "请在您的个人页面上输入：",
 		"verification_ends":    "验证码在 %d 分钟内有效，只能使用一次，并且只能在提出请求的浏览器中使用。",
 		"verification_not_you": "如果不是您本人操作，无需理会，不会有任何改变。",
+
+		"linked_subject": "您可以使用另一种方式登录",
+		"linked_words":   "您的账号已与%s的账号关联，您也可以用它登录。",
+		"linked_button":  "查看已关联的账号",
+		"linked_not_you": "如果不是您本人操作，请在该页面取消关联，修改密码，并联系管理员。",
 
 		"invitation_subject": "您在 %s 的账号", "invitation_subject_plain": "您的账号",
 		"invitation_words":   "已为您开通账号。请设置密码，设置后即登录。",
@@ -124,7 +134,11 @@ func Compose(of *settings.Settings, m Message, link string, now clock.Time) Text
 	c := content{
 		Lang: t.Lang, Organization: of.Name, Code: code, NotYou: text("not_you"), Footer: messages.Footer[m.Locale],
 	}
+	said := ""
 	switch m.Kind {
+	case Linked:
+		t.Subject, said = text("subject"), text("words", m.Through)
+		c.Link, c.Button, c.Colour = link, text("button"), cmp.Or(of.Colour, platformColour)
 	case Invitation:
 		page, _, _ := strings.Cut(link, "?")
 		if t.Subject = text("subject_plain"); of.Name != "" {
@@ -137,7 +151,7 @@ func Compose(of *settings.Settings, m Message, link string, now clock.Time) Text
 		t.Subject, c.CodeLabel, c.Ends = text("subject", code), text("code"), text("ends", minutes(m.Ends.Sub(now)))
 	}
 	t.Subject = cmp.Or(own.Subject[m.Locale], t.Subject)
-	c.Title, c.Words = t.Subject, cmp.Or(own.Words[m.Locale], text("words"))
+	c.Title, c.Words = t.Subject, cmp.Or(own.Words[m.Locale], said, text("words"))
 	if m.Name != "" {
 		c.Hello = fmt.Sprintf(say["hello"], m.Name)
 	}

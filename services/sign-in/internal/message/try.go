@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/sign-in/internal/settings"
@@ -18,9 +19,12 @@ func (s *Sender) example(kind Kind, locale string, of *settings.Settings) Messag
 		Kind: kind, Name: "Li Wei", Locale: cmp.Or(locale, of.Locale), Code: secret.New("BCDFGHJK"),
 		Ends: s.Store.Now().Add(Minutes * time.Minute),
 	}
-	if kind == Invitation {
+	switch kind {
+	case Invitation:
 		m.Code, m.LoginName = secret.New("BCDFGHJKMNPQRTVW"), "li.wei"
 		m.Ends = s.Store.Now().Add(7 * 24 * time.Hour)
+	case Linked:
+		m.Code, m.Ends, m.Through = secret.String{}, clock.Time{}, "Acme SSO"
 	}
 	return m
 }
