@@ -268,15 +268,19 @@ func TestAnOutcomeIsStoredWithWhatBelongsToIt(t *testing.T) {
 	t.Parallel()
 	o := open(t)
 	var fail sync.Once
+	failed := make(chan struct{}, 1)
 	o.replica(Config[letter]{Do: func(_ context.Context, l *letter) Outcome {
 		return Done().With("reads", func(ctx context.Context, tx *docstore.Tx) error {
 			_, err := reads.Insert(ctx, tx, &read{Meta: docstore.Meta{ID: l.ID}, Times: int(l.Attempt)})
-			fail.Do(func() { err = errors.New("the store is full") })
+			fail.Do(func() {
+				err = errors.New("the store is full")
+				failed <- struct{}{}
+			})
 			return err
 		})
 	}})
 	o.write("acme", "1")
-	wait.Until(t, func() bool { return o.find("acme", "1").Attempt == 1 })
+	wait.Receive(t, failed) // a clock that goes on earlier would end the lease before the attempt begins
 	_, err := reads.Find(request.System(t.Context(), "acme"), o.store, "1")
 	require.Error(t, err)
 	o.clock.Advance(lease) // the outcome is lost, and the lease ends
