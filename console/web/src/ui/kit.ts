@@ -5,6 +5,7 @@ import '../lib/pages';
 import '../lib/poll';
 import '../lib/stream';
 import './audit';
+import './entries';
 import './impact';
 import './issuing';
 import './jsonfield';

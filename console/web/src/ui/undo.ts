@@ -1,6 +1,6 @@
-// What follows a change: it is told, and can be undone.
+// A change: it can be asked for first, is told, and can be undone.
 import {asProblem} from '../lib/api';
-import {toast} from './dialog';
+import {confirm, toast, type Question} from './dialog';
 import {t} from './text';
 
 /** attempt does what has no place for a fault of its own: a fault is told as a toast. */
@@ -26,14 +26,16 @@ export async function undone(back: () => Promise<unknown>, lost?: string): Promi
 }
 
 export interface Change {
+  ask?: Question; // before the change; it is made only after a yes
   send: () => Promise<unknown>;
   back?: () => Promise<unknown>; // the inverse; without it there is no undo
   said: string;
   after: () => void; // after the change, and after its undo
 }
 
-/** carryOut makes a change, tells it, and offers the inverse. */
-export async function carryOut({send, back, said, after}: Change): Promise<boolean> {
+/** carryOut asks if it has a question, makes a change, tells it, and offers the inverse; false if it is not made. */
+export async function carryOut({ask, send, back, said, after}: Change): Promise<boolean> {
+  if (ask && !(await confirm(ask))) return false;
   const done = await attempt(send);
   if (done) toast(said, back && (() => undone(back).then(after)));
   after();

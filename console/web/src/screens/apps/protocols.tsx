@@ -124,18 +124,13 @@ function Row({
     on = s.protocol?.status === '1';
   const flip = (to: boolean) => (to ? call(enableProtocol({path})) : call(disableProtocol({path})));
   const toggle = async () => {
-    if (
-      on &&
-      !(await confirm({
-        title: t('protocolOffTitle', {name}),
-        text: t('protocolOffText', {app: app.name}),
-        yes: t('disable'),
-      }))
-    )
-      return;
-    busy.value = true;
+    const off = {title: t('protocolOffTitle', {name}), text: t('protocolOffText', {app: app.name}), yes: t('disable')};
     await carryOut({
-      send: () => flip(!on),
+      ask: on ? off : undefined,
+      send: () => {
+        busy.value = true;
+        return flip(!on);
+      },
       back: () => flip(on),
       said: t(on ? 'disabledDone' : 'enabledDone', {name}),
       after: done,

@@ -7,7 +7,7 @@ import {changed, useLoad} from '../../lib/load';
 import {usePoll} from '../../lib/poll';
 import {hrefQuery, setQuery} from '../../lib/router';
 import {Button, Failed, Id, JsonView, Late} from '../../ui/basics';
-import {confirm, toast} from '../../ui/dialog';
+import {toast} from '../../ui/dialog';
 import {Icon} from '../../ui/icon';
 import {Facts} from '../../ui/record';
 import {attempt, carryOut} from '../../ui/undo';
@@ -200,20 +200,24 @@ async function cancel(job: Job, sub: SubJob, parts: SubJob[], again: () => void)
   const name = runName(sub);
   const open = parts.filter((p) => !isOver(p) && p.id !== sub.id).length;
   const send = () => call(cancelSubJob({path: {id: job.id, sid: sub.id}}));
-  const yes = await confirm({
-    title: t('cancelTitle', {name}),
-    text: (
-      <>
-        <p>{t('cancelText')}</p>
-        {open > 0 && !sub.parent_id && <p>{t('cancelParts', {n: open})}</p>}
-      </>
-    ),
-    yes: t('cancelRun'),
-    no: t('letRun'),
-    danger: true,
-    action: send,
+  await carryOut({
+    ask: {
+      title: t('cancelTitle', {name}),
+      text: (
+        <>
+          <p>{t('cancelText')}</p>
+          {open > 0 && !sub.parent_id && <p>{t('cancelParts', {n: open})}</p>}
+        </>
+      ),
+      yes: t('cancelRun'),
+      no: t('letRun'),
+      danger: true,
+      action: send,
+    },
+    send,
+    said: t('cancelDone', {name}),
+    after: again,
   });
-  if (yes) await carryOut({send, said: t('cancelDone', {name}), after: again});
 }
 
 /** RunAgain starts another run with the payload of this one. */

@@ -6,6 +6,7 @@ import {changes, useLoad} from '../../lib/load';
 import {href, setQuery} from '../../lib/router';
 import {may} from '../../lib/session';
 import {Avatar, Blank, Button, Failed, Id, Late, Tag} from '../../ui/basics';
+import {Entries, Entry} from '../../ui/entries';
 import {labelOf} from '../../ui/live';
 import {Facts, FormFields, PanelLoad, RecordPanel, labelsOf, useDraft, type FieldSpec} from '../../ui/record';
 import {t as ui} from '../../ui/text';
@@ -108,23 +109,24 @@ export function OfUser({id, current}: {id: string; current?: string}) {
   return (
     <Late busy={busy && !value} lines={4}>
       {value?.length ? (
-        <ul class="members-of-user">
+        <Entries>
           {value.map((m) => (
-            <li key={m.id} aria-current={m.id === current || undefined}>
-              <div class="grow">
-                <a class="clip" href={href('members', [m.node_id], {open: m.id})}>
-                  <strong>{m.node_name}</strong>
-                </a>
-                <span class="faint clip">{m.node_path.slice(0, -1).join(' / ') || m.object_code}</span>
-              </div>
+            <Entry
+              key={m.id}
+              title={m.node_name}
+              href={href('members', [m.node_id], {open: m.id})}
+              facts={[m.node_path.slice(0, -1).join(' / ') || m.object_code]}
+              clip
+              current={m.id === current}
+            >
               <span class="clip muted">
                 {[m.title, m.role !== 'member' && labelOf(m.role, roles())].filter(Boolean).join(' · ')}
               </span>
               {m.is_primary === '1' && <Tag accent>{t('isPrimary')}</Tag>}
               {m.dynamic && <Tag>{t('dynamic')}</Tag>}
-            </li>
+            </Entry>
           ))}
-        </ul>
+        </Entries>
       ) : (
         <Blank
           icon="tree"

@@ -5,7 +5,6 @@ import {ago, dateTime} from '../../lib/format';
 import {changed} from '../../lib/load';
 import {param, setQuery} from '../../lib/router';
 import {Button, Id, JsonView} from '../../ui/basics';
-import {confirm} from '../../ui/dialog';
 import {typeWords} from '../../ui/kinds';
 import {List, type Query} from '../../ui/list';
 import {Facts, Panel, PanelLoad, RecordMenu} from '../../ui/record';
@@ -77,9 +76,8 @@ function Loaded({letter: l}: {letter: DeadLetter}) {
     headers = {'If-Match': `"${l.version}"`},
     consumer = l.consumer;
   const replay = async () => {
-    const question = {title: t('replayTitle', {consumer}), text: <p>{t('replayText')}</p>, yes: t('replay')};
-    if (!(await confirm(question))) return;
     const done = await carryOut({
+      ask: {title: t('replayTitle', {consumer}), text: <p>{t('replayText')}</p>, yes: t('replay')},
       send: () => call(replayDeadLetter({path, headers})),
       said: t('replayed', {consumer}),
       after: () => changed('dead-letters'),

@@ -6,7 +6,6 @@ import {useLoad} from '../../lib/load';
 import {place} from '../../lib/router';
 import {may} from '../../lib/session';
 import {Failed, Late} from '../../ui/basics';
-import {confirm} from '../../ui/dialog';
 import {carryOut} from '../../ui/undo';
 import {t as ui} from '../../ui/text';
 import {t} from './text';
@@ -27,8 +26,8 @@ export function Users() {
     const words = on
       ? {title: t('unshareTitle'), text: <p>{t('unshareText')}</p>, yes: t('unshareDo')}
       : {title: t('shareTitle'), text: <p>{t('shareText')}</p>, yes: t('shareDo'), danger: true};
-    if (!(await confirm({...words, action: () => set(!on, etag)}))) return;
     await carryOut({
+      ask: {...words, action: () => set(!on, etag)},
       send: async () => {
         etag = (await set(!on, etag)).etag;
       },

@@ -16,7 +16,7 @@ import {ago, dateTime} from '../../lib/format';
 import {changed, changes, useLoad} from '../../lib/load';
 import {href, hrefQuery, setQuery} from '../../lib/router';
 import {Button, Id, problemTitle} from '../../ui/basics';
-import {confirm} from '../../ui/dialog';
+import type {Question} from '../../ui/dialog';
 import {Impact} from '../../ui/impact';
 import {
   Facts,
@@ -174,8 +174,10 @@ function Actions({node, again}: {node: TreeNode; again: () => void}) {
       const query = recursive ? {recursive: 'true' as const, dry_run} : undefined;
       return call(enable ? enableTreeNode({path, query}) : disableTreeNode({path, query}));
     };
-    if (!(await (recursive ? sureOfAll(() => set(!on, 'true')) : sure()))) return;
+    const ask = recursive ? await ofAll(() => set(!on, 'true')) : ofOne();
+    if (!ask) return;
     await carryOut({
+      ask,
       send: () => set(!on),
       back: recursive ? undefined : () => set(on),
       said: t(on ? 'disabledDone' : 'enabledDone', {name: node.name}),
@@ -187,20 +189,18 @@ function Actions({node, again}: {node: TreeNode; again: () => void}) {
   };
   // A disabled node gives nothing to the nodes below either; an enabled one does not enable them.
   const impact = <Impact changes={{statuses: [{node_id: node.id, status: on ? '0' : '1'}]}} />;
-  /** sure shows who gains or loses access, and asks. */
-  const sure = () =>
-    confirm({
-      title: t(on ? 'disableTitle' : 'enableTitle', {name: node.name}),
-      text: (
-        <>
-          <p>{t(on ? 'disableText' : 'enableText')}</p>
-          {impact}
-        </>
-      ),
-      yes: t(on ? 'disable' : 'enable'),
-    });
-  /** sureOfAll tries the change of all nodes below, and asks. */
-  const sureOfAll = async (trial: () => Promise<unknown>): Promise<boolean> => {
+  const ofOne = (): Question => ({
+    title: t(on ? 'disableTitle' : 'enableTitle', {name: node.name}),
+    text: (
+      <>
+        <p>{t(on ? 'disableText' : 'enableText')}</p>
+        {impact}
+      </>
+    ),
+    yes: t(on ? 'disable' : 'enable'),
+  });
+  /** ofAll tries the change of all nodes below; it has no question if that fails. */
+  const ofAll = async (trial: () => Promise<unknown>): Promise<Question | undefined> => {
     let below = {n: 0, more: ''};
     const tried = await attempt(async () => {
       const query = {object_code: node.object_code, parent_id: node.id, recursive: 'true' as const};
@@ -210,19 +210,17 @@ function Actions({node, again}: {node: TreeNode; again: () => void}) {
       ]);
       below = {n: list.total ?? 0, more: list.total_relation ? '+' : ''};
     });
-    return (
-      tried &&
-      (await confirm({
-        title: t(on ? 'disableAllTitle' : 'enableAllTitle', {name: node.name}),
-        text: (
-          <>
-            <p>{t('allBelowText', below)}</p>
-            {on && impact}
-          </>
-        ),
-        yes: t(on ? 'disableAll' : 'enableAll'),
-      }))
-    );
+    if (!tried) return undefined;
+    return {
+      title: t(on ? 'disableAllTitle' : 'enableAllTitle', {name: node.name}),
+      text: (
+        <>
+          <p>{t('allBelowText', below)}</p>
+          {on && impact}
+        </>
+      ),
+      yes: t(on ? 'disableAll' : 'enableAll'),
+    };
   };
   return (
     <RecordMenu

@@ -1,5 +1,4 @@
 // How one user signs in: second factors, recovery codes, and where the user is signed in.
-import type {ComponentChildren} from 'preact';
 import {useSignal} from '@preact/signals';
 import {
   deleteFactor,
@@ -17,8 +16,7 @@ import {browserName} from '../../lib/browser';
 import {ago, dateTime, number} from '../../lib/format';
 import {changed, changes, useLoad} from '../../lib/load';
 import {Button, Failed, Late, Tag} from '../../ui/basics';
-import {confirm} from '../../ui/dialog';
-import {Icon, type IconName} from '../../ui/icon';
+import {Entries, Entry} from '../../ui/entries';
 import {SecretDialog} from '../../ui/secret';
 import {carryOut} from '../../ui/undo';
 import {userName} from './index';
@@ -44,30 +42,8 @@ export function SignInOfUser({user}: {user: User}) {
   );
 }
 
-function Item({
-  icon,
-  title,
-  facts,
-  children,
-}: {
-  icon: IconName;
-  title: ComponentChildren;
-  facts: (string | false)[];
-  children?: ComponentChildren;
-}) {
-  return (
-    <li>
-      <Icon name={icon} />
-      <div class="grow">
-        <strong class="clip">{title}</strong>
-        <span class="faint">{facts.filter(Boolean).join(' · ')}</span>
-      </div>
-      {children}
-    </li>
-  );
-}
-
 const kindOf = (f: Factor) => t(f.type === 'webauthn' ? 'passkey' : 'app');
+const nameOf = (f: Factor) => f.name || kindOf(f);
 
 function Factors({user}: {user: User}) {
   const name = userName(user);
@@ -84,39 +60,40 @@ function Factors({user}: {user: User}) {
     changed('factors');
     setTimeout(() => changed('sessions'), endsWithin);
   };
-  const remove = async (f: Factor) => {
+  const remove = (f: Factor) => {
     const send = () => call(deleteFactor({path: {id: f.id}}));
-    const sure = await confirm({
-      title: t('factorRemoveTitle', {name: f.name || kindOf(f)}),
-      text: t(factors.length > 1 ? 'factorRemoveText' : 'factorRemoveLast', {name}),
-      yes: t('factorRemove'),
-      danger: true,
-      action: send,
+    return carryOut({
+      ask: {
+        title: t('factorRemoveTitle', {name: nameOf(f)}),
+        text: t(factors.length > 1 ? 'factorRemoveText' : 'factorRemoveLast', {name}),
+        yes: t('factorRemove'),
+        danger: true,
+        action: send,
+      },
+      send,
+      said: t('factorRemoved', {name: nameOf(f)}),
+      after,
     });
-    if (sure) await carryOut({send, said: t('factorRemoved', {name: f.name || kindOf(f)}), after});
   };
-  const renew = async () => {
-    const send = () => call(renewRecoveryCodes({path: {id: user.id}}));
-    const sure = await confirm({title: t('codesTitle', {name}), text: t('codesText'), yes: t('codesDo'), danger: true});
-    if (!sure) return;
-    await carryOut({
+  const renew = () =>
+    carryOut({
+      ask: {title: t('codesTitle', {name}), text: t('codesText'), yes: t('codesDo'), danger: true},
       send: async () => {
-        codes.value = (await send()).codes ?? [];
+        codes.value = (await call(renewRecoveryCodes({path: {id: user.id}}))).codes ?? [];
       },
       said: t('codesDone', {name}),
       after,
     });
-  };
   return (
     <Late busy={busy && !value} lines={3}>
       {factors.length === 0 && value && <p class="muted">{t('factorsNone', {name})}</p>}
       {all.length > 0 && (
-        <ul class="users-signin">
+        <Entries>
           {factors.map((f) => (
-            <Item
+            <Entry
               key={f.id}
               icon={f.type === 'webauthn' ? 'key' : 'clock'}
-              title={f.name || kindOf(f)}
+              title={nameOf(f)}
               facts={[
                 f.name !== '' && kindOf(f),
                 t('setUp', {time: ago(f.time_created)}),
@@ -130,13 +107,13 @@ function Factors({user}: {user: User}) {
                 kind="ghost"
                 icon="trash"
                 scope="users:secrets"
-                label={t('factorRemoveOf', {name: f.name || kindOf(f)})}
+                label={t('factorRemoveOf', {name: nameOf(f)})}
                 onClick={() => void remove(f)}
               />
-            </Item>
+            </Entry>
           ))}
           {recovery && (
-            <Item
+            <Entry
               icon="lock"
               title={t('recoveryCodes')}
               facts={[
@@ -147,9 +124,9 @@ function Factors({user}: {user: User}) {
               <Button small icon="refresh" scope="users:secrets" onClick={() => void renew()}>
                 {t('codesNew')}
               </Button>
-            </Item>
+            </Entry>
           )}
-        </ul>
+        </Entries>
       )}
       {codes.value.length > 0 && (
         <SecretDialog
@@ -166,6 +143,8 @@ function Factors({user}: {user: User}) {
   );
 }
 
+const browserOf = (s: Session) => browserName(s.browser) || t('aBrowser');
+
 function Sessions({user}: {user: User}) {
   const name = userName(user);
   const {state, again} = useLoad(`sessions ${user.id} ${changes.value.sessions ?? 0}`, (signal) =>
@@ -178,30 +157,28 @@ function Sessions({user}: {user: User}) {
   const end = (s: Session) =>
     carryOut({
       send: () => call(deleteSession({path: {id: s.id}})),
-      said: t('sessionEnded', {browser: browserName(s.browser) || t('aBrowser')}),
+      said: t('sessionEnded', {browser: browserOf(s)}),
       after,
     });
-  const endAll = async () => {
+  const endAll = () => {
     const send = () => call(endSessions({body: {user_ids: [user.id]}}));
-    const sure = await confirm({
-      title: t('signOutTitle', {name}),
-      text: t('signOutText'),
-      yes: t('signOut'),
-      danger: true,
-      action: send,
+    return carryOut({
+      ask: {title: t('signOutTitle', {name}), text: t('signOutText'), yes: t('signOut'), danger: true, action: send},
+      send,
+      said: t('signedOut', {name}),
+      after,
     });
-    if (sure) await carryOut({send, said: t('signedOut', {name}), after});
   };
   return (
     <Late busy={busy && !value} lines={3}>
       {sessions.length === 0 && value && <p class="muted">{t('sessionsNone', {name})}</p>}
       {sessions.length > 0 && (
-        <ul class="users-signin">
+        <Entries>
           {sessions.map((s) => (
-            <Item
+            <Entry
               key={s.id}
               icon="screen"
-              title={<span title={s.browser}>{browserName(s.browser) || t('aBrowser')}</span>}
+              title={<span title={s.browser}>{browserOf(s)}</span>}
               facts={[
                 s.address,
                 t('since', {time: dateTime(s.time_signed_in)}),
@@ -214,12 +191,12 @@ function Sessions({user}: {user: User}) {
                 kind="ghost"
                 icon="out"
                 scope="sign-in:write"
-                label={t('sessionEnd', {browser: browserName(s.browser) || t('aBrowser')})}
+                label={t('sessionEnd', {browser: browserOf(s)})}
                 onClick={() => void end(s)}
               />
-            </Item>
+            </Entry>
           ))}
-        </ul>
+        </Entries>
       )}
       {sessions.length > 0 && (
         <div>
