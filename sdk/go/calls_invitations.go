@@ -14,10 +14,11 @@ type InviteUsersBody = InviteManyInput
 
 // InviteUsers: invite users by mail to choose a first password.
 //
-// All or nothing. A user who cannot be invited is a fault at `ids[i]`. The mail has a link and a code. By either the
-// person chooses a password or sets up a passkey, and is signed in; the address becomes verified. An invitation works
-// once. It ends earlier if the user gets another address, a password in another way, or a scope of this API. Users who
-// have a scope of this API cannot be invited: whoever may change addresses or the mail server can read the mail.
+// Invites all users or none. The error has `ids[i]` for each who cannot be invited. The mail has a link and a code; the
+// person needs one of them. The person chooses a password or sets up a passkey. This signs the person in, verifies the
+// address, and ends the invitation. The invitation also ends when the user gets another address, a password in another
+// way, or a scope of this API. Users who have a scope of this API cannot be invited: anybody who can change addresses
+// or the mail server can read the mail, and would get the scope.
 //
 // (POST /v1/batch/users/invite; scope users:secrets)
 func (c *Client) InviteUsers(ctx context.Context, body InviteUsersBody, options ...Option) (*InvitationBatch, error) {
@@ -48,7 +49,7 @@ type ListInvitationsParams struct {
 
 // ListInvitations: list invitations.
 //
-// A user has one invitation at most, with the user's id. It is kept for 30 days after it has ended.
+// A user has at most one invitation, whose id is the user's id. It is kept for 30 days after its end.
 //
 // (GET /v1/invitations; scope users:read)
 func (c *Client) ListInvitations(
@@ -88,7 +89,7 @@ func (c *Client) GetInvitation(ctx context.Context, id string, options ...Option
 
 // RevokeInvitation: revoke an invitation.
 //
-// Its link ends.
+// Its link does not work any more.
 //
 // (DELETE /v1/invitations/{id}; scope users:secrets)
 func (c *Client) RevokeInvitation(ctx context.Context, id string, options ...Option) (*Deleted, error) {
@@ -100,11 +101,12 @@ func (c *Client) RevokeInvitation(ctx context.Context, id string, options ...Opt
 
 // ResendInvitation: send an invitation again.
 //
-// With a new link, to the user's present address, for as long as before. The former link ends. The mail has a link and
-// a code. By either the person chooses a password or sets up a passkey, and is signed in; the address becomes verified.
-// An invitation works once. It ends earlier if the user gets another address, a password in another way, or a scope of
-// this API. Users who have a scope of this API cannot be invited: whoever may change addresses or the mail server can
-// read the mail.
+// Sends a new link to the address that the user has now, and ends the former link. The new link works for as many hours
+// as the former one did. The mail has a link and a code; the person needs one of them. The person chooses a password or
+// sets up a passkey. This signs the person in, verifies the address, and ends the invitation. The invitation also ends
+// when the user gets another address, a password in another way, or a scope of this API. Users who have a scope of this
+// API cannot be invited: anybody who can change addresses or the mail server can read the mail, and would get the
+// scope.
 //
 // (POST /v1/invitations/{id}/resend; scope users:secrets)
 func (c *Client) ResendInvitation(ctx context.Context, id string, options ...Option) (*Invitation, error) {
@@ -119,11 +121,11 @@ type InviteUserBody = InvitationTerms
 
 // InviteUser: invite a user by mail to choose a first password.
 //
-// A user who is invited already gets another link, and the former one ends. The mail has a link and a code. By either
-// the person chooses a password or sets up a passkey, and is signed in; the address becomes verified. An invitation
-// works once. It ends earlier if the user gets another address, a password in another way, or a scope of this API.
-// Users who have a scope of this API cannot be invited: whoever may change addresses or the mail server can read the
-// mail.
+// If the user has an invitation already, this sends a new link and ends the former one. The mail has a link and a code;
+// the person needs one of them. The person chooses a password or sets up a passkey. This signs the person in, verifies
+// the address, and ends the invitation. The invitation also ends when the user gets another address, a password in
+// another way, or a scope of this API. Users who have a scope of this API cannot be invited: anybody who can change
+// addresses or the mail server can read the mail, and would get the scope.
 //
 // (POST /v1/users/{id}/invite; scope users:secrets)
 func (c *Client) InviteUser(

@@ -147,7 +147,7 @@ func (c *Client) EndOwnGrant(
 
 // ShowInvitationPage: show where to accept an invitation.
 //
-// With the code in the query, too, a button has to be pressed: programs that read mails follow links.
+// Even if the query has the code, the person has to press a button: programs that read mails open links.
 //
 // (GET /sign-in/{tenant}/invitation)
 func (c *Client) ShowInvitationPage(ctx context.Context, tenant string, options ...Option) (*Download, error) {
@@ -161,8 +161,8 @@ type AcceptInvitationBody = InvitationForm
 
 // AcceptInvitation: accept an invitation.
 //
-// The answer to a good code is a 303 to the page that asks for a password. The code can be used again until there is
-// one.
+// A good code is answered with a 303 to the page that asks for a password or a passkey. The code works again and again
+// until the user has one of them.
 //
 // (POST /sign-in/{tenant}/invitation)
 func (c *Client) AcceptInvitation(

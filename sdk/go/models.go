@@ -4111,7 +4111,7 @@ type InvitationBatch struct {
 
 // InvitationForm defines model for InvitationForm.
 type InvitationForm struct {
-	// Code From the mail, without regard to case and dashes
+	// Code The code in the mail; case and dashes do not matter
 	Code string `json:"code"`
 }
 

@@ -556,14 +556,14 @@ export const introspectPersonToken = <ThrowOnError extends boolean = false>(opti
 /**
  * Show where to accept an invitation
  *
- * With the code in the query, too, a button has to be pressed: programs that read mails follow links.
+ * Even if the query has the code, the person has to press a button: programs that read mails open links.
  */
 export const showInvitationPage = <ThrowOnError extends boolean = false>(options: Options<ShowInvitationPageData, ThrowOnError>) => (options.client ?? client).get<ShowInvitationPageResponses, ShowInvitationPageErrors, ThrowOnError>({ url: '/sign-in/{tenant}/invitation', ...options });
 
 /**
  * Accept an invitation
  *
- * The answer to a good code is a 303 to the page that asks for a password. The code can be used again until there is one.
+ * A good code is answered with a 303 to the page that asks for a password or a passkey. The code works again and again until the user has one of them.
  */
 export const acceptInvitation = <ThrowOnError extends boolean = false>(options: Options<AcceptInvitationData, ThrowOnError>) => (options.client ?? client).post<AcceptInvitationResponses, AcceptInvitationErrors, ThrowOnError>({
     ...urlSearchParamsBodySerializer,
@@ -1965,7 +1965,7 @@ export const unlockUsers = <ThrowOnError extends boolean = false>(options: Optio
 /**
  * Invite users by mail to choose a first password
  *
- * All or nothing. A user who cannot be invited is a fault at `ids[i]`. The mail has a link and a code. By either the person chooses a password or sets up a passkey, and is signed in; the address becomes verified. An invitation works once. It ends earlier if the user gets another address, a password in another way, or a scope of this API. Users who have a scope of this API cannot be invited: whoever may change addresses or the mail server can read the mail.
+ * Invites all users or none. The error has `ids[i]` for each who cannot be invited. The mail has a link and a code; the person needs one of them. The person chooses a password or sets up a passkey. This signs the person in, verifies the address, and ends the invitation. The invitation also ends when the user gets another address, a password in another way, or a scope of this API. Users who have a scope of this API cannot be invited: anybody who can change addresses or the mail server can read the mail, and would get the scope.
  */
 export const inviteUsers = <ThrowOnError extends boolean = false>(options: Options<InviteUsersData, ThrowOnError>) => (options.client ?? client).post<InviteUsersResponses, InviteUsersErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -2686,7 +2686,7 @@ export const listProviders = <ThrowOnError extends boolean = false>(options?: Op
 /**
  * List invitations
  *
- * A user has one invitation at most, with the user's id. It is kept for 30 days after it has ended.
+ * A user has at most one invitation, whose id is the user's id. It is kept for 30 days after its end.
  */
 export const listInvitations = <ThrowOnError extends boolean = false>(options?: Options<ListInvitationsData, ThrowOnError>) => (options?.client ?? client).get<ListInvitationsResponses, ListInvitationsErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -2697,7 +2697,7 @@ export const listInvitations = <ThrowOnError extends boolean = false>(options?: 
 /**
  * Revoke an invitation
  *
- * Its link ends.
+ * Its link does not work any more.
  */
 export const revokeInvitation = <ThrowOnError extends boolean = false>(options: Options<RevokeInvitationData, ThrowOnError>) => (options.client ?? client).delete<RevokeInvitationResponses, RevokeInvitationErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -2717,7 +2717,7 @@ export const getInvitation = <ThrowOnError extends boolean = false>(options: Opt
 /**
  * Send an invitation again
  *
- * With a new link, to the user's present address, for as long as before. The former link ends. The mail has a link and a code. By either the person chooses a password or sets up a passkey, and is signed in; the address becomes verified. An invitation works once. It ends earlier if the user gets another address, a password in another way, or a scope of this API. Users who have a scope of this API cannot be invited: whoever may change addresses or the mail server can read the mail.
+ * Sends a new link to the address that the user has now, and ends the former link. The new link works for as many hours as the former one did. The mail has a link and a code; the person needs one of them. The person chooses a password or sets up a passkey. This signs the person in, verifies the address, and ends the invitation. The invitation also ends when the user gets another address, a password in another way, or a scope of this API. Users who have a scope of this API cannot be invited: anybody who can change addresses or the mail server can read the mail, and would get the scope.
  */
 export const resendInvitation = <ThrowOnError extends boolean = false>(options: Options<ResendInvitationData, ThrowOnError>) => (options.client ?? client).post<ResendInvitationResponses, ResendInvitationErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -4277,7 +4277,7 @@ export const changePassword = <ThrowOnError extends boolean = false>(options: Op
 /**
  * Invite a user by mail to choose a first password
  *
- * A user who is invited already gets another link, and the former one ends. The mail has a link and a code. By either the person chooses a password or sets up a passkey, and is signed in; the address becomes verified. An invitation works once. It ends earlier if the user gets another address, a password in another way, or a scope of this API. Users who have a scope of this API cannot be invited: whoever may change addresses or the mail server can read the mail.
+ * If the user has an invitation already, this sends a new link and ends the former one. The mail has a link and a code; the person needs one of them. The person chooses a password or sets up a passkey. This signs the person in, verifies the address, and ends the invitation. The invitation also ends when the user gets another address, a password in another way, or a scope of this API. Users who have a scope of this API cannot be invited: anybody who can change addresses or the mail server can read the mail, and would get the scope.
  */
 export const inviteUser = <ThrowOnError extends boolean = false>(options: Options<InviteUserData, ThrowOnError>) => (options.client ?? client).post<InviteUserResponses, InviteUserErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

@@ -5219,7 +5219,7 @@ export type InvitationBatch = {
 
 export type InvitationForm = {
     /**
-     * From the mail, without regard to case and dashes
+     * The code in the mail; case and dashes do not matter
      */
     code: string;
 };

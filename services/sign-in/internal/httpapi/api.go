@@ -63,7 +63,7 @@ func Register(s *rest.Server, d Deps) {
 	a.registerSAMLKeys(s.Tagged("Saml keys", "The keys that a tenant signs with for applications of SAML."))
 	a.registerSettings(s.Tagged("Sign in settings", "How the pages of a tenant look, and what they say."))
 	a.registerMessages(s.Tagged("Sign in messages", "The mails that people get."))
-	a.registerInvitations(s.Tagged("Invitations", "Links by which people choose a first password."))
+	a.registerInvitations(s.Tagged("Invitations", "Links with which people set up a first password or passkey."))
 }
 
 // issuer is the name of a tenant's provider, and the address of all that it has.

@@ -25,7 +25,7 @@ type inviteInput struct {
 
 // InvitationForm has the code of an invitation.
 type InvitationForm struct {
-	Code string `json:"code" doc:"From the mail, without regard to case and dashes"`
+	Code string `json:"code" doc:"The code in the mail; case and dashes do not matter"`
 }
 
 type invitationPageInput struct{ Visitor }
@@ -37,10 +37,11 @@ type invitationInput struct {
 
 var inviteErrors = []apperr.Kind{apperr.InvalidState, apperr.RateLimited, apperr.Unavailable}
 
-const inviteDoc = "The mail has a link and a code. By either the person chooses a password or sets up a passkey, and is " +
-	"signed in; the address becomes verified. An invitation works once. It ends earlier if the user gets another " +
-	"address, a password in another way, or a scope of this API. Users who have a scope of this API cannot be " +
-	"invited: whoever may change addresses or the mail server can read the mail."
+const inviteDoc = "The mail has a link and a code; the person needs one of them. The person chooses a password or " +
+	"sets up a passkey. This signs the person in, verifies the address, and ends the invitation. The invitation also " +
+	"ends when the user gets another address, a password in another way, or a scope of this API. Users who have a " +
+	"scope of this API cannot be invited: anybody who can change addresses or the mail server can read the mail, " +
+	"and would get the scope."
 
 func (a *api) registerInvitations(s *rest.Server) {
 	rest.Named[invitation.Terms](s, "InvitationTerms")
@@ -48,7 +49,7 @@ func (a *api) registerInvitations(s *rest.Server) {
 		ID: "invite-user", Method: http.MethodPost, Path: "/v1/users/{id}/invite", Scope: auth.UsersSecrets,
 		Summary:      "Invite a user by mail to choose a first password",
 		IfMatchParam: rest.NoRecord, Errors: append(inviteErrors, apperr.NotFound),
-		Doc:     "A user who is invited already gets another link, and the former one ends. " + inviteDoc,
+		Doc:     "If the user has an invitation already, this sends a new link and ends the former one. " + inviteDoc,
 		Request: invitation.Terms{ExpiresHours: 72}, Response: exampleInvitation,
 	}, func(ctx context.Context, in *inviteInput) (rest.Record[invitation.Invitation], error) {
 		var terms invitation.Terms
@@ -60,7 +61,7 @@ func (a *api) registerInvitations(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "invite-users", Method: http.MethodPost, Path: "/v1/batch/users/invite", Scope: auth.UsersSecrets,
 		Summary: "Invite users by mail to choose a first password", Errors: inviteErrors,
-		Doc:     "All or nothing. A user who cannot be invited is a fault at `ids[i]`. " + inviteDoc,
+		Doc:     "Invites all users or none. The error has `ids[i]` for each who cannot be invited. " + inviteDoc,
 		Request: map[string]any{"ids": []string{"1048577"}},
 	}, func(ctx context.Context, in *struct{ Body InviteManyInput }) (rest.BatchOf[invitation.Invitation], error) {
 		return rest.BatchFrom[invitation.Invitation](a.Invitations.InviteMany(ctx, in.Body.IDs, in.Body.Terms))
@@ -70,16 +71,17 @@ func (a *api) registerInvitations(s *rest.Server) {
 		Read: auth.UsersRead, Write: auth.UsersSecrets,
 	}
 	invitations.List(rest.Op{
-		Doc: "A user has one invitation at most, with the user's id. It is kept for 30 days after it has ended.",
+		Doc: "A user has at most one invitation, whose id is the user's id. It is kept for 30 days after its end.",
 	}, a.Invitations.List)
 	invitations.Get(rest.Op{}, a.Invitations.Get)
 	invitations.Action("resend", rest.Op{
 		Summary: "Send an invitation again", Errors: inviteErrors,
-		Doc: "With a new link, to the user's present address, for as long as before. The former link ends. " +
-			inviteDoc,
+		Doc: "Sends a new link to the address that the user has now, and ends the former link. The new link works " +
+			"for as many hours as the former one did. " + inviteDoc,
 	}, a.Invitations.Resend)
-	invitations.Delete(rest.Op{ID: "revoke-invitation", Summary: "Revoke an invitation", Doc: "Its link ends."},
-		a.Invitations.Revoke)
+	invitations.Delete(rest.Op{
+		ID: "revoke-invitation", Summary: "Revoke an invitation", Doc: "Its link does not work any more.",
+	}, a.Invitations.Revoke)
 }
 
 var exampleInvitation = map[string]any{
@@ -94,7 +96,7 @@ func (a *api) registerInvitationPage(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "show-invitation-page", Method: http.MethodGet, Path: below + "/invitation", ErrorPage: a.failed,
 		Summary: "Show where to accept an invitation", ContentTypes: htmlOnly, Response: examplePage,
-		Doc: "With the code in the query, too, a button has to be pressed: programs that read mails follow links.",
+		Doc: "Even if the query has the code, the person has to press a button: programs that read mails open links.",
 	}, func(ctx context.Context, in *invitationPageInput) (rest.Page, error) {
 		ctx, v, err := a.enter(ctx, &in.Visitor)
 		if err != nil {
@@ -106,8 +108,8 @@ func (a *api) registerInvitationPage(s *rest.Server) {
 		ID: "accept-invitation", Method: http.MethodPost, Path: below + "/invitation", IfMatchParam: rest.NoRecord,
 		ErrorPage: a.failed, Summary: "Accept an invitation", ContentTypes: htmlOnly,
 		Errors: []apperr.Kind{apperr.Forbidden}, Request: InvitationForm{"BCDF-GHJK-MNPQ-RTVW"}, Response: examplePage,
-		Doc: "The answer to a good code is a 303 to the page that asks for a password. The code can be used again " +
-			"until there is one.",
+		Doc: "A good code is answered with a 303 to the page that asks for a password or a passkey. The code works " +
+			"again and again until the user has one of them.",
 	}, a.acceptInvitation)
 }
 
