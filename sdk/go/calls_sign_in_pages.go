@@ -11,7 +11,7 @@ import (
 // ShowOwnPage: show the person's own page.
 //
 // The applications that the person may use, second factors, links to other providers, sessions, consents, and the
-// change of the password; the sign-in page, if nobody is signed in.
+// change of the password; without a session it shows the sign-in page.
 //
 // (GET /sign-in/{tenant})
 func (c *Client) ShowOwnPage(ctx context.Context, tenant string, options ...Option) (*Download, error) {

@@ -6753,8 +6753,7 @@ type ProtocolSecret struct {
 
 // Provider defines model for Provider.
 type Provider struct {
-	// CallbackURL Where people come back to who have signed in there, with {connection_id}; absent: nobody can sign in
-	// through it yet
+	// CallbackURL The redirect URI to register, with {connection_id}. Absent: no sign-in
 	//
 	// Example: https://id.example.com/sign-in/acme/callback/{connection_id}
 	CallbackURL *string `json:"callback_url,omitempty"`
@@ -8066,11 +8065,10 @@ type SessionSelection struct {
 	// AppID All sessions that have entered this application
 	AppID *string `json:"app_id,omitempty"`
 
-	// ConnectionID All sessions of people who have signed in through this connection
+	// ConnectionID All sessions that began through this one
 	ConnectionID *string `json:"connection_id,omitempty"`
 
-	// Grants Also what goes on after the sessions: the grants of these users, for this application, or through this
-	// connection
+	// Grants End the grants of the same selection, too
 	Grants *bool `json:"grants,omitempty"`
 
 	// UserIds All sessions of these users

@@ -85,7 +85,7 @@ type LoginMethod struct {
 	// Policy is as the method's type demands (GET /v1/auth-methods/schemas); empty from a service of an earlier
 	// version.
 	Policy json.RawMessage `json:"policy,omitempty"`
-	// Connections are those of the method that are enabled, for the types social and enterprise.
+	// Connections are the method's enabled connections, if its type is social or enterprise.
 	Connections []Connection `json:"connections,omitempty"`
 }
 

@@ -104,8 +104,7 @@ func (a *app) onConnection(ctx context.Context, e stream.Event) error {
 	if err := a.sessions.EndThrough(ctx, e.Subject); err != nil {
 		return err
 	}
-	_, err := oidc.EndThrough(ctx, a.Store, e.Subject, false)
-	return err
+	return oidc.EndConnection(ctx, a.Store, e.Subject)
 }
 
 // onLink ends what rests on a link that is deleted, disabled or of another identity.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/pkg/testkit/rounds"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/mailtest"
@@ -413,9 +414,16 @@ func TestTrustedFactorsOfAProvider(t *testing.T) {
 			`{"trust_mfa": "1"}`, object{"amr": []string{"pwd", "otp", "mfa", "x"}}, "urn:idplatform:aal:2",
 			[]any{"mfa", "otp", "pwd"},
 		},
-		"by its class": {`{"trust_mfa": "1"}`, object{"acr": "phr"}, "urn:idplatform:aal:2", []any{"mfa"}},
-		"one factor":   {`{"trust_mfa": "1"}`, object{"amr": []string{"otp"}}, "urn:idplatform:aal:1", []any{}},
-		"not trusted":  {`{"trust_mfa": "0"}`, object{"amr": []string{"mfa"}}, "urn:idplatform:aal:1", []any{}},
+		"by its class": {
+			`{"trust_mfa": "1"}`, object{"acr": "https://refeds.org/profile/mfa"}, "urn:idplatform:aal:2", []any{"mfa"},
+		},
+		"resistant to phishing, which says nothing of two": {
+			`{"trust_mfa": "1"}`, object{"acr": "phr"}, "urn:idplatform:aal:1", []any{},
+		},
+		"as a string": {`{"trust_mfa": "1"}`, object{"amr": "mfa"}, "urn:idplatform:aal:2", []any{"mfa"}},
+		"neither":     {`{"trust_mfa": "1"}`, object{"amr": object{"mfa": true}}, "urn:idplatform:aal:1", []any{}},
+		"one factor":  {`{"trust_mfa": "1"}`, object{"amr": []string{"otp"}}, "urn:idplatform:aal:1", []any{}},
+		"not trusted": {`{"trust_mfa": "0"}`, object{"amr": []string{"mfa"}}, "urn:idplatform:aal:1", []any{}},
 		"trusted, not so said": {
 			`{"trust_mfa": "1"}`, object{"acr": "urn:idplatform:aal:1"}, "urn:idplatform:aal:1", []any{},
 		},
@@ -480,6 +488,31 @@ func TestWhatRestsOnALinkEnds(t *testing.T) {
 			f.Clock.Advance(time.Minute)
 			f.goesThrough(b, object{"sub": "ann-at-corp"}).answered(callback)
 		})
+	}
+}
+
+// People come back at the moment at which the connection is disabled: no session is left, whoever is first.
+func TestAConnectionEndsWhilePeopleComeBack(t *testing.T) {
+	t.Parallel()
+	for range rounds.Of(3, 30) {
+		f := federate(t, `{}`)
+		f.linkAnn()
+		f.goesThrough(f.browser().get(f.authorize("portal")), object{"sub": "ann-at-corp"}).answered(callback)
+		var backs []func()
+		for range 6 {
+			b := f.browser().get(f.authorize("portal"))
+			back := f.SignIn(b.leaves(), object{"sub": "ann-at-corp"})
+			backs = append(backs, func() { b.get(back) })
+		}
+		var all sync.WaitGroup
+		for i, back := range backs {
+			if i == len(backs)/2 {
+				f.tell("connection", "disabled", corp, 2, object{"id": corp})
+			}
+			all.Go(back)
+		}
+		all.Wait()
+		wait.Until(t, func() bool { return len(f.sessions()) == 0 })
 	}
 }
 
@@ -574,6 +607,37 @@ func TestUsersAreCreatedAtASignIn(t *testing.T) {
 			}
 			f.goesThrough(f.browser().get(f.authorize("portal")), c.claims).answered(callback)
 			require.Len(t, f.users, 2)
+		})
+	}
+}
+
+// What the ID token does not tell, the userinfo endpoint may: of the same subject.
+func TestUserInfoCompletesTheIDToken(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ token, info, want object }{
+		"only the address": {
+			object{"sub": "new", "name": "Wei"},
+			object{"sub": "new", "name": "Other", "email": "wei@acme.test", "email_verified": true},
+			object{"display_name": "Wei", "email": "wei@acme.test"},
+		},
+		"only the name": {
+			object{"sub": "new", "email": "wei@acme.test", "email_verified": true},
+			object{"sub": "new", "name": "Wei", "email": "x@acme.test", "email_verified": true},
+			object{"display_name": "Wei", "email": "wei@acme.test"},
+		},
+		"of somebody else": {
+			object{"sub": "new", "preferred_username": "wei@acme.test"}, object{"sub": "old", "name": "Bob", "email": "bob@acme.test"},
+			object{"display_name": "", "email": ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := federate(t, `{"create": "1", "domains": ["acme.test"]}`)
+			f.UserInfo = c.info
+			f.goesThrough(f.browser().get(f.authorize("portal")), c.token).answered(callback)
+			for member, value := range c.want {
+				require.Equal(t, value, f.users["wei@acme.test"].record[member], member)
+			}
 		})
 	}
 }

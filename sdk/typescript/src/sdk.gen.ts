@@ -331,7 +331,7 @@ export const scimReplaceUser = <ThrowOnError extends boolean = false>(options: O
 /**
  * Show the person's own page
  *
- * The applications that the person may use, second factors, links to other providers, sessions, consents, and the change of the password; the sign-in page, if nobody is signed in.
+ * The applications that the person may use, second factors, links to other providers, sessions, consents, and the change of the password; without a session it shows the sign-in page.
  */
 export const showOwnPage = <ThrowOnError extends boolean = false>(options: Options<ShowOwnPageData, ThrowOnError>) => (options.client ?? client).get<ShowOwnPageResponses, ShowOwnPageErrors, ThrowOnError>({ url: '/sign-in/{tenant}', ...options });
 
@@ -2675,7 +2675,7 @@ export const testConnection = <ThrowOnError extends boolean = false>(options: Op
 /**
  * List providers
  *
- * The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; its `writeOnly` members are secrets. `documentation` is the address of the provider's own documentation. `callback_url` is where people come back to who have signed in there, with the connection's id in place of `{connection_id}`: register it at the provider. Providers without it sign nobody in yet. `logo` is a data URI of the provider's initials: real logos are trademarks.
+ * The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; its `writeOnly` members are secrets. `documentation` is the address of the provider's own documentation. `callback_url` is the redirect URI to register at the provider, with `{connection_id}` in place of the connection's id. People cannot sign in at a provider that has no `callback_url`. `logo` is a data URI of the provider's initials: real logos are trademarks.
  */
 export const listProviders = <ThrowOnError extends boolean = false>(options?: Options<ListProvidersData, ThrowOnError>) => (options?.client ?? client).get<ListProvidersResponses, ListProvidersErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

@@ -8658,7 +8658,7 @@ export type ProtocolSecret = {
 
 export type Provider = {
     /**
-     * Where people come back to who have signed in there, with {connection_id}; absent: nobody can sign in through it yet
+     * The redirect URI to register, with {connection_id}. Absent: no sign-in
      */
     callback_url?: string;
     /**
@@ -10410,11 +10410,11 @@ export type SessionSelection = {
      */
     app_id?: string;
     /**
-     * All sessions of people who have signed in through this connection
+     * All sessions that began through this one
      */
     connection_id?: string;
     /**
-     * Also what goes on after the sessions: the grants of these users, for this application, or through this connection
+     * End the grants of the same selection, too
      */
     grants?: boolean;
     /**

@@ -298,7 +298,7 @@ func (c *Connection) named() questions.Connection {
 	return questions.Connection{ID: c.ID, ProviderCode: c.ProviderCode, Name: cmp.Or(c.DisplayName, c.Name)}
 }
 
-// FindEnabled returns those of some connections that exist and are enabled, by their ids.
+// FindEnabled returns the enabled ones among the connections with some ids, by id.
 func FindEnabled(ctx context.Context, s *docstore.Store, ids []string) (map[string]questions.Connection, error) {
 	docs, err := connections.FindMany(ctx, s, ids)
 	if err != nil {

@@ -25,9 +25,9 @@ func (a *api) registerConnections(s *rest.Server) {
 		Summary: "List providers", Response: []any{exampleProvider},
 		Doc: "The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; " +
 			"its `writeOnly` members are secrets. `documentation` is the address of the provider's own " +
-			"documentation. `callback_url` is where people come back to who have signed in there, with the " +
-			"connection's id in place of `{connection_id}`: register it at the provider. Providers without it " +
-			"sign nobody in yet. `logo` is a data URI of the provider's initials: real logos are trademarks.",
+			"documentation. `callback_url` is the redirect URI to register at the provider, with " +
+			"`{connection_id}` in place of the connection's id. People cannot sign in at a provider that has no " +
+			"`callback_url`. `logo` is a data URI of the provider's initials: real logos are trademarks.",
 	}, a.listProviders)
 	rest.DescribedAs[connection.Fields, map[string]any](s)
 	connections := rest.Resource[connection.Connection, connection.Draft, docstore.Paging]{

@@ -33,7 +33,7 @@ func (s *Templates) ForSignIn(ctx context.Context, q questions.TemplateCode) (qu
 	if err != nil {
 		return answer, err
 	}
-	reachable, err := s.connectionsOf(ctx, enabled)
+	reachable, err := s.findConnections(ctx, enabled)
 	answer.Found, answer.ID, answer.Code = true, t.ID, t.Code
 	for _, step := range t.Steps {
 		out := questions.LoginStep{
@@ -44,7 +44,7 @@ func (s *Templates) ForSignIn(ctx context.Context, q questions.TemplateCode) (qu
 			if m, ok := enabled[code]; ok {
 				out.Methods = append(out.Methods, questions.LoginMethod{
 					Code: code, Type: m.Type, Second: m.Factor == "2", Policy: m.Policy,
-					Connections: connectionsOf(m, reachable),
+					Connections: m.choose(reachable),
 				})
 			}
 		}
@@ -82,8 +82,8 @@ const (
 	enterprise = "enterprise"
 )
 
-// connectionsOf returns the enabled connections of the methods through which people sign in, by their ids.
-func (s *Templates) connectionsOf(ctx context.Context, of map[string]*Method) (map[string]questions.Connection,
+// findConnections returns the enabled connections of some methods, by their ids.
+func (s *Templates) findConnections(ctx context.Context, of map[string]*Method) (map[string]questions.Connection,
 	error,
 ) {
 	var ids []string
@@ -99,8 +99,8 @@ func (s *Templates) connectionsOf(ctx context.Context, of map[string]*Method) (m
 	return connection.FindEnabled(ctx, s.store, slices.Compact(ids))
 }
 
-// connectionsOf are those of a method's connections that people can sign in through, in its order.
-func connectionsOf(m *Method, reachable map[string]questions.Connection) (all []questions.Connection) {
+// choose returns the method's own connections among some, in the method's order.
+func (m *Method) choose(reachable map[string]questions.Connection) (all []questions.Connection) {
 	if m.Type != social && m.Type != enterprise {
 		return nil
 	}

@@ -35,7 +35,7 @@ type Provider struct {
 	// the secret must be given again.
 	ConfigSchema json.RawMessage `json:"config_schema" doc:"JSON Schema (2020-12) of config_fields"`
 	// CallbackURL depends on the tenant; no file has it.
-	CallbackURL string `json:"callback_url,omitempty" doc:"Where people come back to who have signed in there, with {connection_id}; absent: nobody can sign in through it yet" example:"https://id.example.com/sign-in/acme/callback/{connection_id}"`
+	CallbackURL string `json:"callback_url,omitempty" doc:"The redirect URI to register, with {connection_id}. Absent: no sign-in" example:"https://id.example.com/sign-in/acme/callback/{connection_id}"`
 
 	Check   Check                      `json:"-"`
 	Shapes  map[string]Shape           `json:"-"`

@@ -164,13 +164,13 @@ func (c *oidcClient) begin(r Request, now clock.Time) (string, Kept) {
 	kept := Kept{Callback: r.Callback, Nonce: secret.Token(nonceBytes), Verifier: oauth2.GenerateVerifier()}
 	options := []oauth2.AuthCodeOption{oidc.Nonce(kept.Nonce), oauth2.S256ChallengeOption(kept.Verifier)}
 	add := func(name, value string) { options = append(options, oauth2.SetAuthURLParam(name, value)) }
-	if r.Fresh {
-		add("prompt", "login")
-		kept.Oldest = now
-	}
 	if r.MaxAge != nil {
 		add("max_age", strconv.FormatInt(*r.MaxAge, 10))
 		kept.Oldest = now.Add(-time.Duration(*r.MaxAge) * time.Second)
+	}
+	if r.Fresh { // the stricter of the two
+		add("prompt", "login")
+		kept.Oldest = now
 	}
 	if r.LoginHint != "" {
 		add("login_hint", r.LoginHint)
@@ -194,13 +194,31 @@ type claims struct {
 	AuthorizedParty   string          `json:"azp"`
 	AuthTime          json.Number     `json:"auth_time"`
 	ACR               string          `json:"acr"`
-	AMR               []string        `json:"amr"`
+	AMR               texts           `json:"amr"`
 	HostedDomain      string          `json:"hd"`
 	TenantID          string          `json:"tid"`
 }
 
+// texts are a claim that should be an array of strings. Some providers send one string; what is neither counts as
+// nothing, since a sign-in does not depend on it.
+type texts []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *texts) UnmarshalJSON(text []byte) error {
+	var one string
+	if json.Unmarshal(text, &one) == nil && one != "" {
+		*t = texts{one}
+		return nil
+	}
+	var all []string
+	if json.Unmarshal(text, &all) == nil {
+		*t = all
+	}
+	return nil
+}
+
 func (c *oidcClient) end(ctx context.Context, kept Kept, a Answer) (Identity, error) {
-	if a.Issuer != "" && a.Issuer != c.metadata.Issuer || a.Issuer == "" && c.metadata.NamesItself {
+	if a.Issuer != "" && !c.isIssuer(a.Issuer) || a.Issuer == "" && c.metadata.NamesItself {
 		return Identity{}, refused("the answer is of another issuer, %.200q", a.Issuer)
 	}
 	ctx = oidc.ClientContext(ctx, c.http)
@@ -226,7 +244,7 @@ func (c *oidcClient) end(ctx context.Context, kept Kept, a Answer) (Identity, er
 	if err := c.check(verified, told, kept); err != nil {
 		return Identity{}, err
 	}
-	if told.Email == "" && told.Name == "" && c.metadata.UserInfo != "" {
+	if (told.Email == "" || told.Name == "") && c.metadata.UserInfo != "" {
 		c.addUserInfo(ctx, token, verified.Subject, &told)
 	}
 	return c.identity(verified.Subject, told), nil
@@ -275,6 +293,16 @@ func issuerOf(named, directory string) (issuer string, ok bool) {
 		strings.HasPrefix(named, microsoftOrigin) && tenantID.MatchString(directory)
 }
 
+// isIssuer reports whether an answer is of the issuer that it names.
+func (c *oidcClient) isIssuer(named string) bool {
+	if c.code == microsoft {
+		directory, _, _ := strings.Cut(strings.TrimPrefix(named, microsoftOrigin), "/")
+		want, ok := issuerOf(c.metadata.Issuer, directory)
+		return ok && named == want
+	}
+	return named == c.metadata.Issuer
+}
+
 // addUserInfo adds what the provider tells of a person at its userinfo endpoint. The sign-in goes on without.
 func (c *oidcClient) addUserInfo(ctx context.Context, token *oauth2.Token, subject string, told *claims) {
 	info, err := c.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
@@ -283,8 +311,11 @@ func (c *oidcClient) addUserInfo(ctx context.Context, token *oauth2.Token, subje
 	}
 	var more claims
 	if info.Claims(&more) == nil {
-		told.Name, told.PreferredUsername = more.Name, cmp.Or(told.PreferredUsername, more.PreferredUsername)
-		told.Email, told.EmailVerified = more.Email, more.EmailVerified
+		told.Name = cmp.Or(told.Name, more.Name)
+		told.PreferredUsername = cmp.Or(told.PreferredUsername, more.PreferredUsername)
+		if told.Email == "" {
+			told.Email, told.EmailVerified = more.Email, more.EmailVerified
+		}
 	}
 }
 
@@ -308,14 +339,17 @@ func (c *oidcClient) vouches(told claims) bool {
 	case microsoft:
 		return false
 	case google:
-		return told.HostedDomain != "" || strings.HasSuffix(strings.ToLower(told.Email), "@gmail.com")
+		return told.HostedDomain != "" ||
+			slices.ContainsFunc([]string{"@gmail.com", "@googlemail.com"}, func(domain string) bool {
+				return strings.HasSuffix(strings.ToLower(told.Email), domain)
+			})
 	}
 	return true
 }
 
 // multiFactor are the values of acr that mean two factors.
 var multiFactor = []string{
-	"urn:idplatform:aal:2", "phr", "phrh", // OpenID Connect Extended Authentication Profile ACR Values 1.0
+	"urn:idplatform:aal:2",
 	"http://schemas.openid.net/pape/policies/2007/06/multi-factor",
 	"https://refeds.org/profile/mfa",
 }

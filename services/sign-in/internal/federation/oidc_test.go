@@ -4,27 +4,35 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/clock"
 )
 
 // Microsoft's metadata for several directories has a placeholder in the issuer, and its tokens have their directory's.
 func TestIssuerOfMicrosoft(t *testing.T) {
 	t.Parallel()
-	const one = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
+	const (
+		one     = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
+		several = "https://login.microsoftonline.com/{tenantid}/v2.0"
+	)
 	for name, c := range map[string]struct {
 		named, directory, want string
 		ok                     bool
 	}{
 		"several directories": {
-			"https://login.microsoftonline.com/{tenantid}/v2.0", one, "https://login.microsoftonline.com/" + one + "/v2.0", true,
+			several, one, "https://login.microsoftonline.com/" + one + "/v2.0", true,
 		},
 		"one directory": {
 			"https://login.microsoftonline.com/" + one + "/v2.0", one, "https://login.microsoftonline.com/" + one + "/v2.0", true,
 		},
-		"no directory":      {"https://login.microsoftonline.com/{tenantid}/v2.0", "", "", false},
-		"a path":            {"https://login.microsoftonline.com/{tenantid}/v2.0", "../evil", "", false},
+		"no directory":      {several, "", "", false},
+		"a path":            {several, "../evil", "", false},
 		"none of Microsoft": {"https://login.microsoftonline.com.evil.test/{tenantid}/v2.0", one, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,6 +42,57 @@ func TestIssuerOfMicrosoft(t *testing.T) {
 			if ok {
 				require.Equal(t, c.want, issuer)
 			}
+		})
+	}
+}
+
+// An answer names its issuer (RFC 9207).
+func TestIssuerOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	const (
+		several = "https://login.microsoftonline.com/{tenantid}/v2.0"
+		one     = "https://login.microsoftonline.com/3f2504e0-4f89-11d3-9a0c-0305e82c3301/v2.0"
+	)
+	for name, c := range map[string]struct {
+		code, issuer, named string
+		is                  bool
+	}{
+		"the same":              {"oidc", "https://a.test", "https://a.test", true},
+		"another":               {"oidc", "https://a.test", "https://b.test", false},
+		"a directory":           {microsoft, several, one, true},
+		"the only directory":    {microsoft, one, one, true},
+		"another directory":     {microsoft, one, strings.Replace(one, "3f", "4f", 1), false},
+		"the placeholder":       {microsoft, several, several, false},
+		"elsewhere":             {microsoft, several, strings.Replace(one, "login", "evil", 1), false},
+		"a path after the fact": {microsoft, several, one + "/x", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := &oidcClient{code: c.code, metadata: metadata{Issuer: c.issuer}}
+			require.Equal(t, c.is, client.isIssuer(c.named))
+		})
+	}
+}
+
+// Of prompt=login and max_age the stricter one decides.
+func TestTheOldestSignIn(t *testing.T) {
+	t.Parallel()
+	now, hour := clock.FromMillis(1_800_000_000_000), int64(3600)
+	provider := &oidc.ProviderConfig{AuthURL: "https://a.test/authorize"}
+	client := &oidcClient{provider: provider.NewProvider(t.Context())}
+	for name, c := range map[string]struct {
+		request Request
+		oldest  clock.Time
+	}{
+		"any":   {Request{}, clock.Time{}},
+		"fresh": {Request{Fresh: true}, now},
+		"age":   {Request{MaxAge: &hour}, now.Add(-time.Hour)},
+		"both":  {Request{Fresh: true, MaxAge: &hour}, now},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, kept := client.begin(c.request, now)
+			require.Equal(t, c.oldest, kept.Oldest)
 		})
 	}
 }
@@ -69,15 +128,16 @@ func TestVerifiedAddresses(t *testing.T) {
 		told  claims
 		email string
 	}{
-		"said":                        {"oidc", of(acme, "true", ""), acme},
-		"said as a string":            {"oidc", of(acme, `"true"`, ""), acme},
-		"not said":                    {"oidc", of(acme, "", ""), ""},
-		"denied":                      {"oidc", of(acme, `"false"`, ""), ""},
-		"by Microsoft":                {microsoft, of(acme, "true", ""), ""},
-		"by Google for a customer":    {google, of(acme, "true", "acme.test"), acme},
-		"by Google for itself":        {google, of("A@Gmail.com", "true", ""), "A@Gmail.com"},
-		"by Google for somebody":      {google, of(acme, "true", ""), ""},
-		"by Google for a like domain": {google, of("a@notgmail.com", "true", ""), ""},
+		"said":                         {"oidc", of(acme, "true", ""), acme},
+		"said as a string":             {"oidc", of(acme, `"true"`, ""), acme},
+		"not said":                     {"oidc", of(acme, "", ""), ""},
+		"denied":                       {"oidc", of(acme, `"false"`, ""), ""},
+		"by Microsoft":                 {microsoft, of(acme, "true", ""), ""},
+		"by Google for a customer":     {google, of(acme, "true", "acme.test"), acme},
+		"by Google for itself":         {google, of("A@Gmail.com", "true", ""), "A@Gmail.com"},
+		"by Google for googlemail.com": {google, of("a@googlemail.com", "true", ""), "a@googlemail.com"},
+		"by Google for somebody":       {google, of(acme, "true", ""), ""},
+		"by Google for a like domain":  {google, of("a@notgmail.com", "true", ""), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -314,6 +314,16 @@ func (e *Engine) begin(ctx context.Context, f *Flow, done Proven, v Visitor) (Vi
 	if err != nil {
 		return View{}, err
 	}
+	// After the session is there: what ends a link later ends the session, too.
+	counts, err := link.Counts(ctx, e.Store, f.Proofs)
+	if err == nil && !counts {
+		if _, err = e.Sessions.End(ctx, s.ID, session.LinkGone); err == nil || apperr.IsNotFound(err) {
+			err = errOvertaken
+		}
+	}
+	if err != nil {
+		return View{}, err
+	}
 	f.SessionID, f.ACR, f.MustChange, f.Another, f.Recovering = s.ID, s.ACR, false, false, ""
 	// Of two forms that were sent at once, the browser may only take the cookies of the later one.
 	view := View{Kind: Leave, Flow: f, Session: s, User: done.User, Cookies: cookies}
@@ -337,7 +347,7 @@ func (e *Engine) keep(ctx context.Context, tx *docstore.Tx, proofs []proof.Proof
 	if now.Gone(tx.Now) || proof.RestsOn(proofs, proof.Password, now.TimePasswordChanged) {
 		return errOvertaken
 	}
-	exist, err := link.Hold(ctx, tx, proofs)
+	exist, err := link.Counts(ctx, tx, proofs)
 	if err == nil && exist && shownFactor(proofs) {
 		exist, err = factor.Hold(ctx, tx, done.User.ID, proofs)
 	}

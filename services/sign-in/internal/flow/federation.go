@@ -235,7 +235,6 @@ func (e *Engine) Return(ctx context.Context, f *Flow, in Returned, v Visitor) (V
 		left.Connection != in.Connection || !secret.Equal(left.State, session.Hash(in.State)) {
 		return view, nil
 	}
-	waited := f.Leaving
 	f.Leaving, f.Notice = "", ""
 	if in.Error != "" {
 		f.Notice = NoticeProvider
@@ -243,12 +242,7 @@ func (e *Engine) Return(ctx context.Context, f *Flow, in Returned, v Visitor) (V
 			f.Notice = NoticeNotThere
 		}
 	}
-	err := e.saveAfter(ctx, f, v.Browser, func(_ context.Context, _ *docstore.Tx, stored *Flow) error {
-		if stored.Leaving != waited { // the same answer was sent twice
-			return errFaster
-		}
-		return nil
-	}, nil)
+	err := e.save(ctx, f, v.Browser, nil) // the same answer is good once
 	if err != nil || in.Error != "" {
 		return view, err
 	}

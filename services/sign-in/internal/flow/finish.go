@@ -169,7 +169,7 @@ func (e *Engine) Exist(ctx context.Context, userID string, proofs []proof.Proof)
 	if exist, err := e.Factors.AllExist(ctx, userID, proofs); err != nil || !exist {
 		return false, err
 	}
-	return link.Count(ctx, e.Store, proofs)
+	return link.Counts(ctx, e.Store, proofs)
 }
 
 // Groups returns the groups of a user (questions.Groups). The error is apperr.Unavailable.

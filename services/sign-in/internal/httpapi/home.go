@@ -122,7 +122,7 @@ func (a *api) registerHome(s *rest.Server) {
 		Summary:      "Show the person's own page",
 		ContentTypes: htmlOnly, Response: examplePage,
 		Doc: "The applications that the person may use, second factors, links to other providers, sessions, " +
-			"consents, and the change of the password; the sign-in page, if nobody is signed in.",
+			"consents, and the change of the password; without a session it shows the sign-in page.",
 	}, a.showHome)
 	post := func(id, path, summary string, form any) rest.Op {
 		return rest.Op{ID: id, Method: http.MethodPost, Path: below + path, IfMatchParam: rest.NoRecord,

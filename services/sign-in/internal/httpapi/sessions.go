@@ -16,8 +16,8 @@ type SessionSelection struct {
 	UserIDs []string `json:"user_ids,omitempty" maxItems:"1000" doc:"All sessions of these users"`
 	AppID   string   `json:"app_id,omitempty" maxLength:"64" doc:"All sessions that have entered this application"`
 	// ConnectionID is of the identity-sources service.
-	ConnectionID string `json:"connection_id,omitempty" maxLength:"64" doc:"All sessions of people who have signed in through this connection"`
-	Grants       bool   `json:"grants,omitempty" doc:"Also what goes on after the sessions: the grants of these users, for this application, or through this connection"`
+	ConnectionID string `json:"connection_id,omitempty" maxLength:"64" doc:"All sessions that began through this one"`
+	Grants       bool   `json:"grants,omitempty" doc:"End the grants of the same selection, too"`
 }
 
 // EndedSessions says how many sessions have ended.
@@ -58,7 +58,7 @@ func (a *api) registerSessions(s *rest.Server) {
 		}
 		var grants int64
 		if which.ConnectionID != "" {
-			grants, err = oidc.EndThrough(ctx, a.OIDC.Store, which.ConnectionID, true)
+			grants, err = oidc.EndGrantsThrough(ctx, a.OIDC.Store, which.ConnectionID)
 		} else {
 			grants, err = a.OIDC.EndGrants(ctx, which.UserIDs, which.AppID)
 		}

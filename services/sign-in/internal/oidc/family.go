@@ -364,7 +364,7 @@ func EndSession(ctx context.Context, tx *docstore.Tx, sessionID string) error {
 // EndUser ends all token families of a user who is disabled, deleted, resigned or locked by a caller, those with
 // offline_access too.
 func EndUser(ctx context.Context, s *docstore.Store, userID string) error {
-	return endOfUser(ctx, s, userID, grantUser, func(*family) bool { return true })
+	return endOfUser(ctx, s, userID, grantUser, all)
 }
 
 // EndConsent ends the token families of a user for an application to which the user does not agree any more.
@@ -384,79 +384,67 @@ func EndBefore(ctx context.Context, s *docstore.Store, userID, credential string
 	return endOfUser(ctx, s, userID, reason, func(f *family) bool { return f.restsOn(credential, set) })
 }
 
-// EndThrough ends what goes on after the sessions of people who have signed in through a connection, and returns how
-// many there were. byAPI says that a caller asks for it; otherwise the connection is disabled or deleted.
-func EndThrough(ctx context.Context, s *docstore.Store, connectionID string, byAPI bool) (ended int64, err error) {
-	where, reason := docstore.Eq(byConnection, docstore.Text(connectionID)), grantLink
-	if byAPI {
-		reason = grantByAPI
-	}
-	if docstore.IsDryRun(ctx) {
-		return families.Count(ctx, s, where)
-	}
-	for {
-		page, err := families.Page(ctx, s, docstore.Query{Filter: where, Limit: endAtOnce})
-		if err != nil || len(page.Docs) == 0 {
-			return ended, err
-		}
-		ids := make([]string, len(page.Docs))
-		for i, doc := range page.Docs {
-			ids[i] = doc.ID
-		}
-		if err := endFamilies(ctx, s, ids, reason); err != nil {
-			return ended, err
-		}
-		ended += int64(len(ids))
-	}
+// EndConnection ends the token families of people who have signed in through a connection that is disabled or deleted.
+func EndConnection(ctx context.Context, s *docstore.Store, connectionID string) error {
+	_, err := endFamiliesWhere(ctx, s, ofConnection(connectionID), grantLink, all)
+	return err
 }
 
-// endOfUser ends token families of a user, some at a time.
+// EndGrantsThrough is EndConnection for a caller of the API. It returns how many there were.
+func EndGrantsThrough(ctx context.Context, s *docstore.Store, connectionID string) (int64, error) {
+	if docstore.IsDryRun(ctx) {
+		return families.Count(ctx, s, ofConnection(connectionID))
+	}
+	return endFamiliesWhere(ctx, s, ofConnection(connectionID), grantByAPI, all)
+}
+
+// EndApplication ends all token families of an application that is disabled or deleted.
+func (p *Provider) EndApplication(ctx context.Context, appID string) error {
+	_, err := endFamiliesWhere(ctx, p.Store, docstore.Eq(byApp, docstore.Text(appID)), grantApplication, all)
+	return err
+}
+
+func ofConnection(id string) docstore.Filter { return docstore.Eq(byConnection, docstore.Text(id)) }
+
+func all(*family) bool { return true }
+
+// endOfUser ends token families of a user.
 func endOfUser(
 	ctx context.Context, s *docstore.Store, userID, reason string, which func(*family) bool,
 ) error {
+	_, err := endFamiliesWhere(ctx, s, docstore.Eq(byUser, docstore.Text(userID)), reason, which)
+	return err
+}
+
+// endFamiliesWhere ends token families, some at a time, and returns how many.
+func endFamiliesWhere(ctx context.Context, s *docstore.Store, where docstore.Filter, reason string,
+	which func(*family) bool,
+) (ended int64, err error) {
 	for after := ""; ; {
-		page, err := families.Page(ctx, s, docstore.Query{
-			Filter: docstore.Eq(byUser, docstore.Text(userID)), Limit: endAtOnce, After: after,
-		})
+		page, err := families.Page(ctx, s, docstore.Query{Filter: where, Limit: endAtOnce, After: after})
 		if err != nil {
-			return err
+			return ended, err
 		}
 		var ids []string
 		for i := range page.Docs {
 			f, err := page.Docs[i].Value()
 			if err != nil {
-				return err
+				return ended, err
 			}
 			if which(f) {
 				ids = append(ids, f.ID)
 			}
 		}
 		if len(ids) > 0 {
-			err = endFamilies(ctx, s, ids, reason)
+			if err := endFamilies(ctx, s, ids, reason); err != nil {
+				return ended, err
+			}
+			ended += int64(len(ids))
 		}
-		if err != nil || page.Next == "" {
-			return err
+		if page.Next == "" {
+			return ended, nil
 		}
 		after = page.Next
-	}
-}
-
-// EndApplication ends all token families of an application that is disabled or deleted, some at a time.
-func (p *Provider) EndApplication(ctx context.Context, appID string) error {
-	for {
-		page, err := families.Page(ctx, p.Store, docstore.Query{
-			Filter: docstore.Eq(byApp, docstore.Text(appID)), Limit: endAtOnce,
-		})
-		if err != nil || len(page.Docs) == 0 {
-			return err
-		}
-		ids := make([]string, len(page.Docs))
-		for i, doc := range page.Docs {
-			ids[i] = doc.ID
-		}
-		if err := endFamilies(ctx, p.Store, ids, grantApplication); err != nil {
-			return err
-		}
 	}
 }
 

@@ -19,15 +19,11 @@ const maxLinks = 50
 // OfIdentity returns the credential of somebody whom the provider of a connection has signed in. The error is
 // apperr.NotFound.
 func (s *Credentials) OfIdentity(ctx context.Context, in questions.ForeignIdentity) (*Credential, error) {
-	return find(ctx, s.Store, in)
-}
-
-func find(ctx context.Context, r docstore.Reader, in questions.ForeignIdentity) (*Credential, error) {
 	draft, ok := credentialOf(in)
 	if !ok {
 		return nil, apperr.Missing("stored credential")
 	}
-	doc, err := credentials.First(ctx, r, docstore.Eq(byIdentity, docstore.Text(draft.identity())))
+	doc, err := credentials.First(ctx, s.Store, docstore.Eq(byIdentity, docstore.Text(draft.identity())))
 	if err != nil {
 		return nil, err
 	}

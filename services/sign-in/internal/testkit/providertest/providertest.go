@@ -40,6 +40,8 @@ type Provider struct {
 	codes map[string]signedIn
 	// Spoil changes the claims of each ID token; Metadata those of the discovery document. nil: nothing.
 	Spoil, Metadata func(map[string]any)
+	// UserInfo are the claims at the userinfo endpoint; nil: it has none.
+	UserInfo map[string]any
 	// Down makes it answer nothing but errors.
 	Down bool
 	// Redeemed counts the codes that were redeemed, and Discovered how often the metadata was read.
@@ -62,6 +64,9 @@ func Start(t testing.TB, now func() clock.Time) *Provider {
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
 	mux.HandleFunc("GET /keys", p.keys)
 	mux.HandleFunc("POST /token", p.token)
+	mux.HandleFunc("GET /userinfo", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, p.UserInfo)
+	})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -96,6 +101,9 @@ func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
 		"jwks_uri": p.Issuer + "/keys", "response_types_supported": []string{"code"},
 		"subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"ES256"},
 		"authorization_response_iss_parameter_supported": true,
+	}
+	if p.UserInfo != nil {
+		document["userinfo_endpoint"] = p.Issuer + "/userinfo"
 	}
 	if p.Metadata != nil {
 		p.Metadata(document)
