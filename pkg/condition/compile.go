@@ -48,8 +48,12 @@ func (e *Environment) Compile(text string) (*Program, error) {
 	if err := firstOf(issues); err != nil {
 		return nil, err
 	}
-	if t := checked.OutputType(); t.Kind() != types.BoolKind && t.Kind() != types.DynKind {
-		return nil, faultAt(start, fmt.Sprintf("must be true or false; it is of type %s", t))
+	if t := checked.OutputType(); t.Kind() != e.result.Kind() && t.Kind() != types.DynKind {
+		want := "true or false"
+		if e.result == cel.StringType {
+			want = "a text"
+		}
+		return nil, faultAt(start, fmt.Sprintf("must be %s; it is of type %s", want, t))
 	}
 	steps, err := inspect(checked.NativeRep())
 	if err != nil {

@@ -42,12 +42,22 @@ func Networks() Variable { return Variable{ext.Network()} }
 // the process.
 type Environment struct {
 	env      *cel.Env
+	result   *cel.Type
 	tracker  *cost.Tracker
 	programs *cache.Cache[string, compiled]
 }
 
 // NewEnvironment fails only if a name is declared twice.
 func NewEnvironment(variables ...Variable) (*Environment, error) {
+	return environmentOf(cel.BoolType, variables)
+}
+
+// NewTexts is NewEnvironment for expressions whose result is a text (Program.Text).
+func NewTexts(variables ...Variable) (*Environment, error) {
+	return environmentOf(cel.StringType, variables)
+}
+
+func environmentOf(result *cel.Type, variables []Variable) (*Environment, error) {
 	options := []cel.EnvOption{
 		cel.EagerlyValidateDeclarations(true), // report faulty declarations here, not at the first condition
 		ext.Strings(),
@@ -69,5 +79,5 @@ func NewEnvironment(variables ...Variable) (*Environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("condition environment: %w", err)
 	}
-	return &Environment{env: env, tracker: tracker, programs: newCache()}, nil
+	return &Environment{env: env, result: result, tracker: tracker, programs: newCache()}, nil
 }

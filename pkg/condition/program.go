@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
 )
 
@@ -50,19 +51,53 @@ func (p *Program) Eval(ctx context.Context, input map[string]any) (bool, error) 
 func (p *Program) Measure(ctx context.Context, input map[string]any, pause func() error) (
 	holds bool, cost int64, err error,
 ) {
+	result, cost, err := p.eval(ctx, input, pause)
+	if err != nil {
+		return false, cost, err
+	}
+	if holds, ok := result.(types.Bool); ok {
+		return bool(holds), cost, nil
+	}
+	return false, cost, wrongType(result, "a bool")
+}
+
+// Text returns the result of an expression of NewTexts for an input, up to 64 KiB. The error is as Eval's.
+func (p *Program) Text(ctx context.Context, input map[string]any) (string, error) {
+	result, _, err := p.eval(ctx, input, nil)
+	if err != nil {
+		return "", err
+	}
+	text, ok := result.(types.String)
+	if !ok {
+		return "", wrongType(result, "a text")
+	}
+	if len(text) > maxText {
+		return "", fmt.Errorf("%w: its result is longer than %d bytes", ErrUndecided, maxText)
+	}
+	return string(text), nil
+}
+
+func wrongType(result ref.Val, want string) error {
+	return fmt.Errorf("%w: its result is not %s but of type %s", ErrUndecided, want, result.Type().TypeName())
+}
+
+// eval is Measure with whatever the result is.
+func (p *Program) eval(ctx context.Context, input map[string]any, pause func() error) (
+	result ref.Val, cost int64, err error,
+) {
 	frame, err := interpreter.NewExecutionFrame(input)
 	if err != nil {
-		return false, 0, err
+		return nil, 0, err
 	}
 	defer frame.Close()
 	if p.loops { // without loops there is nothing to interrupt
 		if err := frame.SetContext(ctx, interruptEvery); err != nil {
-			return false, 0, err
+			return nil, 0, err
 		}
 	}
 	tracker, err := p.tracker.Clone()
 	if err != nil {
-		return false, 0, err
+		return nil, 0, err
 	}
 	frame.SetCostTracker(tracker)
 	var rests *pauses
@@ -70,22 +105,18 @@ func (p *Program) Measure(ctx context.Context, input map[string]any, pause func(
 		rests = &pauses{tracker: tracker, pause: pause, next: PauseCost}
 		tracker.Estimator = rests
 	}
-	result, _, err := p.program.Eval(frame)
+	result, _, err = p.program.Eval(frame)
 	cost = int64(min(tracker.ActualCost(), MaxCost)) //nolint:gosec // bounded
 	switch {
 	case rests != nil && rests.failed != nil:
-		return false, cost, rests.failed
+		return nil, cost, rests.failed
 	case err != nil:
 		if err = reason(ctx, err); errors.Is(err, ErrCost) {
 			cost = MaxCost
 		}
-		return false, cost, err
+		return nil, cost, err
 	}
-	if holds, ok := result.(types.Bool); ok {
-		return bool(holds), cost, nil
-	}
-	return false, cost,
-		fmt.Errorf("%w: its result is not a bool but of type %s", ErrUndecided, result.Type().TypeName())
+	return result, cost, nil
 }
 
 // nowhere is the node id of an error that belongs to no place in the text.

@@ -21,6 +21,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/organization"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // guided is a service whose tasks run when the test says so, and that counts the user events that it has handled.
@@ -85,6 +86,12 @@ func (g *guided) upkeep() {
 // tell publishes an event of a user as the users service would, and returns its id.
 func (g *guided) tell(tenant, action string, record object) string {
 	g.t.Helper()
+	return g.tellData(tenant, action, record, object{"record": record})
+}
+
+// tellData is tell with the data of the event.
+func (g *guided) tellData(tenant, action string, record, data object) string {
+	g.t.Helper()
 	eventID := fmt.Sprint("event-", g.told.Add(1))
 	sequence := 10 * record["version"].(int)
 	if action == "deleted" {
@@ -94,7 +101,7 @@ func (g *guided) tell(tenant, action string, record object) string {
 		"specversion": "1.0", "id": eventID, "source": "/users", "type": "idp.user." + action, "subject": record["id"],
 		"time":            "2026-01-31T09:30:00.000Z",
 		"datacontenttype": "application/json", "tenantid": tenant, "actor": "admin", "sequence": strconv.Itoa(sequence),
-		"data": object{"record": record},
+		"data": data,
 	})
 	require.NoError(g.t, err)
 	_, err = g.Deps.Bus.JetStream().Publish(g.t.Context(), "idp.events."+tenant+".user."+action, payload,
@@ -210,6 +217,41 @@ func (g *guided) published(n int) (told []string) {
 	}
 	g.Delete("/v1/core-objects/"+id(last), nil).OK(nil)
 	return told
+}
+
+// Whoever creates a user can name a node: the user becomes its member, once, however often the event comes.
+func TestUsersWhoAreCreatedInANode(t *testing.T) {
+	t.Parallel()
+	g := guide(t, 0)
+	addObject(t, g.Client, "company")
+	dev := addNode(t, g.Client, "company", "", "dev")
+	all := addNode(t, g.Client, "company", "", "all", object{"is_dynamic": "1", "condition": "user.level == 1"})
+	g.upkeep()
+	create := func(user, node string) {
+		record := g.put(user, object{"level": 1})
+		g.hear(g.tellData("acme", "created", record, object{"record": record, "node_id": node}))
+	}
+	create("7", id(dev))
+	require.ElementsMatch(t, []string{id(dev) + "*", id(all)}, g.nodesOf("7"))
+	for _, of := range g.Get(node(dev, "users")).Object()["items"].([]any) {
+		g.Delete("/v1/tree-users/"+id(of.(object)), nil).OK(nil)
+	}
+	g.tellAgain()
+	g.hear(g.tell("acme", "updated", g.put("7", object{"level": 1})))
+	require.Equal(t, []string{id(all)}, g.nodesOf("7"), "the membership was ended since")
+
+	create("8", id(all)) // takes no members
+	create("9", "77")    // is none
+	require.Equal(t, []string{id(all)}, g.nodesOf("8"))
+	require.Equal(t, []string{id(all)}, g.nodesOf("9"))
+
+	owner := questions.ManagedBy{ConnectionID: "4001", Members: []string{questions.OwnedMembers}}
+	ctx := request.With(t.Context(), request.Info{Tenant: "acme", Actor: "scim:4001"})
+	tree, err := questions.MakeTree.Ask(ctx, g.Deps.Bus,
+		questions.NewTree{ID: "1", Code: "okta", Name: "Okta", ManagedBy: owner})
+	require.NoError(t, err)
+	create("10", tree.RootNodeID)
+	require.Equal(t, []string{id(all)}, g.nodesOf("10"), "another system manages the members")
 }
 
 func TestUsersWhoLeaveLoseAllMemberships(t *testing.T) {

@@ -71,7 +71,12 @@ type UserChange struct {
 	DryRun     bool            `json:"dry_run,omitempty"`
 	// Unique refuses an email or mobile of another user, whatever the tenant's settings of users allow.
 	Unique bool `json:"unique,omitempty"`
+	// NodeID is the tree node of which a user that CreateUser makes becomes a member, soon after (see NodeOfUser).
+	NodeID string `json:"node_id,omitempty"`
 }
+
+// NodeOfUser is the member of the data of user.created that has the NodeID of a UserChange.
+const NodeOfUser = "node_id"
 
 // ToProvision is the use for which a password in a UserChange is sealed; see PasswordFor.
 const ToProvision = "users.change"
@@ -181,6 +186,8 @@ type MembersChange struct {
 	Add    []string `json:"add,omitempty"`
 	Remove []string `json:"remove,omitempty"`
 	DryRun bool     `json:"dry_run,omitempty"`
+	// Unmanaged refuses a node whose members a connection manages: without it, the connection asks.
+	Unmanaged bool `json:"unmanaged,omitempty"`
 }
 
 // MembersChanged has the ids that are no users; then nothing has changed. Otherwise Memberships are those of the added

@@ -248,7 +248,7 @@ func addProvisioning(add func(string, func(*testing.T)), raw func(string) []json
 		ID: "7", UserID: "1048577", Version: 2, Action: questions.UpdateUser,
 		Profile:  raw(`{"display_name":"Li Wei","sys_ext_props":{"scim":{"title":"Tour Guide"}}}`)[0],
 		Password: "t1.…", Credential: &questions.UserCredential{ProviderCode: "oidc", IDPConfigID: 31, ID1: "00u1"},
-		ManagedBy: &owner, DryRun: true,
+		ManagedBy: &owner, DryRun: true, Unique: true, NodeID: "3",
 	}, user))
 	add(of(questions.SettleUserChange, questions.ChangeID{ID: "7"},
 		questions.UserOutcome{Applied: true, UserState: user}))
@@ -259,7 +259,7 @@ func addProvisioning(add func(string, func(*testing.T)), raw func(string) []json
 		Node: raw(`{"name":"Platform"}`)[0], DryRun: true,
 	}, node))
 	add(of(questions.ChangeMembers, questions.MembersChange{
-		ID: "10", NodeID: "3", Add: []string{"1048577"}, Remove: []string{"1048578"}, DryRun: true,
+		ID: "10", NodeID: "3", Add: []string{"1048577"}, Remove: []string{"1048578"}, DryRun: true, Unmanaged: true,
 	}, questions.MembersChanged{
 		Unknown:     []string{},
 		Memberships: []questions.Membership{{ID: "5", NodeID: "3", UserID: "1048577", Sequence: 10}},

@@ -146,6 +146,25 @@ func TestAResignationTellsItsOwnReason(t *testing.T) {
 	require.NotContains(t, told[1], "dismissed")
 }
 
+// Whoever creates a user can name a node: the event tells the organization service.
+func TestUsersWithANode(t *testing.T) {
+	t.Parallel()
+	s, _ := acme(t)
+	p := provisioner{t, s}
+	p.must(questions.UserChange{
+		ID: "1", Action: questions.CreateUser, NodeID: "31", Profile: profile(object{"username": "li.wei"}),
+	})
+	p.must(questions.UserChange{ID: "2", Action: questions.CreateUser, Profile: profile(object{"username": "zhang"})})
+	var told []any
+	s.EventsUntil(func(e stream.Event) bool {
+		var data object
+		require.NoError(t, e.Read(&data))
+		told = append(told, data[questions.NodeOfUser])
+		return len(told) == 2
+	})
+	require.Equal(t, []any{"31", nil}, told)
+}
+
 func TestChangesAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

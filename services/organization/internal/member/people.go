@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/stream"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // person records up to which event a user's events were handled. It makes every event count once and in order, however
@@ -101,6 +103,7 @@ func (r *record) read() (err error) {
 func (s *Members) OnUser(ctx context.Context, e stream.Event) error {
 	var data struct {
 		Record json.RawMessage `json:"record"`
+		NodeID string          `json:"node_id"` // questions.NodeOfUser
 	}
 	if err := e.Read(&data); err != nil {
 		return fmt.Errorf("the event's data: %w", err)
@@ -113,7 +116,27 @@ func (s *Members) OnUser(ctx context.Context, e stream.Event) error {
 	if strings.HasSuffix(e.Type, ".deleted") || user.Status == resigned {
 		return s.depart(ctx, &user)
 	}
+	if data.NodeID != "" && strings.HasSuffix(e.Type, ".created") {
+		if err := s.place(ctx, user.ID, data.NodeID); err != nil {
+			return err
+		}
+	}
 	return s.reevaluate(ctx, &user, strings.HasSuffix(e.Type, ".reinstated"))
+}
+
+// place makes a user a member of the node that its creator has named, once. If the node takes no members, or is there
+// no more, the log says so.
+func (s *Members) place(ctx context.Context, userID, nodeID string) error {
+	_, err := s.ApplyToNode(ctx, questions.MembersChange{
+		ID: "created " + userID, NodeID: nodeID, Add: []string{userID}, Unmanaged: true,
+	})
+	switch apperr.KindOf(err) {
+	case apperr.NotFound, apperr.InvalidState, apperr.InvalidParameters, apperr.ManagedElsewhere:
+		s.Log.WarnContext(ctx, "a new user could not become a member of the node", "user", userID, "node", nodeID,
+			"error", err)
+		return nil
+	}
+	return err
 }
 
 // depart ends all memberships of a user who has left.

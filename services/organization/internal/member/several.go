@@ -19,8 +19,8 @@ func NoteNode(ctx context.Context, tx *docstore.Tx, id, objectCode, nodeID strin
 }
 
 // ApplyToNode adds users to a node and removes others, once: all or none. If some of the added are no users, nothing
-// changes and the answer names them. The error is apperr.NotFound, InvalidParameters, or InvalidState (a dynamic node,
-// or MaxOfUser).
+// changes and the answer names them. The error is apperr.NotFound, InvalidParameters, InvalidState (a dynamic node, or
+// MaxOfUser) or ManagedElsewhere.
 func (s *Members) ApplyToNode(ctx context.Context, c questions.MembersChange) (questions.MembersChanged, error) {
 	if len(c.Add)+len(c.Remove) > maxChanged {
 		return questions.MembersChanged{}, apperr.Invalid("add", "has, with remove, more than %d ids", maxChanged)
@@ -34,7 +34,10 @@ func (s *Members) ApplyToNode(ctx context.Context, c questions.MembersChange) (q
 	if err != nil {
 		return questions.MembersChanged{}, err
 	}
-	ctx = tree.AsOwner(ofNodes(ctx, c.NodeID))
+	ctx = ofNodes(ctx, c.NodeID)
+	if !c.Unmanaged {
+		ctx = tree.AsOwner(ctx)
+	}
 	if c.DryRun {
 		ctx = docstore.WithDryRun(ctx)
 	}
@@ -81,6 +84,10 @@ func applyToNode(
 		return nil, apperr.Missing("tree node")
 	case takesMembers(n) != nil:
 		return nil, takesMembers(n)
+	case c.Unmanaged:
+		if err := tree.CheckOwned(ctx, tx.Peek(), n.ObjectCode, questions.OwnedMembers, "node_id"); err != nil {
+			return nil, err
+		}
 	}
 	there, err := loadPlaces(ctx, tx, c.NodeID, c.Remove)
 	if err != nil {

@@ -179,7 +179,11 @@ func (s *Users) apply(
 		if err := share(&created); err != nil {
 			return nil, err
 		}
-		doc, err := Add(ctx, tx, id, created, hash)
+		in := map[string]any{}
+		if c.NodeID != "" {
+			in[questions.NodeOfUser] = c.NodeID
+		}
+		doc, err := add(ctx, tx, id, created, hash, in)
 		return &doc, err
 	}
 	u, err := s.load(ctx, tx, id)

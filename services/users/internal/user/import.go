@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/mergepatch"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users/internal/password"
 )
 
@@ -351,7 +352,11 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 	}
 	b.own(&draft)
 	b.created[id] = true
-	_, err := add(ctx, b.tx, id, draft, r.hash, b.invite && r.hash == "" && draft.Email != "" && draft.Status == Active)
+	more := map[string]any{}
+	if b.invite && r.hash == "" && draft.Email != "" && draft.Status == Active {
+		more[questions.Invite] = true
+	}
+	_, err := add(ctx, b.tx, id, draft, r.hash, more)
 	return Imported{Status: Created, ID: id}, err
 }
 

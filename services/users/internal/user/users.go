@@ -102,11 +102,11 @@ func (s *Users) Create(ctx context.Context, draft User, newPassword string) (Doc
 // Add inserts a checked draft with a new id, in a transaction that may add others, too. It takes only Profile,
 // ManagedBy and SharedContacts from the draft: whoever adds it is not the first with a shared value.
 func Add(ctx context.Context, tx *docstore.Tx, id string, draft User, hash string) (Doc, error) {
-	return add(ctx, tx, id, draft, hash, false)
+	return add(ctx, tx, id, draft, hash, nil)
 }
 
-// add is Add of a user whom the sign-in service may have to invite: the event says so.
-func add(ctx context.Context, tx *docstore.Tx, id string, draft User, hash string, invite bool) (Doc, error) {
+// add is Add with more members of the event, from which other services learn what they have to do for the user.
+func add(ctx context.Context, tx *docstore.Tx, id string, draft User, hash string, more map[string]any) (Doc, error) {
 	u := User{Meta: docstore.Meta{ID: id}, Profile: draft.Profile, Protected: Protected{RealNameStatus: RealNameNone},
 		ManagedBy: draft.ManagedBy, SharedContacts: draft.SharedContacts}
 	u.unverify()
@@ -117,8 +117,8 @@ func add(ctx context.Context, tx *docstore.Tx, id string, draft User, hash strin
 		}
 	}
 	records := users
-	if invite {
-		records = users.With(questions.Invite, true)
+	for member, value := range more {
+		records = records.With(member, value)
 	}
 	return records.Insert(ctx, tx, &u)
 }
