@@ -26,7 +26,7 @@ func Spec() service.Spec {
 
 func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	connections := connection.New(connection.Deps{Store: d.Store, Bus: d.Bus, InUse: method.OfConnection})
-	methods, templates := method.New(d.Store)
+	methods, templates := method.New(d.Store, d.Bus)
 	server := d.Server("identity-sources")
 	httpapi.Register(server, d.PublicURL, connections, methods, templates, probe.New(d.Outbound, d.Dialer))
 	return service.App{

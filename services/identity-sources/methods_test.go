@@ -7,9 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // system is the context of work for a tenant without a request.
@@ -76,6 +78,70 @@ func TestMethods(t *testing.T) {
 			c.Patch(at, row.change).Problem(http.StatusBadRequest, "invalid_parameters", row.location)
 		})
 	}
+}
+
+// What people become who come from another provider is checked when it is set.
+func TestPoliciesOfProviders(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	asked, away := 0, false
+	require.NoError(t, questions.ChangeMembers.Answer(s.Deps.Bus,
+		func(_ context.Context, q questions.MembersChange) (questions.MembersChanged, error) {
+			asked++
+			require.True(t, q.DryRun && q.Unmanaged && len(q.Add) == 0)
+			switch {
+			case away:
+				return questions.MembersChanged{}, apperr.Away("the store", nil)
+			case q.NodeID == "32":
+				return questions.MembersChanged{}, apperr.New(apperr.InvalidState, "the node is dynamic")
+			case q.NodeID == "33":
+				return questions.MembersChanged{}, apperr.Managed("node_id")
+			case q.NodeID != "31" && q.NodeID != "34":
+				return questions.MembersChanged{}, apperr.Missing("tree node")
+			}
+			return questions.MembersChanged{Unknown: []string{}}, nil
+		}))
+	c := in(s, "acme")
+	policy := object{
+		"create": "1", "node_id": "31", "update": "always", "claim_mapping": object{
+			"username": "upn", "display_name": `claims.given_name + " " + claims.family_name`,
+			"sys_ext_props.department": "https://acme.test/dept",
+		},
+	}
+	method := object{"code": "sso", "name": "SSO", "type": "enterprise", "policy": policy}
+	made := c.Post(methodsPath, method).Object()
+	require.Equal(t, policy, made["policy"])
+	at := methodsPath + "/" + id(made)
+	for name, row := range map[string]struct {
+		policy   object
+		location string
+	}{
+		"a member that nobody can set": {
+			object{"claim_mapping": object{"status": "x"}}, "body.policy.claim_mapping.status",
+		},
+		"a faulty expression": {
+			object{"claim_mapping": object{"display_name": "claims.a +"}}, "body.policy.claim_mapping.display_name",
+		},
+		"no text": {
+			object{"claim_mapping": object{"display_name": `claims.a == "x"`}}, "body.policy.claim_mapping.display_name",
+		},
+		"no such node":      {object{"node_id": "404"}, "body.policy.node_id"},
+		"a dynamic node":    {object{"node_id": "32"}, "body.policy.node_id"},
+		"a managed node":    {object{"node_id": "33"}, "body.policy.node_id"},
+		"an update at will": {object{"update": "never"}, "body.policy.update"},
+	} {
+		t.Run(name, func(*testing.T) {
+			c.Patch(at, object{"policy": row.policy}).Problem(http.StatusBadRequest, "invalid_parameters", row.location)
+		})
+	}
+	before := asked
+	c.Patch(at, object{"name": "Single sign-on"}).OK(nil)
+	require.Equal(t, before, asked, "the node stays")
+	c.Patch(at, object{"policy": object{"node_id": "34"}}).OK(nil)
+	require.Equal(t, before+1, asked)
+	away = true
+	c.Patch(at, object{"policy": object{"node_id": "31"}}).Problem(http.StatusServiceUnavailable, "unavailable")
+	c.Patch(at, object{"policy": object{"node_id": nil}}).OK(nil)
 }
 
 // Each type of method has a schema, and what a schema offers by default meets it.

@@ -74,6 +74,11 @@ type world struct {
 	// connections are settings by id, of the provider oidc, and links the stored credentials of users.
 	connections map[string]object
 	links       map[questions.ForeignIdentity]*linked
+	// changes are the profiles of the changes of users so far, node is that of the last one, and refuseChange, if it is
+	// not nil, refuses changes.
+	changes      []object
+	node         string
+	refuseChange func(object) error
 }
 
 // linked is a stored credential.
@@ -227,7 +232,7 @@ func (w *world) answer() {
 	w.must(questions.SettingsOfConnection.Answer(b, w.settings))
 	w.must(questions.FindLinked.Answer(b, w.findLinked))
 	w.must(questions.Link.Answer(b, w.linkUser))
-	w.must(questions.ChangeUser.Answer(b, w.createUser))
+	w.must(questions.ChangeUser.Answer(b, w.changeUser))
 	w.must(questions.LinksOf.Answer(b, w.linksOf))
 	w.must(questions.Unlink.Answer(b, w.unlink))
 	w.must(questions.ExistingConnections.Answer(b,
@@ -481,16 +486,26 @@ func (w *world) unlink(_ context.Context, q questions.EndedLink) (questions.Noth
 	return questions.Nothing{}, apperr.Missing("stored credential")
 }
 
-// createUser makes a user without a password, with a link.
-func (w *world) createUser(_ context.Context, q questions.UserChange) (questions.UserState, error) {
+// changeUser makes a user without a password, with a link, or changes one.
+func (w *world) changeUser(_ context.Context, q questions.UserChange) (questions.UserState, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var profile object
 	if err := json.Unmarshal(q.Profile, &profile); err != nil {
 		return questions.UserState{}, err
 	}
+	w.changes = append(w.changes, maps.Clone(profile))
+	w.node = q.NodeID
+	if w.refuseChange != nil {
+		if err := w.refuseChange(profile); err != nil {
+			return questions.UserState{}, err
+		}
+	}
+	if q.Action == questions.UpdateUser {
+		return w.updateUser(q, profile)
+	}
 	made := ann(w.Clock.Now())
-	made.password = ""
+	made.password, made.record["email"], made.record["display_name"] = "", "", ""
 	made.record["id"], made.record["time_password_changed"] = fmt.Sprint(900+len(w.users)), nil
 	identity := questions.ForeignIdentity{
 		ConnectionID: fmt.Sprint(q.Credential.IDPConfigID), ProviderCode: q.Credential.ProviderCode,
@@ -507,6 +522,29 @@ func (w *world) createUser(_ context.Context, q questions.UserChange) (questions
 	id, _ := made.record["id"].(string)
 	w.users[name], w.links[identity] = made, &linked{fmt.Sprint(500 + len(w.links)), id, "1"}
 	return questions.UserState{User: made.signedIn().User, Sequence: made.sequence}, nil
+}
+
+func (w *world) updateUser(q questions.UserChange, profile object) (questions.UserState, error) {
+	for _, u := range w.users {
+		if u.record["id"] != q.UserID {
+			continue
+		}
+		if _, ok := profile["email"]; ok && u.record["email_verified"] == true {
+			profile["email_verified"] = false
+		}
+		more, _ := profile["sys_ext_props"].(object)
+		props, _ := u.record["sys_ext_props"].(object)
+		if more != nil {
+			merged := object{}
+			maps.Copy(merged, props)
+			maps.Copy(merged, more)
+			profile["sys_ext_props"] = merged
+		}
+		maps.Copy(u.record, profile)
+		u.sequence += 10
+		return questions.UserState{User: u.signedIn().User, Sequence: u.signedIn().Sequence}, nil
+	}
+	return questions.UserState{}, apperr.Missing("user")
 }
 
 func (w *world) setPassword(ctx context.Context, q questions.NewPassword) (questions.SignedIn, error) {

@@ -24,11 +24,11 @@ func (a *api) registerMethods(s *rest.Server) {
 		Doc:      "One for each type of method. The policy of a method must meet that of its type.",
 		Response: []any{examplePolicySchema},
 	}, func(context.Context, *struct{}) ([]method.PolicySchema, error) { return method.PolicySchemas(), nil })
-	methods.Create(rest.Op{Errors: []apperr.Kind{apperr.AlreadyExists}}, a.methods.Create)
+	methods.Create(rest.Op{Errors: []apperr.Kind{apperr.AlreadyExists, apperr.Unavailable}}, a.methods.Create)
 	methods.List(rest.Op{}, a.methods.List)
 	methods.Get(rest.Op{}, a.methods.Get)
 	methods.Update(rest.Op{
-		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse},
+		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.Unavailable},
 		Doc:     "JSON merge patch (RFC 7396). The code can't be changed while templates name the method.",
 		Request: map[string]any{"policy": map[string]any{"digits": 8}},
 	}, a.methods.Update)

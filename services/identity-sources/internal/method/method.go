@@ -5,9 +5,11 @@ package method
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/textindex"
@@ -100,10 +102,15 @@ func distinct(faults *apperr.Faults, list string, entries []string, most int) {
 }
 
 // Methods are the use cases of authentication methods.
-type Methods struct{ store *docstore.Store }
+type Methods struct {
+	store *docstore.Store
+	bus   *bus.Bus
+}
 
 // New makes the use cases of methods and of templates.
-func New(store *docstore.Store) (*Methods, *Templates) { return &Methods{store}, &Templates{store} }
+func New(store *docstore.Store, b *bus.Bus) (*Methods, *Templates) {
+	return &Methods{store, b}, &Templates{store}
+}
 
 // Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{methods.Def(), templates.Def()} }
@@ -132,12 +139,17 @@ func (s *Methods) Get(ctx context.Context, id string) (Doc, error) {
 	return methods.Find(ctx, s.store, id)
 }
 
-// Create adds a method, enabled. The error is apperr.InvalidParameters or AlreadyExists.
+// Create adds a method, enabled. The error is apperr.InvalidParameters, AlreadyExists or Unavailable.
 func (s *Methods) Create(ctx context.Context, draft Profile) (Doc, error) {
 	var faults apperr.Faults
 	draft.check(&faults)
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
+	}
+	if node := draft.federated().NodeID; node != "" {
+		if err := checkNode(ctx, s.bus, node); err != nil {
+			return Doc{}, err
+		}
 	}
 	id, err := s.store.NewID(ctx)
 	if err != nil {
@@ -161,10 +173,31 @@ func (p *Profile) checkConnections(ctx context.Context, tx *docstore.Tx) error {
 }
 
 // Update applies edit to a method. The error is apperr.NotFound, InvalidParameters, AlreadyExists, InUse (another code
-// while templates name the method) or VersionMismatch.
+// while templates name the method), VersionMismatch or Unavailable.
 func (s *Methods) Update(ctx context.Context, id string, edit func(*Profile) error) (Doc, error) {
+	checked := ""
+	for {
+		doc, err := s.update(ctx, id, checked, edit)
+		unchecked, ok := errors.AsType[*uncheckedNode](err)
+		if !ok {
+			return doc, err
+		}
+		if err := checkNode(ctx, s.bus, unchecked.id); err != nil {
+			return Doc{}, err
+		}
+		checked = unchecked.id
+	}
+}
+
+// uncheckedNode says that the organization service must be asked about a node, outside of the transaction.
+type uncheckedNode struct{ id string }
+
+func (*uncheckedNode) Error() string { return "it is not known whether the node takes members" }
+
+// update is Update after a node was checked. The error may be an *uncheckedNode.
+func (s *Methods) update(ctx context.Context, id, checked string, edit func(*Profile) error) (Doc, error) {
 	return methods.Edit(ctx, s.store, id, func(tx *docstore.Tx, m *Method) error {
-		before := m.Code
+		before, nodeBefore := m.Code, m.federated().NodeID
 		if err := edit(&m.Profile); err != nil {
 			return err
 		}
@@ -177,6 +210,9 @@ func (s *Methods) Update(ctx context.Context, id string, edit func(*Profile) err
 			if err := unnamed(ctx, tx, before); err != nil {
 				return err
 			}
+		}
+		if node := m.federated().NodeID; node != "" && node != nodeBefore && node != checked {
+			return &uncheckedNode{node}
 		}
 		return m.checkConnections(ctx, tx)
 	})

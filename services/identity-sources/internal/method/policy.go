@@ -2,13 +2,17 @@ package method
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"encoding/json"
 	"slices"
 	"sync"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/schema"
+	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/questions/claimmapping"
 )
 
 //go:embed policies/*.json
@@ -51,4 +55,37 @@ func (p *Profile) checkPolicy(faults *apperr.Faults) {
 		PolicySchemas()[i].compiled.Check(faults.Within("policy"), p.Policy)
 	}
 	faults.Check(len(p.Policy) <= maxPolicy, "policy", "must have at most %d KiB", maxPolicy>>10)
+	for member, source := range p.federated().ClaimMapping {
+		at := "policy.claim_mapping." + member
+		faults.Check(claimmapping.Sets(member), at, "is no member that can be set")
+		if err := claimmapping.Check(source); err != nil {
+			faults.Add(at, "%s", err)
+		}
+	}
+}
+
+// federated is what this service itself reads of the policy of a method of type social or enterprise.
+func (p *Profile) federated() (policy struct {
+	NodeID       string               `json:"node_id"`
+	ClaimMapping claimmapping.Mapping `json:"claim_mapping"`
+},
+) {
+	if p.Type == social || p.Type == enterprise {
+		_ = json.Unmarshal(p.Policy, &policy) // the schema says what is wrong
+	}
+	return policy
+}
+
+// checkNode makes sure that a node takes members. The error is apperr.InvalidParameters at the policy, or Unavailable.
+func checkNode(ctx context.Context, b *bus.Bus, node string) error {
+	_, err := questions.ChangeMembers.Ask(ctx, b, questions.MembersChange{
+		ID: "method", NodeID: node, DryRun: true, Unmanaged: true,
+	})
+	switch apperr.KindOf(err) {
+	case apperr.NotFound:
+		return apperr.Invalid("policy.node_id", "there is no such node")
+	case apperr.InvalidState, apperr.ManagedElsewhere:
+		return apperr.Invalid("policy.node_id", "takes no members: the node is dynamic, or another system manages it")
+	}
+	return err
 }

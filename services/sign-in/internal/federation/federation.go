@@ -104,6 +104,8 @@ type Kept struct {
 type Answer struct {
 	Code   string
 	Issuer string // RFC 9207; empty if it came without
+	// AllClaims asks for whatever the provider tells of the person, which may cost one more request.
+	AllClaims bool
 }
 
 // Identity is who a provider has signed in.
@@ -115,6 +117,9 @@ type Identity struct {
 	Email       string   // one that the provider says it has verified; empty without one
 	TwoFactors  bool     // the provider says that it has asked for two
 	AMR         []string // as the provider says (RFC 8176)
+	// Claims are all that the provider has told, a JSON object: the claims of an ID token and, with Answer.AllClaims,
+	// of userinfo. Of other providers they are sub, name, preferred_username and email.
+	Claims json.RawMessage
 }
 
 // maxSubject bounds an identity's subject, in characters: OpenID Connect Core §2 allows 255.
@@ -141,7 +146,23 @@ func (c *Connections) End(ctx context.Context, connectionID string, kept Kept, a
 	if err != nil {
 		return Identity{}, err
 	}
-	return client.end(ctx, kept, a)
+	who, err := client.end(ctx, kept, a)
+	if err == nil && who.Claims == nil {
+		who.Claims, err = who.claims()
+	}
+	return who, err
+}
+
+func (i *Identity) claims() (json.RawMessage, error) {
+	told := map[string]string{}
+	for name, value := range map[string]string{
+		"sub": i.Subject, "name": i.DisplayName, "preferred_username": i.Username, "email": i.Email,
+	} {
+		if value != "" {
+			told[name] = value
+		}
+	}
+	return json.Marshal(told)
 }
 
 // client is this platform as a client of a provider, for one connection.

@@ -244,10 +244,16 @@ func (c *oidcClient) end(ctx context.Context, kept Kept, a Answer) (Identity, er
 	if err := c.check(verified, told, kept); err != nil {
 		return Identity{}, err
 	}
-	if (told.Email == "" || told.Name == "") && c.metadata.UserInfo != "" {
-		c.addUserInfo(ctx, token, verified.Subject, &told)
+	all := map[string]json.RawMessage{}
+	if err := verified.Claims(&all); err != nil {
+		return Identity{}, refused("the claims of the ID token cannot be read: %w", err)
 	}
-	return c.identity(verified.Subject, told), nil
+	if (a.AllClaims || told.Email == "" || told.Name == "") && c.metadata.UserInfo != "" {
+		c.addUserInfo(ctx, token, verified.Subject, &told, all)
+	}
+	who := c.identity(verified.Subject, told)
+	who.Claims, err = json.Marshal(all)
+	return who, err
 }
 
 // check refuses an ID token that is not the answer to the request, or not of whom the connection lets in.
@@ -303,14 +309,23 @@ func (c *oidcClient) isIssuer(named string) bool {
 	return named == c.metadata.Issuer
 }
 
-// addUserInfo adds what the provider tells of a person at its userinfo endpoint. The sign-in goes on without.
-func (c *oidcClient) addUserInfo(ctx context.Context, token *oauth2.Token, subject string, told *claims) {
+// addUserInfo adds what the provider tells of a person at its userinfo endpoint, to what the ID token tells. The
+// sign-in goes on without.
+func (c *oidcClient) addUserInfo(ctx context.Context, token *oauth2.Token, subject string, told *claims,
+	all map[string]json.RawMessage,
+) {
 	info, err := c.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil || info.Subject != subject {
 		return
 	}
 	var more claims
-	if info.Claims(&more) == nil {
+	var others map[string]json.RawMessage
+	if info.Claims(&more) == nil && info.Claims(&others) == nil {
+		for name, value := range others {
+			if _, ok := all[name]; !ok {
+				all[name] = value
+			}
+		}
 		told.Name = cmp.Or(told.Name, more.Name)
 		told.PreferredUsername = cmp.Or(told.PreferredUsername, more.PreferredUsername)
 		if told.Email == "" {

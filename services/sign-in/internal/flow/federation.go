@@ -6,16 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
-
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/questions/claimmapping"
 	"github.com/idplatform/idplatform/services/sign-in/internal/federation"
 	"github.com/idplatform/idplatform/services/sign-in/internal/message"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
@@ -33,10 +31,13 @@ type Source struct {
 
 // sourcePolicy is what a method's policy says of its connections.
 type sourcePolicy struct {
-	Link     string   `json:"link"`
-	Create   string   `json:"create"`
-	Domains  []string `json:"domains"`
-	TrustMFA string   `json:"trust_mfa"`
+	Link         string               `json:"link"`
+	Create       string               `json:"create"`
+	Domains      []string             `json:"domains"`
+	TrustMFA     string               `json:"trust_mfa"`
+	NodeID       string               `json:"node_id"`
+	ClaimMapping claimmapping.Mapping `json:"claim_mapping"`
+	Update       string               `json:"update"`
 }
 
 // The values of sourcePolicy.Link. Empty is linkAsk.
@@ -255,7 +256,7 @@ func (e *Engine) Return(ctx context.Context, f *Flow, in Returned, v Visitor) (V
 	if now.Kind != SignIn || source == nil || !slices.Contains(now.Methods, proof.Upstream(source.ID)) {
 		return view, nil // the template has changed, or the person has signed in in another way
 	}
-	who, err := e.redeem(ctx, source.ID, left.Kept, in, v)
+	who, err := e.redeem(ctx, source, left.Kept, in, v)
 	if errors.Is(err, errTooMany) {
 		view.Kind = TooMany
 		return view, nil
@@ -272,7 +273,7 @@ func (e *Engine) Return(ctx context.Context, f *Flow, in Returned, v Visitor) (V
 
 // redeem asks a provider who has signed in, within the limits of guesses: each costs the provider a request. The error
 // may be errTooMany.
-func (e *Engine) redeem(ctx context.Context, connectionID string, kept federation.Kept, in Returned, v Visitor,
+func (e *Engine) redeem(ctx context.Context, source *Source, kept federation.Kept, in Returned, v Visitor,
 ) (federation.Identity, error) {
 	attempt, err := e.Admit(ctx, ProviderCode, v, "")
 	if err != nil {
@@ -281,7 +282,9 @@ func (e *Engine) redeem(ctx context.Context, connectionID string, kept federatio
 	if attempt == nil {
 		return federation.Identity{}, errTooMany
 	}
-	who, err := e.Federation.End(ctx, connectionID, kept, federation.Answer{Code: in.Code, Issuer: in.Issuer})
+	who, err := e.Federation.End(ctx, source.ID, kept, federation.Answer{
+		Code: in.Code, Issuer: in.Issuer, AllClaims: len(source.policy.ClaimMapping) > 0,
+	})
 	if err != nil && !errors.Is(err, federation.ErrRefused) {
 		return who, err
 	}
@@ -314,13 +317,23 @@ func (e *Engine) identified(ctx context.Context, f *Flow, now View, source *Sour
 			err = e.tellLinked(ctx, linked.User, source.Name, v)
 		}
 	}
-	if name, ok := source.creates(who); err == nil && linked.Reason == questions.NotLinked && ok {
-		if linked, err = e.createUser(ctx, source, identity, name, who, v); errors.Is(err, errTooMany) {
-			view.Kind = TooMany
-			return view, nil
-		}
+	if err != nil {
+		return unlessAway(view, err)
+	}
+	members, err := source.members(ctx, who)
+	if err != nil {
+		return View{}, err
 	}
 	switch {
+	case linked.Reason == questions.NotLinked && source.creates(members, who):
+		linked, err = e.createUser(ctx, source, identity, members, who, v)
+	case linked.Reason == "" && source.policy.Update == updateAlways && !linked.HasScopes:
+		linked.SignedIn, err = e.updateUser(ctx, source, linked.SignedIn, members, who, v)
+	}
+	switch {
+	case errors.Is(err, errTooMany):
+		view.Kind = TooMany
+		return view, nil
 	case err != nil:
 		return unlessAway(view, err)
 	case linked.Reason == questions.NotLinked && source.asks() && now.canShowWhoTheyAre():
@@ -375,47 +388,6 @@ func (s *Source) trustsDomainOf(address string) bool {
 	return at >= 0 && slices.ContainsFunc(s.policy.Domains, func(d string) bool {
 		return strings.EqualFold(d, address[at+1:])
 	})
-}
-
-// creates reports whether somebody whom no user is linked to becomes a user, and by which username. Where domains are
-// trusted, the person must be of one of them. A name that looks like an address is taken only if it is the person's:
-// nobody gets that of somebody else.
-func (s *Source) creates(who federation.Identity) (username string, ok bool) {
-	username = who.Username
-	if username == "" || strings.Contains(norm.NFKC.String(username), "@") && !s.trustsDomainOf(username) {
-		username = who.Email
-	}
-	known := len(s.policy.Domains) == 0 || s.trustsDomainOf(who.Email) || s.trustsDomainOf(username)
-	return username, s.policy.Create == "1" && known && username != ""
-}
-
-// createUser makes the user who signs in by an identity from then on. If their names are taken, or the identity is
-// linked meanwhile, the answer is FindLinked's. The error may be errTooMany.
-func (e *Engine) createUser(ctx context.Context, s *Source, in questions.ForeignIdentity, username string,
-	who federation.Identity, v Visitor,
-) (questions.Linked, error) {
-	if address := keysOf(ctx, "", v).address; address != "" && e.creates.Take(address) != 0 {
-		return questions.Linked{}, errTooMany
-	}
-	number, err := strconv.ParseInt(in.ConnectionID, 10, 64)
-	if err != nil {
-		return questions.Linked{}, err
-	}
-	profile, err := json.Marshal(map[string]any{
-		"username": username, "display_name": who.DisplayName, "email": who.Email,
-		"email_verified": who.Email != "" && s.trustsDomainOf(who.Email),
-	})
-	if err != nil {
-		return questions.Linked{}, err
-	}
-	_, err = questions.ChangeUser.Ask(ctx, e.Bus, questions.UserChange{
-		ID: secret.Token(idBytes), Action: questions.CreateUser, Profile: profile, Unique: true,
-		Credential: &questions.UserCredential{ProviderCode: in.ProviderCode, IDPConfigID: number, ID1: in.Subject},
-	})
-	if err != nil && !refusedLink(err) {
-		return questions.Linked{}, err
-	}
-	return questions.FindLinked.Ask(ctx, e.Bus, in)
 }
 
 // canShowWhoTheyAre reports whether the page of a view asks for anything that only a person of this platform has.
