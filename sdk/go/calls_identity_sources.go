@@ -4,6 +4,7 @@ package idp
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 )
@@ -52,6 +53,72 @@ func (c *Client) CreateConnection(
 		return nil, err
 	}
 	return send[Connection](ctx, c, request, options)
+}
+
+// GetConnectionDomain: get a mail domain of a connection.
+//
+// (GET /v1/idp/connections/{connection_id}/domains/{id}; scope identity-sources:read)
+func (c *Client) GetConnectionDomain(
+	ctx context.Context, connectionID string, id string, options ...Option,
+) (*ConnectionDomain, error) {
+	request := Request{
+		Method: http.MethodGet,
+		Path:   "/v1/idp/connections/" + url.PathEscape(connectionID) + "/domains/" + url.PathEscape(id),
+	}
+	return send[ConnectionDomain](ctx, c, request, options)
+}
+
+// UpdateConnectionDomainBody is the body of UpdateConnectionDomain.
+type UpdateConnectionDomainBody = ConnectionDomainPatch
+
+// UpdateConnectionDomain: change a mail domain of a connection.
+//
+// JSON merge patch (RFC 7396). The name of the domain can't be changed.
+//
+// (PATCH /v1/idp/connections/{connection_id}/domains/{id}; scope identity-sources:write)
+func (c *Client) UpdateConnectionDomain(
+	ctx context.Context, connectionID string, id string, body UpdateConnectionDomainBody, options ...Option,
+) (*ConnectionDomain, error) {
+	request := Request{
+		Method: http.MethodPatch,
+		Path:   "/v1/idp/connections/" + url.PathEscape(connectionID) + "/domains/" + url.PathEscape(id),
+	}
+	if err := request.json(body); err != nil {
+		return nil, err
+	}
+	return send[ConnectionDomain](ctx, c, request, options)
+}
+
+// DeleteConnectionDomain: delete a mail domain of a connection.
+//
+// Login names of the domain lead to the connection no more.
+//
+// (DELETE /v1/idp/connections/{connection_id}/domains/{id}; scope identity-sources:write)
+func (c *Client) DeleteConnectionDomain(
+	ctx context.Context, connectionID string, id string, options ...Option,
+) (*Deleted, error) {
+	request := Request{
+		Method: http.MethodDelete,
+		Path:   "/v1/idp/connections/" + url.PathEscape(connectionID) + "/domains/" + url.PathEscape(id),
+	}
+	return send[Deleted](ctx, c, request, options)
+}
+
+// VerifyConnectionDomain: verify a mail domain of a connection.
+//
+// Looks up the TXT record, for 5 seconds at most. `status` and `failure` say what became of it. The record of a
+// verified domain is looked up every week; if it is missing for a week, the domain is not verified any more.
+//
+// (POST /v1/idp/connections/{connection_id}/domains/{id}/verify; scope identity-sources:write)
+func (c *Client) VerifyConnectionDomain(
+	ctx context.Context, connectionID string, id string, options ...Option,
+) (*ConnectionDomain, error) {
+	request := Request{
+		Method:    http.MethodPost,
+		Path:      "/v1/idp/connections/" + url.PathEscape(connectionID) + "/domains/" + url.PathEscape(id) + "/verify",
+		Momentary: true,
+	}
+	return send[ConnectionDomain](ctx, c, request, options)
 }
 
 // GetConnection: get a connection.
@@ -105,6 +172,70 @@ func (c *Client) DisableConnection(ctx context.Context, id string, options ...Op
 		Method: http.MethodPost, Path: "/v1/idp/connections/" + url.PathEscape(id) + "/disable",
 	}
 	return send[Connection](ctx, c, request, options)
+}
+
+// ListConnectionDomainsParams are the query parameters of ListConnectionDomains. A zero value leaves a parameter out.
+type ListConnectionDomainsParams struct {
+	// Page number, from 1
+	PageNum int64 `query:"page_num"`
+	// Records a page
+	PageSize int64 `query:"page_size"`
+	// A page's next_page_token, to continue after it at a cost that does not grow; instead of page_num
+	PageToken string `query:"page_token"`
+	// field[order], order asc or desc; several are joined by commas
+	PageSort string `query:"page_sort"`
+	// false leaves total out
+	Count *bool `query:"count"`
+}
+
+// ListConnectionDomains: list the mail domains of a connection.
+//
+// (GET /v1/idp/connections/{id}/domains; scope identity-sources:read)
+func (c *Client) ListConnectionDomains(
+	ctx context.Context, id string, params ListConnectionDomainsParams, options ...Option,
+) (*ConnectionDomainList, error) {
+	request := Request{
+		Method: http.MethodGet, Path: "/v1/idp/connections/" + url.PathEscape(id) + "/domains", Query: queryOf(params),
+	}
+	return send[ConnectionDomainList](ctx, c, request, options)
+}
+
+// ListAllConnectionDomains walks all pages of ListConnectionDomains.
+func (c *Client) ListAllConnectionDomains(
+	ctx context.Context, id string, params ListConnectionDomainsParams, options ...Option,
+) iter.Seq2[ConnectionDomain, error] {
+	return pages(params.PageToken, func(token string) ([]ConnectionDomain, *string, error) {
+		params := params
+		wholePages(&params.PageNum, &params.PageSize, &params.Count)
+		params.PageToken = token
+		page, err := c.ListConnectionDomains(ctx, id, params, options...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return page.Items, page.NextPageToken, nil
+	})
+}
+
+// CreateConnectionDomainBody is the body of CreateConnectionDomain.
+type CreateConnectionDomainBody = ConnectionDomainInput
+
+// CreateConnectionDomain: add a mail domain to a connection.
+//
+// Publish the TXT record of the answer in the DNS, and verify the domain. Then the sign-in page asks for the login name
+// first, and a name of the domain leads to the connection. With `enforce` 1, passwords of users whose username or email
+// is of the domain are not accepted in applications that offer the connection, but for those of `exempt_user_ids`.
+//
+// (POST /v1/idp/connections/{id}/domains; scope identity-sources:write)
+func (c *Client) CreateConnectionDomain(
+	ctx context.Context, id string, body CreateConnectionDomainBody, options ...Option,
+) (*ConnectionDomain, error) {
+	request := Request{
+		Method: http.MethodPost, Path: "/v1/idp/connections/" + url.PathEscape(id) + "/domains",
+	}
+	if err := request.json(body); err != nil {
+		return nil, err
+	}
+	return send[ConnectionDomain](ctx, c, request, options)
 }
 
 // EnableConnection: enable a connection.

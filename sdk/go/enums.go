@@ -160,6 +160,12 @@ const (
 	ConnectionTypeEnterprise = "enterprise"
 )
 
+// The values of status of ConnectionDomain.
+const (
+	ConnectionDomainStatusPending  = "pending"
+	ConnectionDomainStatusVerified = "verified"
+)
+
 // The values of affect of Considered.
 const (
 	ConsideredAffectAffect = "affect"

@@ -2180,6 +2180,133 @@ type Connection struct {
 	Version int64 `json:"version"`
 }
 
+// ConnectionDomain defines model for ConnectionDomain.
+type ConnectionDomain struct {
+	// ConnectionID The connection
+	//
+	// Example: 1048577
+	ConnectionID string `json:"connection_id"`
+
+	// Domain Such as acme.test; others cannot have it
+	//
+	// Example: acme.test
+	Domain string `json:"domain"`
+
+	// Enforce 1: no sign-in by password for users whose username or email is of the domain, in applications that offer
+	// the connection; one of "1", "0"
+	//
+	// Example: 0
+	Enforce string `json:"enforce"`
+
+	// ExemptUserIds Up to 20 users for whom enforce does not hold
+	ExemptUserIds []string `json:"exempt_user_ids"`
+
+	// Failure Why the last check failed
+	//
+	// Example: there is no such TXT record
+	Failure string `json:"failure"`
+
+	// ID Given by the platform; never used again
+	//
+	// Example: 1048577
+	ID string `json:"id"`
+
+	// RecordName The TXT record to publish
+	//
+	// Example: _idplatform.acme.test
+	RecordName string `json:"record_name"`
+
+	// RecordValue Its text
+	//
+	// Example: idplatform-verification=ABCD
+	RecordValue string `json:"record_value"`
+
+	// Status Whether the DNS record was found; one of "pending", "verified"
+	Status string `json:"status"`
+
+	// TenantID The tenant that it belongs to
+	//
+	// Example: acme
+	TenantID string `json:"tenant_id"`
+
+	// TimeChecked When it was checked last
+	TimeChecked *time.Time `json:"time_checked,omitempty"`
+
+	// TimeCreated When it was created
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeCreated time.Time `json:"time_created"`
+
+	// TimeMissing Since when the record is missing
+	TimeMissing *time.Time `json:"time_missing,omitempty"`
+
+	// TimeModified When it last changed
+	//
+	// Example: 2026-01-31T09:30:00.000Z
+	TimeModified time.Time `json:"time_modified"`
+
+	// TimeVerified Since when it is verified
+	TimeVerified *time.Time `json:"time_verified,omitempty"`
+
+	// Version Grows by one with every change; If-Match takes it
+	Version int64 `json:"version"`
+}
+
+// ConnectionDomainInput defines model for ConnectionDomainInput.
+type ConnectionDomainInput struct {
+	// Domain Such as acme.test; others cannot have it
+	//
+	// Example: acme.test
+	Domain string `json:"domain"`
+
+	// Enforce 1: no sign-in by password for users whose username or email is of the domain, in applications that offer
+	// the connection; one of "1", "0"
+	//
+	// Example: 0
+	Enforce *string `json:"enforce,omitempty"`
+
+	// ExemptUserIds Up to 20 users for whom enforce does not hold
+	ExemptUserIds []string `json:"exempt_user_ids,omitempty"`
+}
+
+// ConnectionDomainList defines model for ConnectionDomainList.
+type ConnectionDomainList struct {
+	// Items The records of the page
+	Items []ConnectionDomain `json:"items"`
+
+	// NextPageToken The page_token of the next page; left out on the last page
+	NextPageToken *string `json:"next_page_token,omitempty"`
+
+	// PageNum As asked, from 1; 1 with a page token
+	PageNum int64 `json:"page_num"`
+
+	// PageSize As asked: the most records of a page
+	PageSize int64 `json:"page_size"`
+
+	// Total How many records the filter selects; left out with count=false
+	Total *int64 `json:"total,omitempty"`
+
+	// TotalRelation gte if there are more records than total; otherwise left out; one of "gte"
+	TotalRelation *string `json:"total_relation,omitempty"`
+}
+
+// ConnectionDomainPatch A JSON merge patch (RFC 7396) of ConnectionDomainInput
+type ConnectionDomainPatch struct {
+	// Domain Such as acme.test; others cannot have it
+	//
+	// Example: acme.test
+	Domain nullable.Nullable[string] `json:"domain,omitempty"`
+
+	// Enforce 1: no sign-in by password for users whose username or email is of the domain, in applications that offer
+	// the connection; one of "1", "0"
+	//
+	// Example: 0
+	Enforce nullable.Nullable[string] `json:"enforce,omitempty"`
+
+	// ExemptUserIds Up to 20 users for whom enforce does not hold
+	ExemptUserIds nullable.Nullable[[]string] `json:"exempt_user_ids,omitempty"`
+}
+
 // ConnectionInput defines model for ConnectionInput.
 type ConnectionInput struct {
 	// ConfigFields As the provider's config_schema says; ****** keeps a secret
@@ -3194,7 +3321,7 @@ type FireTimes struct {
 // FlowForm defines model for FlowForm.
 type FlowForm struct {
 	// Action The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor,
-	// new-codes, kept, later, leave, link, skip-link, back, continue, another, account, agree, deny
+	// new-codes, kept, later, name, leave, link, skip-link, back, continue, another, account, agree, deny
 	Action string `json:"action"`
 
 	// Challenge Of the page that has asked for it, sealed

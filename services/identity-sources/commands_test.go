@@ -3,6 +3,7 @@ package identitysources_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -13,14 +14,12 @@ import (
 var writes = testkit.Writes{
 	Service: "identity-sources",
 	Start: func(t testing.TB) (*testkit.Service, *testkit.Client) {
-		s := start(t)
-		others(s, 0, 0)
+		s, _ := startNamed(t)
 		return s, s.As("acme", auth.PlatformAdmin)
 	},
 	Commands: func(_ testing.TB, _ *testkit.Service, c *testkit.Client) []testkit.Commands {
 		fresh := testkit.Names()
-		rows := append(ofConnections(c, fresh), ofMethods(c, fresh)...)
-		return append(rows, ofTemplates(c, fresh)...)
+		return slices.Concat(ofConnections(c, fresh), ofDomains(c, fresh), ofMethods(c, fresh), ofTemplates(c, fresh))
 	},
 	Changes: changes,
 }
@@ -54,6 +53,22 @@ func ofConnections(c *testkit.Client, fresh func() string) []testkit.Commands {
 				"config_fields": object{"displayName": fresh()}}).Object()) + "/test"
 		}, nil),
 		testkit.Takes("delete a connection", http.MethodDelete, connection, nil),
+	}
+}
+
+func ofDomains(c *testkit.Client, fresh func() string) []testkit.Commands {
+	all := one(c.Post(connectionsPath, wechat()).Object()) + "/domains"
+	body := func() any { return object{"domain": fresh() + ".test"} }
+	domain := testkit.Path(func() string { return all + "/" + c.Post(all, body()).ID() })
+	there, enforce := domain(), "0"
+	return []testkit.Commands{
+		testkit.Takes("add a domain to a connection", http.MethodPost, all, body),
+		testkit.Takes("change a domain of a connection", http.MethodPatch, there, func() any {
+			enforce = map[string]string{"0": "1", "1": "0"}[enforce]
+			return object{"enforce": enforce}
+		}),
+		testkit.Takes("verify a domain of a connection", http.MethodPost, domain.Below("/verify"), nil),
+		testkit.Takes("delete a domain of a connection", http.MethodDelete, domain, nil),
 	}
 }
 

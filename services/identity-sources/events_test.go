@@ -2,6 +2,7 @@ package identitysources_test
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -13,8 +14,7 @@ import (
 // The events are a format that other services and clients rely on.
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	others(s, 0, 0)
+	s, d := startNamed(t)
 	began := s.Clock.Now()
 	c := in(s, "acme")
 	tick := func() { s.Clock.Advance(time.Second) }
@@ -43,11 +43,16 @@ func TestGoldenEvents(t *testing.T) {
 	tick()
 	c.Post(one(made)+"/test?dry_run=true", nil).OK(nil)
 	c.Post(one(made)+"/test", nil).OK(nil)
+	changeDomain(s, d, one(made)+"/domains")
+	c = in(s, "acme")
 	for _, path := range []string{templatesPath + "/" + id(template), methodsPath + "/" + id(method), one(made)} {
 		tick()
 		c.Delete(path, nil).OK(nil)
 	}
-	events := s.Events(15) // events of different records come in any order
+	events := s.Events(22) // events of different records come in any order
+	for i := range events {
+		events[i].Data = randomText.ReplaceAll(events[i].Data, []byte("idplatform-verification=random"))
+	}
 	slices.SortStableFunc(events, func(a, b stream.Event) int { return a.Time.Std().Compare(b.Time.Std()) })
 	testkit.GoldenEvents(t, began, events,
 		"connection.created", "connection.updated", "connection.enabled", "connection.disabled", "connection.tested",
@@ -55,8 +60,32 @@ func TestGoldenEvents(t *testing.T) {
 		"auth_method.created", "auth_method.updated", "auth_method.enabled", "auth_method.disabled",
 		"auth_method.deleted",
 		"auth_template.created", "auth_template.updated", "auth_template.deleted",
+		"connection_domain.created", "connection_domain.updated", "connection_domain.checked",
+		"connection_domain.verified", "connection_domain.unverified", "connection_domain.deleted",
 	)
 	testkit.EventTypes(t, s, "identity-sources", began, events, map[string]string{
 		"connection": "Connection", "auth_method": "AuthMethod", "auth_template": "AuthTemplate",
+		"connection_domain": "ConnectionDomain",
 	})
 }
+
+// changeDomain makes a mail domain and deletes it, with all that happens to one between.
+func changeDomain(s *testkit.Service, d *dns, at string) {
+	c := in(s, "acme")
+	made := c.Post(at, object{"domain": "acme.test"}).Object()
+	one := at + "/" + id(made)
+	do := func(after time.Duration, method, path string, body any) {
+		s.Clock.Advance(after)
+		in(s, "acme").Do(method, path, body).OK(nil)
+	}
+	do(time.Second, http.MethodPatch, one, object{"enforce": "1"})
+	do(time.Second, http.MethodPost, one+"/verify", nil)
+	d.change(func() { d.texts["_idplatform.acme.test."] = []string{made["record_value"].(string)} })
+	do(time.Second, http.MethodPost, one+"/verify", nil)
+	d.change(func() { d.texts = nil })
+	do(time.Second, http.MethodPost, one+"/verify", nil)
+	do(8*24*time.Hour, http.MethodPost, one+"/verify", nil)
+	do(time.Second, http.MethodDelete, one, nil)
+}
+
+var randomText = regexp.MustCompile(`idplatform-verification=[A-Z2-7]{26}`)

@@ -23,4 +23,8 @@ func TestGoldenDocuments(t *testing.T) {
 	} {
 		testkit.GoldenDocument(t, s, began, name, document.collection, document.id)
 	}
+	domain := c.Post(connectionsPath+"/"+id(connection)+"/domains", object{"domain": "acme.test"}).ID()
+	testkit.GoldenDocument(t, s, began, "connection_domain", "connection_domains", domain, func(b []byte) []byte {
+		return randomText.ReplaceAll(b, []byte("idplatform-verification=random"))
+	})
 }

@@ -10,8 +10,7 @@ import (
 
 func TestEveryOperationHonoursIfMatch(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	others(s, 0, 0)
+	s, _ := startNamed(t)
 	in(s, "acme").Post(methodsPath, object{"code": "pwd", "name": "Password", "type": "password"}).OK(nil)
 	testkit.Matching(t, s, s.As("acme", auth.PlatformAdmin), testkit.Records{
 		Make: map[string]func(c *testkit.Client, n int) string{
@@ -26,10 +25,15 @@ func TestEveryOperationHonoursIfMatch(t *testing.T) {
 			connectionsPath + "/{id}": func(c *testkit.Client, n int) string {
 				return one(c.Post(connectionsPath, wechat(object{"display_name": fmt.Sprint("C", n)})).Object())
 			},
+			connectionsPath + "/{connection_id}/domains/{id}": func(c *testkit.Client, n int) string {
+				at := one(c.Post(connectionsPath, wechat()).Object()) + "/domains"
+				return at + "/" + c.Post(at, object{"domain": fmt.Sprint("d", n, ".test")}).ID()
+			},
 		},
 		Bodies: map[string]any{
 			"update-auth-method": object{"name": "Other"}, "update-auth-template": object{"name": "Other"},
-			"replace-connection": wechat(object{"display_name": "Other"}),
+			"update-connection-domain": object{"enforce": "1"},
+			"replace-connection":       wechat(object{"display_name": "Other"}),
 		},
 	})
 }

@@ -36,6 +36,16 @@ type Connection struct {
 	ID           string `json:"id"`
 	ProviderCode string `json:"provider_code"`
 	Name         string `json:"name,omitempty"`
+	// Domains are the verified mail domains whose login names lead to the connection. Only LoginTemplateOf has them.
+	Domains []ConnectionDomain `json:"domains,omitempty"`
+}
+
+// ConnectionDomain is a verified mail domain of a connection.
+type ConnectionDomain struct {
+	Name string `json:"name"` // in the form of dnsname.Key
+	// Enforced says that users whose username or address is of the domain sign in by no password, but for some.
+	Enforced      bool     `json:"enforced,omitempty"`
+	ExemptUserIDs []string `json:"exempt_user_ids,omitempty"`
 }
 
 // ExistingConnections asks which connections exist. Without an answer, no connection is attached to an application.

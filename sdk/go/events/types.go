@@ -58,6 +58,12 @@ const (
 	TypeConnectionEnabled            Type = "connection.enabled"
 	TypeConnectionTested             Type = "connection.tested"
 	TypeConnectionUpdated            Type = "connection.updated"
+	TypeConnectionDomainChecked      Type = "connection_domain.checked"
+	TypeConnectionDomainCreated      Type = "connection_domain.created"
+	TypeConnectionDomainDeleted      Type = "connection_domain.deleted"
+	TypeConnectionDomainUnverified   Type = "connection_domain.unverified"
+	TypeConnectionDomainUpdated      Type = "connection_domain.updated"
+	TypeConnectionDomainVerified     Type = "connection_domain.verified"
 	TypeConsentGiven                 Type = "consent.given"
 	TypeConsentWithdrawn             Type = "consent.withdrawn"
 	TypeCoreObjectCreated            Type = "core_object.created"
@@ -217,6 +223,12 @@ var newData = map[Type]func() any{
 	TypeConnectionEnabled:            func() any { return new(ConnectionEnabled) },
 	TypeConnectionTested:             func() any { return new(ConnectionTested) },
 	TypeConnectionUpdated:            func() any { return new(ConnectionUpdated) },
+	TypeConnectionDomainChecked:      func() any { return new(ConnectionDomainChecked) },
+	TypeConnectionDomainCreated:      func() any { return new(ConnectionDomainCreated) },
+	TypeConnectionDomainDeleted:      func() any { return new(ConnectionDomainDeleted) },
+	TypeConnectionDomainUnverified:   func() any { return new(ConnectionDomainUnverified) },
+	TypeConnectionDomainUpdated:      func() any { return new(ConnectionDomainUpdated) },
+	TypeConnectionDomainVerified:     func() any { return new(ConnectionDomainVerified) },
 	TypeConsentGiven:                 func() any { return new(ConsentGiven) },
 	TypeConsentWithdrawn:             func() any { return new(ConsentWithdrawn) },
 	TypeCoreObjectCreated:            func() any { return new(CoreObjectCreated) },
@@ -639,6 +651,42 @@ type ConnectionTested struct {
 type ConnectionUpdated struct {
 	Previous json.RawMessage `json:"previous"`
 	Record   idp.Connection  `json:"record"`
+}
+
+// ConnectionDomainChecked is the data of connection_domain.checked: a connection domain was checked.
+type ConnectionDomainChecked struct {
+	Previous json.RawMessage      `json:"previous"`
+	Record   idp.ConnectionDomain `json:"record"`
+}
+
+// ConnectionDomainCreated is the data of connection_domain.created: a connection domain was created.
+type ConnectionDomainCreated struct {
+	Previous json.RawMessage      `json:"previous"`
+	Record   idp.ConnectionDomain `json:"record"`
+}
+
+// ConnectionDomainDeleted is the data of connection_domain.deleted: a connection domain was deleted.
+type ConnectionDomainDeleted struct {
+	Previous json.RawMessage      `json:"previous"`
+	Record   idp.ConnectionDomain `json:"record"`
+}
+
+// ConnectionDomainUnverified is the data of connection_domain.unverified: a connection domain was unverified.
+type ConnectionDomainUnverified struct {
+	Previous json.RawMessage      `json:"previous"`
+	Record   idp.ConnectionDomain `json:"record"`
+}
+
+// ConnectionDomainUpdated is the data of connection_domain.updated: a connection domain was updated.
+type ConnectionDomainUpdated struct {
+	Previous json.RawMessage      `json:"previous"`
+	Record   idp.ConnectionDomain `json:"record"`
+}
+
+// ConnectionDomainVerified is the data of connection_domain.verified: a connection domain was verified.
+type ConnectionDomainVerified struct {
+	Previous json.RawMessage      `json:"previous"`
+	Record   idp.ConnectionDomain `json:"record"`
 }
 
 // ConsentGiven is the data of consent.given: a consent was given.

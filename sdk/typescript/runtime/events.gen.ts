@@ -9,6 +9,7 @@ import type {
   AuthUnit,
   Component,
   Connection,
+  ConnectionDomain,
   CoreObject,
   Credential,
   Factor,
@@ -303,6 +304,36 @@ export interface EventData {
   'idp.connection.updated': {
     previous?: Record<string, unknown>;
     record: Connection;
+  };
+  /** A connection domain was checked. */
+  'idp.connection_domain.checked': {
+    previous?: Record<string, unknown>;
+    record: ConnectionDomain;
+  };
+  /** A connection domain was created. */
+  'idp.connection_domain.created': {
+    previous?: Record<string, unknown>;
+    record: ConnectionDomain;
+  };
+  /** A connection domain was deleted. */
+  'idp.connection_domain.deleted': {
+    previous?: Record<string, unknown>;
+    record: ConnectionDomain;
+  };
+  /** A connection domain was unverified. */
+  'idp.connection_domain.unverified': {
+    previous?: Record<string, unknown>;
+    record: ConnectionDomain;
+  };
+  /** A connection domain was updated. */
+  'idp.connection_domain.updated': {
+    previous?: Record<string, unknown>;
+    record: ConnectionDomain;
+  };
+  /** A connection domain was verified. */
+  'idp.connection_domain.verified': {
+    previous?: Record<string, unknown>;
+    record: ConnectionDomain;
   };
   /** A consent was given. */
   'idp.consent.given': {
@@ -1198,6 +1229,12 @@ export const eventTypes: ReadonlySet<string> = /* @__PURE__ */ new Set([
   'idp.connection.enabled',
   'idp.connection.tested',
   'idp.connection.updated',
+  'idp.connection_domain.checked',
+  'idp.connection_domain.created',
+  'idp.connection_domain.deleted',
+  'idp.connection_domain.unverified',
+  'idp.connection_domain.updated',
+  'idp.connection_domain.verified',
   'idp.consent.given',
   'idp.consent.withdrawn',
   'idp.core_object.created',

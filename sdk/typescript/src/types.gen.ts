@@ -2783,6 +2783,237 @@ export type Connection = {
     readonly version: number;
 };
 
+export type ConnectionDomain = {
+    /**
+     * The connection
+     */
+    readonly connection_id: string;
+    /**
+     * Such as acme.test; others cannot have it
+     */
+    domain: string;
+    /**
+     * 1: no sign-in by password for users whose username or email is of the domain, in applications that offer the connection
+     */
+    enforce: '1' | '0';
+    /**
+     * Up to 20 users for whom enforce does not hold
+     */
+    exempt_user_ids: Array<string>;
+    /**
+     * Why the last check failed
+     */
+    readonly failure: string;
+    /**
+     * Given by the platform; never used again
+     */
+    readonly id: string;
+    /**
+     * The TXT record to publish
+     */
+    readonly record_name: string;
+    /**
+     * Its text
+     */
+    readonly record_value: string;
+    /**
+     * Whether the DNS record was found
+     */
+    status: 'pending' | 'verified';
+    /**
+     * The tenant that it belongs to
+     */
+    readonly tenant_id: string;
+    /**
+     * When it was checked last
+     */
+    readonly time_checked: string | null;
+    /**
+     * When it was created
+     */
+    readonly time_created: string;
+    /**
+     * Since when the record is missing
+     */
+    readonly time_missing: string | null;
+    /**
+     * When it last changed
+     */
+    readonly time_modified: string;
+    /**
+     * Since when it is verified
+     */
+    readonly time_verified: string | null;
+    /**
+     * Grows by one with every change; If-Match takes it
+     */
+    readonly version: number;
+};
+
+export type ConnectionDomainInput = {
+    /**
+     * The connection
+     */
+    readonly connection_id?: string;
+    /**
+     * Such as acme.test; others cannot have it
+     */
+    domain: string;
+    /**
+     * 1: no sign-in by password for users whose username or email is of the domain, in applications that offer the connection
+     */
+    enforce?: '1' | '0';
+    /**
+     * Up to 20 users for whom enforce does not hold
+     */
+    exempt_user_ids?: Array<string>;
+    /**
+     * Why the last check failed
+     */
+    readonly failure?: string;
+    /**
+     * Given by the platform; never used again
+     */
+    readonly id?: string;
+    /**
+     * The TXT record to publish
+     */
+    readonly record_name?: string;
+    /**
+     * Its text
+     */
+    readonly record_value?: string;
+    /**
+     * Whether the DNS record was found
+     */
+    readonly status?: string;
+    /**
+     * The tenant that it belongs to
+     */
+    readonly tenant_id?: string;
+    /**
+     * When it was checked last
+     */
+    readonly time_checked?: string | null;
+    /**
+     * When it was created
+     */
+    readonly time_created?: string;
+    /**
+     * Since when the record is missing
+     */
+    readonly time_missing?: string | null;
+    /**
+     * When it last changed
+     */
+    readonly time_modified?: string;
+    /**
+     * Since when it is verified
+     */
+    readonly time_verified?: string | null;
+    /**
+     * Grows by one with every change; If-Match takes it
+     */
+    readonly version?: number;
+};
+
+export type ConnectionDomainList = {
+    /**
+     * The records of the page
+     */
+    items: Array<ConnectionDomain>;
+    /**
+     * The page_token of the next page; left out on the last page
+     */
+    next_page_token?: string;
+    /**
+     * As asked, from 1; 1 with a page token
+     */
+    page_num: number;
+    /**
+     * As asked: the most records of a page
+     */
+    page_size: number;
+    /**
+     * How many records the filter selects; left out with count=false
+     */
+    total?: number;
+    /**
+     * gte if there are more records than total; otherwise left out
+     */
+    total_relation?: 'gte';
+};
+
+/**
+ * A JSON merge patch (RFC 7396) of ConnectionDomainInput
+ */
+export type ConnectionDomainPatch = {
+    /**
+     * The connection
+     */
+    readonly connection_id?: string | null;
+    /**
+     * Such as acme.test; others cannot have it
+     */
+    domain?: string | null;
+    /**
+     * 1: no sign-in by password for users whose username or email is of the domain, in applications that offer the connection
+     */
+    enforce?: '1' | '0' | null;
+    /**
+     * Up to 20 users for whom enforce does not hold
+     */
+    exempt_user_ids?: Array<string> | null;
+    /**
+     * Why the last check failed
+     */
+    readonly failure?: string | null;
+    /**
+     * Given by the platform; never used again
+     */
+    readonly id?: string | null;
+    /**
+     * The TXT record to publish
+     */
+    readonly record_name?: string | null;
+    /**
+     * Its text
+     */
+    readonly record_value?: string | null;
+    /**
+     * Whether the DNS record was found
+     */
+    readonly status?: string | null;
+    /**
+     * The tenant that it belongs to
+     */
+    readonly tenant_id?: string | null;
+    /**
+     * When it was checked last
+     */
+    readonly time_checked?: string | null;
+    /**
+     * When it was created
+     */
+    readonly time_created?: string | null;
+    /**
+     * Since when the record is missing
+     */
+    readonly time_missing?: string | null;
+    /**
+     * When it last changed
+     */
+    readonly time_modified?: string | null;
+    /**
+     * Since when it is verified
+     */
+    readonly time_verified?: string | null;
+    /**
+     * Grows by one with every change; If-Match takes it
+     */
+    readonly version?: number | null;
+};
+
 export type ConnectionInput = {
     /**
      * As the provider's config_schema says; ****** keeps a secret
@@ -4148,7 +4379,7 @@ export type FireTimes = {
 
 export type FlowForm = {
     /**
-     * The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, later, leave, link, skip-link, back, continue, another, account, agree, deny
+     * The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, later, name, leave, link, skip-link, back, continue, another, account, agree, deny
      */
     action: string;
     /**
@@ -13741,6 +13972,81 @@ export type ConnectionWritable = {
      * Changed by enable and disable
      */
     status: '1' | '0';
+};
+
+export type ConnectionDomainWritable = {
+    /**
+     * Such as acme.test; others cannot have it
+     */
+    domain: string;
+    /**
+     * 1: no sign-in by password for users whose username or email is of the domain, in applications that offer the connection
+     */
+    enforce: '1' | '0';
+    /**
+     * Up to 20 users for whom enforce does not hold
+     */
+    exempt_user_ids: Array<string>;
+};
+
+export type ConnectionDomainInputWritable = {
+    /**
+     * Such as acme.test; others cannot have it
+     */
+    domain: string;
+    /**
+     * 1: no sign-in by password for users whose username or email is of the domain, in applications that offer the connection
+     */
+    enforce?: '1' | '0';
+    /**
+     * Up to 20 users for whom enforce does not hold
+     */
+    exempt_user_ids?: Array<string>;
+};
+
+export type ConnectionDomainListWritable = {
+    /**
+     * The records of the page
+     */
+    items: Array<ConnectionDomainWritable>;
+    /**
+     * The page_token of the next page; left out on the last page
+     */
+    next_page_token?: string;
+    /**
+     * As asked, from 1; 1 with a page token
+     */
+    page_num: number;
+    /**
+     * As asked: the most records of a page
+     */
+    page_size: number;
+    /**
+     * How many records the filter selects; left out with count=false
+     */
+    total?: number;
+    /**
+     * gte if there are more records than total; otherwise left out
+     */
+    total_relation?: 'gte';
+};
+
+/**
+ * A JSON merge patch (RFC 7396) of ConnectionDomainInput
+ */
+export type ConnectionDomainPatchWritable = {
+    /**
+     * Such as acme.test; others cannot have it
+     */
+    domain?: string | null;
+    /**
+     * 1: no sign-in by password for users whose username or email is of the domain, in applications that offer the connection
+     */
+    enforce?: '1' | '0' | null;
+    /**
+     * Up to 20 users for whom enforce does not hold
+     */
+    exempt_user_ids?: Array<string> | null;
 };
 
 export type ConnectionInputWritable = {
@@ -34789,6 +35095,337 @@ export type CreateConnectionResponses = {
 
 export type CreateConnectionResponse = CreateConnectionResponses[keyof CreateConnectionResponses];
 
+export type DeleteConnectionDomainData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the record must still have; else 412
+         */
+        'If-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The connection's id
+         */
+        connection_id: string;
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/idp/connections/{connection_id}/domains/{id}';
+};
+
+export type DeleteConnectionDomainErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type DeleteConnectionDomainError = DeleteConnectionDomainErrors[keyof DeleteConnectionDomainErrors];
+
+export type DeleteConnectionDomainResponses = {
+    /**
+     * OK
+     */
+    200: Deleted;
+};
+
+export type DeleteConnectionDomainResponse = DeleteConnectionDomainResponses[keyof DeleteConnectionDomainResponses];
+
+export type GetConnectionDomainData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the client has; 304 if it is still the record's
+         */
+        'If-None-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The connection's id
+         */
+        connection_id: string;
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/v1/idp/connections/{connection_id}/domains/{id}';
+};
+
+export type GetConnectionDomainErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type GetConnectionDomainError = GetConnectionDomainErrors[keyof GetConnectionDomainErrors];
+
+export type GetConnectionDomainResponses = {
+    /**
+     * OK
+     */
+    200: ConnectionDomain;
+};
+
+export type GetConnectionDomainResponse = GetConnectionDomainResponses[keyof GetConnectionDomainResponses];
+
+export type UpdateConnectionDomainData = {
+    body: ConnectionDomainPatchWritable;
+    headers?: {
+        /**
+         * The ETag that the record must still have; else 412
+         */
+        'If-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The connection's id
+         */
+        connection_id: string;
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/idp/connections/{connection_id}/domains/{id}';
+};
+
+export type UpdateConnectionDomainErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type UpdateConnectionDomainError = UpdateConnectionDomainErrors[keyof UpdateConnectionDomainErrors];
+
+export type UpdateConnectionDomainResponses = {
+    /**
+     * OK
+     */
+    200: ConnectionDomain;
+};
+
+export type UpdateConnectionDomainResponse = UpdateConnectionDomainResponses[keyof UpdateConnectionDomainResponses];
+
+export type VerifyConnectionDomainData = {
+    body?: never;
+    headers?: {
+        /**
+         * The ETag that the record must still have; else 412
+         */
+        'If-Match'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The connection's id
+         */
+        connection_id: string;
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/idp/connections/{connection_id}/domains/{id}/verify';
+};
+
+export type VerifyConnectionDomainErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type VerifyConnectionDomainError = VerifyConnectionDomainErrors[keyof VerifyConnectionDomainErrors];
+
+export type VerifyConnectionDomainResponses = {
+    /**
+     * OK
+     */
+    200: ConnectionDomain;
+};
+
+export type VerifyConnectionDomainResponse = VerifyConnectionDomainResponses[keyof VerifyConnectionDomainResponses];
+
 export type DeleteConnectionData = {
     body?: never;
     headers?: {
@@ -35127,6 +35764,188 @@ export type DisableConnectionResponses = {
 };
 
 export type DisableConnectionResponse = DisableConnectionResponses[keyof DisableConnectionResponses];
+
+export type ListConnectionDomainsData = {
+    body?: never;
+    headers?: {
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * Page number, from 1
+         */
+        page_num?: number;
+        /**
+         * Records a page
+         */
+        page_size?: number;
+        /**
+         * A page's next_page_token, to continue after it at a cost that does not grow; instead of page_num
+         */
+        page_token?: string;
+        /**
+         * field[order], order asc or desc; several are joined by commas
+         */
+        page_sort?: string;
+        /**
+         * false leaves total out
+         */
+        count?: 'true' | 'false' | '1' | '0';
+    };
+    url: '/v1/idp/connections/{id}/domains';
+};
+
+export type ListConnectionDomainsErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type ListConnectionDomainsError = ListConnectionDomainsErrors[keyof ListConnectionDomainsErrors];
+
+export type ListConnectionDomainsResponses = {
+    /**
+     * OK
+     */
+    200: ConnectionDomainList;
+};
+
+export type ListConnectionDomainsResponse = ListConnectionDomainsResponses[keyof ListConnectionDomainsResponses];
+
+export type CreateConnectionDomainData = {
+    body: ConnectionDomainInputWritable;
+    headers?: {
+        /**
+         * 1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again
+         */
+        'Idempotency-Key'?: string;
+        /**
+         * The caller's tenant; another one only with scope platform:admin
+         */
+        'X-Tenant-Id'?: string;
+        /**
+         * Opaque, up to 4096 bytes; lands in the events' payloadorigin
+         */
+        'X-Payload-Origin'?: string;
+    };
+    path: {
+        /**
+         * The record's id
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/v1/idp/connections/{id}/domains';
+};
+
+export type CreateConnectionDomainErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * unauthenticated
+     */
+    401: Problem;
+    /**
+     * forbidden
+     */
+    403: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * already_exists, invalid_state, request_in_progress
+     */
+    409: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
+    /**
+     * idempotency_key_reused
+     */
+    422: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * outcome_unknown
+     */
+    502: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type CreateConnectionDomainError = CreateConnectionDomainErrors[keyof CreateConnectionDomainErrors];
+
+export type CreateConnectionDomainResponses = {
+    /**
+     * OK
+     */
+    200: ConnectionDomain;
+};
+
+export type CreateConnectionDomainResponse = CreateConnectionDomainResponses[keyof CreateConnectionDomainResponses];
 
 export type EnableConnectionData = {
     body?: never;

@@ -14,6 +14,7 @@ const kinds = texts({
   client: ['Client', '客户端'],
   component: ['Component', '组件'],
   connection: ['Connection', '连接'],
+  connection_domain: ['Mail domain', '邮箱域名'],
   consent: ['Consent', '授权同意'],
   grant: ['Lasting access', '持续访问授权'],
   core_object: ['Tree', '组织树'],
@@ -53,6 +54,7 @@ const actions = texts({
   adopted: ['adopted', '已接管'],
   approved: ['approved', '已批准'],
   authentication_failed: ['authentication failed', '认证失败'],
+  checked: ['checked', '已检查'],
   completed: ['completed', '已完成'],
   config_updated: ['configured', '已更改配置'],
   created: ['created', '已创建'],
@@ -99,7 +101,9 @@ const actions = texts({
   suspended: ['suspended', '已暂停触发'],
   tested: ['tested', '已测试'],
   unlocked: ['unlocked', '已解锁'],
+  unverified: ['no longer verified', '不再有效'],
   updated: ['updated', '已更新'],
+  verified: ['verified', '已验证'],
   withdrawn: ['withdrawn', '已撤回'],
 });
 

@@ -23,6 +23,8 @@ type Deps struct {
 	Bus   *bus.Bus // for questions about what uses a connection
 	// InUse counts what uses a connection in this service's own store. It is called inside a Write.
 	InUse func(ctx context.Context, tx *docstore.Tx, id string) (what string, n int64, err error)
+	// OnDelete is called inside the Write that deletes a connection.
+	OnDelete func(ctx context.Context, tx *docstore.Tx, id string) error
 }
 
 // Connections are the use cases.
@@ -195,7 +197,10 @@ func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, 
 		if c.native() != "" {
 			return apperr.New(apperr.InvalidState, "the native database connection can't be deleted")
 		}
-		return s.unusedHere(ctx, tx, id)
+		if err := s.unusedHere(ctx, tx, id); err != nil {
+			return err
+		}
+		return s.OnDelete(ctx, tx, id)
 	})
 }
 
@@ -296,6 +301,15 @@ func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provid
 // named is what other services are told of a connection.
 func (c *Connection) named() questions.Connection {
 	return questions.Connection{ID: c.ID, ProviderCode: c.ProviderCode, Name: cmp.Or(c.DisplayName, c.Name)}
+}
+
+// Find returns a connection. The error is apperr.NotFound.
+func Find(ctx context.Context, s *docstore.Store, id string) (*Connection, error) {
+	doc, err := connections.Find(ctx, s, id)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value()
 }
 
 // FindEnabled returns the enabled ones among the connections with some ids, by id.

@@ -7,6 +7,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/connection"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/domain"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -96,7 +97,17 @@ func (s *Templates) findConnections(ctx context.Context, of map[string]*Method) 
 		return nil, nil
 	}
 	slices.Sort(ids)
-	return connection.FindEnabled(ctx, s.store, slices.Compact(ids))
+	ids = slices.Compact(ids)
+	found, err := connection.FindEnabled(ctx, s.store, ids)
+	if err != nil {
+		return nil, err
+	}
+	domains, err := domain.VerifiedOf(ctx, s.store, ids)
+	for id, c := range found {
+		c.Domains = domains[id]
+		found[id] = c
+	}
+	return found, err
 }
 
 // choose returns the method's own connections among some, in the method's order.

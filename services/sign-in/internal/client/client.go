@@ -72,7 +72,7 @@ func (c *Clients) Follower() stream.FollowerConfig {
 		Name: "clients",
 		Types: stream.Types{
 			"application.*", "protocol.*", "auth_template.*",
-			"auth_method.*", "connection.*",
+			"auth_method.*", "connection.*", "connection_domain.*",
 		},
 		Snapshot: func(context.Context) error {
 			c.all.Add(1)

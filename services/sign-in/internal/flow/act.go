@@ -51,6 +51,7 @@ const (
 	ActNewCodes = "new-codes"
 	ActKept     = "kept"  // the recovery codes
 	ActLater    = "later" // to go on without a factor
+	ActName     = "name"  // which may lead to a connection
 	ActLeave    = "leave" // for the provider of a connection
 	ActLink     = "link"  // the identity there to the person
 	ActSkipLink = "skip-link"
@@ -70,6 +71,7 @@ var pagesOf = map[string][]Kind{
 	ActAdd:      {SetUpApp, SetUpPasskey},
 	ActNewCodes: {AskNewCodes},
 	ActLater:    {ChooseFactor, SetUpApp, SetUpPasskey, EnterFactor},
+	ActName:     {SignIn},
 	ActLeave:    {SignIn},
 	ActLink:     {ConfirmLink},
 	ActSkipLink: {ConfirmLink},
@@ -130,6 +132,8 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 		return e.kept(ctx, f, v)
 	case ActLater:
 		return e.later(ctx, f, now, v)
+	case ActName:
+		return e.named(ctx, f, now, form, v)
 	case ActLeave:
 		return e.leave(ctx, f, now, form, v)
 	case ActLink:
@@ -145,7 +149,7 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 		err = e.continueSession(ctx, f, v)
 	case ActAnother:
 		f.forgetPerson()
-		f.Another, f.LoginName, f.Linking = true, "", ""
+		f.Another, f.LoginName, f.Named, f.Linking = true, "", false, ""
 	case ActAccount:
 		f.SubAccount = form.SubAccount
 	case ActAgree:
@@ -227,6 +231,9 @@ func (e *Engine) proven(ctx context.Context, f *Flow, now View, asked bool, done
 	}
 	if err := e.keepProofs(ctx, f, done.User, v); err != nil {
 		return View{}, err
+	}
+	if source := now.insteadOfPassword(f, proof.Add(f.Proofs, done.Proof), done.User); source != nil {
+		return e.leaveInstead(ctx, f, source, v)
 	}
 	f.UserID, f.LoginName = done.User.ID, cmp.Or(done.LoginName, f.LoginName)
 	f.MustChange, f.Recovering, f.OwnProof = done.MustChangePassword, "", f.OwnProof || done.OwnProof

@@ -289,7 +289,8 @@ func (e *Engine) loadClient(ctx context.Context, view *View) error {
 	return nil
 }
 
-// loadUser finds the person of the browser's session. A session whose person may not sign in is as none.
+// loadUser finds the person of the browser's session. A session whose person may not sign in is as none, and so is one
+// by a password where the person must sign in through a connection.
 func (e *Engine) loadUser(ctx context.Context, view *View) error {
 	if view.Session == nil {
 		return nil
@@ -303,10 +304,14 @@ func (e *Engine) loadUser(ctx context.Context, view *View) error {
 		return err
 	}
 	view.User, err = person.Parse(copied.User)
-	if err == nil && view.User.Gone(e.Store.Now()) {
+	if err != nil {
+		return err
+	}
+	enforced := !view.Flow.signedIn() && view.insteadOfPassword(view.Flow, view.Session.Shown(), view.User) != nil
+	if enforced || view.User.Gone(e.Store.Now()) {
 		view.Session, view.User = nil, nil
 	}
-	return err
+	return nil
 }
 
 // sessionCounts reports whether what the browser's session rests on counts for the request.

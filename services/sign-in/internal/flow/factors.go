@@ -356,6 +356,9 @@ func (e *Engine) goOn(ctx context.Context, f *Flow, done Proven, from View, v Vi
 	if len(done.User.Record) == 0 { // it is only an id
 		who.user = from.subject.user
 	}
+	if source := from.insteadOfPassword(f, f.Proofs, who.user); source != nil {
+		return e.leaveInstead(ctx, f, source, v)
+	}
 	next, err := e.next(ctx, &from, &who)
 	switch {
 	case err == nil && next.Done():

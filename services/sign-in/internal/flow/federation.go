@@ -166,6 +166,12 @@ func (e *Engine) leave(ctx context.Context, f *Flow, now View, form Form, v Visi
 	if source == nil || !slices.Contains(now.Methods, proof.Upstream(source.ID)) { // a form from before
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
+	return e.leaveFor(ctx, f, source, f.Request.LoginHint, v)
+}
+
+// leaveFor sends a person to the provider of a source, and tells it what name the person has given, if any.
+func (e *Engine) leaveFor(ctx context.Context, f *Flow, source *Source, hint string, v Visitor) (View, error) {
+	view := View{Kind: Leave, Flow: f}
 	if f.ID == "" {
 		f.ID = secret.Token(idBytes)
 	}
@@ -173,7 +179,7 @@ func (e *Engine) leave(ctx context.Context, f *Flow, now View, form Form, v Visi
 	r := f.Request
 	to, kept, err := e.Federation.Begin(ctx, source.ID, federation.Request{
 		Callback: CallbackOf(v.Issuer, source.ID), State: state, Fresh: r.Fresh, MaxAge: r.MaxAge,
-		LoginHint: r.LoginHint, Locales: r.Locales,
+		LoginHint: hint, Locales: r.Locales,
 	})
 	if notice, err := e.noticeOf(ctx, source.ID, err); notice != "" || err != nil {
 		if err != nil {

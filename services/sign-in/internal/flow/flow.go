@@ -38,8 +38,9 @@ type Flow struct {
 	Progress
 
 	LoginName string `json:"login_name"`
-	Another   bool   `json:"another"` // the browser's session is not to be used
-	Denied    bool   `json:"denied"`  // the person gives up
+	Named     bool   `json:"named,omitempty"` // the login name has led to no connection, or the person is back
+	Another   bool   `json:"another"`         // the browser's session is not to be used
+	Denied    bool   `json:"denied"`          // the person gives up
 	Finished  bool   `json:"finished"`
 	Notice    string `json:"notice"` // what the page says of the last form
 	ACR       string `json:"acr"`

@@ -147,6 +147,9 @@ func signInOf(form page.Form, view flow.View, challenge *page.Challenge, notice 
 		c.Sources = append(c.Sources, page.Source{ID: s.ID, Name: s.Name})
 	}
 	c.Password = challenge == nil && len(c.Sources) == 0 || slices.Contains(view.Methods, proof.Password)
+	if c.AsksName = view.AsksName(); c.AsksName {
+		c.Password = false
+	}
 	if c.LoginName == "" {
 		c.LoginName = view.Flow.Request.LoginHint
 	}

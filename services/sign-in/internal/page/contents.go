@@ -22,6 +22,7 @@ type SignIn struct {
 	Current   string // who is signed in and may go on
 	Recovers  bool   // a code can be mailed to who has forgotten the password
 	Password  bool   // a password says who it is
+	AsksName  bool   // the login name is asked for first, alone
 	Sources   []Source
 	// Linking is who the person is at another provider, to whom nobody is linked yet.
 	Linking   struct{ Through, There string }

@@ -24,6 +24,7 @@ import {Facts, FormFields, PanelLoad, RecordMenu, RecordPanel, useDraft} from '.
 import {connectionName as nameOf, providerName} from '../../ui/providers';
 import {SchemaForm, type Schema} from '../../ui/schemaform';
 import {carryOut} from '../../ui/undo';
+import {Domains} from './domains';
 import {partHref} from './frame';
 import {allMethods} from './methods';
 import {setting} from './settings';
@@ -171,6 +172,7 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
           label: t('test'),
           content: () => <Test key={c.version} id={id} on={on} toggle={toggle} unsaved={draft.count.value > 0} />,
         },
+        ...(provider?.callback_url ? [{name: 'domains', label: t('domains'), content: () => <Domains id={id} />}] : []),
         {
           name: 'uses',
           label: t('uses'),
