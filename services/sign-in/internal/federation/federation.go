@@ -42,6 +42,8 @@ const (
 	patience = 10 * time.Second
 	// reread is how long a provider's metadata is used.
 	reread = 10 * time.Minute
+	// rest is how long a provider is not asked again that has answered nothing good.
+	rest = 5 * time.Second
 	// maxProviders bounds the metadata that a replica keeps. The least used is dropped first.
 	maxProviders = 1000
 )
@@ -60,9 +62,10 @@ type Connections struct {
 	known     *cache.Cache[string, discovered] // by issuer
 }
 
-// discovered is a provider's metadata, and when it was read.
+// discovered is a provider's metadata, or why there is none, and when it was asked for.
 type discovered struct {
 	provider *oidc.Provider
+	failure  error
 	read     clock.Time
 }
 

@@ -90,8 +90,12 @@ func (c *oidcClient) checkAddress(address string) error {
 // discover returns the metadata of a provider as it was within the last ten minutes.
 func (c *Connections) discover(ctx context.Context, code, issuer string) (*oidc.Provider, error) {
 	now := c.Now()
-	if kept, ok := c.known.Get(issuer); ok && now.Sub(kept.read) < reread {
+	kept, ok := c.known.Get(issuer)
+	switch age := now.Sub(kept.read); {
+	case ok && kept.failure == nil && age < reread:
 		return kept.provider, nil
+	case ok && kept.failure != nil && age < rest:
+		return nil, kept.failure
 	}
 	// go-oidc keeps the context for the requests of the keys, later.
 	lasting := oidc.ClientContext(context.Background(), c.HTTP)
@@ -110,12 +114,14 @@ func (c *Connections) discover(ctx context.Context, code, issuer string) (*oidc.
 	select {
 	case f := <-done:
 		if f.err != nil {
-			return nil, failure(f.err)
+			f.err = failure(f.err)
 		}
-		c.known.Set(issuer, discovered{f.provider, now})
-		return f.provider, nil
+		c.known.Set(issuer, discovered{f.provider, f.err, now})
+		return f.provider, f.err
 	case <-ctx.Done():
-		return nil, errors.Join(ErrAway, ctx.Err())
+		err := errors.Join(ErrAway, ctx.Err())
+		c.known.Set(issuer, discovered{failure: err, read: c.Now()})
+		return nil, err
 	}
 }
 
@@ -336,7 +342,7 @@ func (c *oidcClient) addUserInfo(ctx context.Context, token *oauth2.Token, subje
 
 func (c *oidcClient) identity(subject string, told claims) Identity {
 	who := Identity{
-		Subject: subject, Username: cmp.Or(told.PreferredUsername, told.Email), DisplayName: told.Name,
+		Subject: subject, Username: told.PreferredUsername, DisplayName: told.Name,
 		TwoFactors: slices.Contains(told.AMR, "mfa") || slices.Contains(multiFactor, told.ACR),
 		AMR:        knownNames(told.AMR),
 	}

@@ -72,7 +72,7 @@ var pagesOf = map[string][]Kind{
 	ActNewCodes: {AskNewCodes},
 	ActLater:    {ChooseFactor, SetUpApp, SetUpPasskey, EnterFactor},
 	ActName:     {SignIn},
-	ActLeave:    {SignIn},
+	ActLeave:    {SignIn, EnterFactor},
 	ActLink:     {ConfirmLink},
 	ActSkipLink: {ConfirmLink},
 }

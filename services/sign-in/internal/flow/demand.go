@@ -175,7 +175,10 @@ func (e *Engine) findFactors(ctx context.Context, s *subject) (err error) {
 // next is what is due after what a person has shown. The person's factors are looked up only where they decide.
 func (e *Engine) next(ctx context.Context, view *View, s *subject) (next proof.Next, err error) {
 	d := view.demand
-	if s.ofSession { // what the person prefers was asked for when the session began
+	switch {
+	case view.Flow.Linking != "": // who links an identity shows all that they have
+		d.Prefers = proof.TwoFactors
+	case s.ofSession: // what the person prefers was asked for when the session began
 		d.Prefers = ""
 	}
 	steps, err := e.holding(ctx, view, s)

@@ -154,6 +154,7 @@ func (f *failures) count(k counted, limits *settings.Settings) (over bool) {
 // Attempt is a guess that may be looked at.
 type Attempt struct {
 	engine    *Engine
+	kind      Guess
 	keys      counted
 	limits    *settings.Settings
 	visitor   Visitor
@@ -167,7 +168,7 @@ func (e *Engine) Admit(ctx context.Context, kind Guess, v Visitor, loginName str
 	if err != nil {
 		return nil, err
 	}
-	a := &Attempt{e, keysOf(ctx, kind, v), limits, v, loginName}
+	a := &Attempt{e, kind, keysOf(ctx, kind, v), limits, v, loginName}
 	refused, slow := e.failures.refused(a.keys, limits), e.failures.slow(a.keys, limits)
 	if !refused && !slow {
 		return a, nil
@@ -201,14 +202,15 @@ func (a *Attempt) Settle(ctx context.Context, right bool) (bool, error) {
 	return a.known(ctx)
 }
 
-// known reports whether the person with the login name has signed in with the browser before.
+// known reports whether the person with the login name has signed in with the browser before; for another provider's
+// answer, whether anybody has.
 func (a *Attempt) known(ctx context.Context) (bool, error) {
-	if a.loginName == "" || a.visitor.Browser == "" {
+	if a.visitor.Browser == "" || a.loginName == "" && a.kind != ProviderCode {
 		return false, nil
 	}
 	ids, err := a.engine.Sessions.KnownTo(ctx, a.visitor.Browser)
-	if err != nil {
-		return false, err
+	if err != nil || a.kind == ProviderCode {
+		return len(ids) > 0, err
 	}
 	for _, id := range ids {
 		p, err := person.Find(ctx, a.engine.Store, id)

@@ -259,7 +259,9 @@ func (e *Engine) Return(ctx context.Context, f *Flow, in Returned, v Visitor) (V
 	}
 	view.Methods, view.sources = now.Methods, now.sources
 	source := now.source(left.Connection)
-	if now.Kind != SignIn || source == nil || !slices.Contains(now.Methods, proof.Upstream(source.ID)) {
+	asked := (now.Kind == SignIn || now.Kind == EnterFactor) && source != nil &&
+		slices.Contains(now.Methods, proof.Upstream(source.ID))
+	if !asked {
 		return view, nil // the template has changed, or the person has signed in in another way
 	}
 	who, err := e.redeem(ctx, source, left.Kept, in, v)

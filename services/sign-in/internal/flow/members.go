@@ -41,7 +41,8 @@ func (s *Source) members(ctx context.Context, who federation.Identity) (map[stri
 	if !s.mayHaveAddress(members["email"], who) {
 		delete(members, "email")
 	}
-	if !s.mayHaveName(members["username"]) {
+	_, isMapped := mapped["username"]
+	if !s.mayHaveName(members["username"], isMapped, who) {
 		members["username"] = members["email"]
 	}
 	for member, value := range members {
@@ -58,10 +59,11 @@ func (s *Source) mayHaveAddress(address string, who federation.Identity) bool {
 	return address == who.Email || s.trustsDomainOf(address)
 }
 
-// mayHaveName reports whether a name is the person's. One that looks like an address is so only if the provider is
-// trusted for its domain: nobody gets that of somebody else.
-func (s *Source) mayHaveName(name string) bool {
-	return name != "" && (!strings.Contains(norm.NFKC.String(name), "@") || s.trustsDomainOf(name))
+// mayHaveName reports whether a name is the person's. One that looks like an address is so only if the provider has
+// verified it, or if it is mapped and the provider is trusted for its domain: nobody gets that of somebody else.
+func (s *Source) mayHaveName(name string, isMapped bool, who federation.Identity) bool {
+	return name != "" && (!strings.Contains(norm.NFKC.String(name), "@") || name == who.Email ||
+		isMapped && s.trustsDomainOf(name))
 }
 
 // hasVerified reports whether an address counts as verified here: the provider has verified it, and is trusted for its
@@ -71,7 +73,7 @@ func (s *Source) hasVerified(address string, who federation.Identity) bool {
 }
 
 // creates reports whether somebody whom no user is linked to becomes a user. Where domains are trusted, the person must
-// be of one of them.
+// be of one of them: by an address that the provider has verified, or by a name that is mapped.
 func (s *Source) creates(members map[string]string, who federation.Identity) bool {
 	known := len(s.policy.Domains) == 0 || s.trustsDomainOf(who.Email) || s.trustsDomainOf(members["username"])
 	return s.policy.Create == "1" && known && members["username"] != ""

@@ -143,9 +143,7 @@ func notice(f *flow.Flow) string {
 func signInOf(form page.Form, view flow.View, challenge *page.Challenge, notice string) page.SignIn {
 	c := page.SignIn{Form: form, App: view.App.Name, LoginName: view.Flow.LoginName, Notice: notice,
 		Recovers: view.Recovers, Challenge: challenge}
-	for _, s := range view.Sources() {
-		c.Sources = append(c.Sources, page.Source{ID: s.ID, Name: s.Name})
-	}
+	c.Sources = sourcesOf(view)
 	c.Password = challenge == nil && len(c.Sources) == 0 || slices.Contains(view.Methods, proof.Password)
 	if c.AsksName = view.AsksName(); c.AsksName {
 		c.Password = false
@@ -159,12 +157,20 @@ func signInOf(form page.Form, view flow.View, challenge *page.Challenge, notice 
 	return c
 }
 
+// sourcesOf are the buttons for other providers.
+func sourcesOf(view flow.View) (all []page.Source) {
+	for _, s := range view.Sources() {
+		all = append(all, page.Source{ID: s.ID, Name: s.Name})
+	}
+	return all
+}
+
 // enterFactorOf asks for what the person has; for either, if that is not known.
 func enterFactorOf(form page.Form, view flow.View, challenge *page.Challenge, notice string) page.EnterFactor {
 	has := func(method string) bool { return len(view.Methods) == 0 || slices.Contains(view.Methods, method) }
 	c := page.EnterFactor{
 		Form: form, LoginName: view.Flow.LoginName, App: has(proof.App), Codes: has(proof.RecoveryCode),
-		Challenge: challenge, Notice: notice, Later: laterOf(view),
+		Sources: sourcesOf(view), Challenge: challenge, Notice: notice, Later: laterOf(view),
 	}
 	if view.User != nil {
 		c.LoginName = view.User.Name()

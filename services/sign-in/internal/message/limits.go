@@ -51,7 +51,9 @@ func (s *Sender) Forget(ctx context.Context, id string) error {
 // each browser in which its owner has signed in, and these do not count for the tenant.
 func take(ctx context.Context, tx *docstore.Tx, m Message, by Requester, limits settings.Messages) (string, error) {
 	quotas := []quota{{"address " + addressKey(m.To) + " " + by.Browser, limits.MostOfAddress(), 1}}
-	if by.Browser == "" {
+	if m.Kind == Linked { // codes that somebody asks for keep nobody from learning of a link
+		quotas[0].of = "linked " + addressKey(m.To)
+	} else if by.Browser == "" {
 		quotas = append(quotas, quota{"all", limits.MostOfTenant(), 1})
 	}
 	over, err := add(ctx, tx, quotas)

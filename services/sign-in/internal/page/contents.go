@@ -80,6 +80,7 @@ type EnterFactor struct {
 	LoginName string
 	App       bool // the person has an app
 	Codes     bool // the person has recovery codes
+	Sources   []Source
 	Challenge *Challenge
 	Notice    string
 }
