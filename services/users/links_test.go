@@ -154,3 +154,23 @@ func TestPeopleRemoveLinks(t *testing.T) {
 	require.Equal(t, []string{"78 oidc two false"}, of(wei))
 	require.Empty(t, unlink(bob, link(bob, "77", "three"), false), "there is a password")
 }
+
+// An address whose signs only look the same is another mailbox.
+func TestALinkByAddressIsExact(t *testing.T) {
+	t.Parallel()
+	s := startWith(t, cheap(), map[string]string{})
+	c := s.As("acme", auth.UsersRead, auth.UsersWrite, auth.UsersSecrets)
+	addUser(t, c, "strauss", object{"email": "strauss@acme.test", "email_verified": true})
+	addUser(t, c, "finn", object{"email": "finn@acme.test", "email_verified": true})
+	for address, links := range map[string]bool{
+		"strauß@acme.test": false, "ﬁnn@acme.test": false, "ⓕinn@acme.test": false, "finn+x@acme.test": false,
+		"FINN@ACME.test": true, "strauss@acme.test": true,
+	} {
+		answer, err := questions.Link.Ask(request.System(t.Context(), "acme"), s.Deps.Bus, questions.NewLink{
+			ForeignIdentity: questions.ForeignIdentity{ConnectionID: "77", ProviderCode: "oidc", Subject: address},
+			Email:           address,
+		})
+		require.NoError(t, err)
+		require.Equal(t, links, answer.LinkID != "", address)
+	}
+}

@@ -3,8 +3,10 @@ package user
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/dnsname"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -65,8 +67,18 @@ func (s *Users) HasPassword(ctx context.Context, tx *docstore.Tx, id string) (bo
 	return u.PasswordSet, nil
 }
 
-// provenEmail reports whether an address is the user's alone, and verified.
+// provenEmail reports whether an address is the user's alone, and verified. Other signs that look the same are those of
+// another mailbox.
 func (u *User) provenEmail(email string) bool {
-	key := loginKey(email)
-	return u.Email != "" && u.EmailVerified && loginKey(u.Email) == key && !slices.Contains(u.sharedKeys(), key)
+	same := asciiLower(dnsname.EmailKey(u.Email)) == asciiLower(dnsname.EmailKey(email))
+	return u.Email != "" && u.EmailVerified && same && !slices.Contains(u.sharedKeys(), loginKey(email))
+}
+
+func asciiLower(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
 }
