@@ -159,3 +159,48 @@ func TestAProviderThatIsDownIsNotFlooded(t *testing.T) {
 	b.send(url.Values{"action": {"leave"}, "connection": {corp}}).shows(200, "does not answer")
 	require.EqualValues(t, 2, asked.Load())
 }
+
+// Whoever finds a browser with an old session sets up no factor on the way to an application, and links nothing.
+func TestAnOldSessionSetsUpNothing(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{"trust_mfa": "1"}`)
+	f.demands("wiki", func(c *questions.Client) { c.MFA = true })
+	b := f.browser().get(f.authorize("portal")).signIn("ann", password)
+	b.answered(callback)
+	f.Clock.Advance(6 * time.Minute)
+	b.get(f.authorize("wiki", "prompt", "select_account"))
+	f.goesThrough(b, object{"sub": "eve-at-corp"}).press("continue").shows(200, `name="password"`)
+	b.send(url.Values{"action": {"set-up"}, "method": {"otp"}}).shows(200, `name="password"`)
+	require.Empty(t, f.factors())
+	b.signIn("ann", password).shows(200, "Set up a second factor")
+}
+
+// What the provider or the connection is at fault for, nobody is refused for.
+func TestFaultsOfTheProviderCountForNobody(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil func(*federated)
+		shows string
+	}{
+		"its keys do not answer": {func(f *federated) {
+			f.Change(func() {
+				f.Metadata = func(m map[string]any) { m["jwks_uri"] = "http://127.0.0.1:1/keys" }
+			})
+		}, "does not answer"},
+		"the secret has expired": {
+			func(f *federated) { f.change(func() { f.connections[corp]["ClientSecret"] = "expired" }) },
+			"That sign-in did not work",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := federate(t, `{}`)
+			f.linkAnn()
+			c.spoil(f)
+			for range 12 {
+				b := f.from("198.51.100.7").get(f.authorize("portal"))
+				f.goesThrough(b, object{"sub": "ann-at-corp"}).shows(200, c.shows)
+			}
+		})
+	}
+}

@@ -35,6 +35,9 @@ var (
 	// ErrRefused is in the chain of every error that means: what the provider has answered is good for nothing, or the
 	// connection is not set up as the provider wants it. What it wraps is for administrators.
 	ErrRefused = errors.New("the provider's answer cannot be used")
+	// ErrClient is in the chain of an ErrRefused that means: the provider does not take the connection's client or its
+	// secret, whatever the person has brought.
+	ErrClient = errors.New("the provider does not know the client")
 )
 
 const (
@@ -150,10 +153,19 @@ func (c *Connections) End(ctx context.Context, connectionID string, kept Kept, a
 		return Identity{}, err
 	}
 	who, err := client.end(ctx, kept, a)
+	who.Username, who.DisplayName = cut(who.Username), cut(who.DisplayName)
 	if err == nil && who.Claims == nil {
 		who.Claims, err = who.claims()
 	}
 	return who, err
+}
+
+// cut is a name as far as pages and records have room for it.
+func cut(name string) string {
+	if runes := []rune(name); len(runes) > maxSubject {
+		return string(runes[:maxSubject])
+	}
+	return name
 }
 
 func (i *Identity) claims() (json.RawMessage, error) {

@@ -130,10 +130,14 @@ func failure(err error) error {
 	asked, ok := errors.AsType[*oauth2.RetrieveError](err)
 	away := ok && asked.Response != nil && asked.Response.StatusCode >= http.StatusInternalServerError
 	_, unreachable := errors.AsType[*url.Error](err)
-	if away || unreachable || strings.HasPrefix(err.Error(), "5") { // go-oidc: the status, and what came with it
+	text := err.Error() // of go-oidc: the status, and what came with it
+	if away || unreachable || strings.HasPrefix(text, "5") || strings.Contains(text, "fetching keys") {
 		return errors.Join(ErrAway, err)
 	}
-	return refused("%.500s", err.Error())
+	if ok && (asked.ErrorCode == "invalid_client" || asked.ErrorCode == "unauthorized_client") {
+		return errors.Join(ErrClient, refused("%.500s", text))
+	}
+	return refused("%.500s", text)
 }
 
 func (c *oidcClient) config(callback string) *oauth2.Config {

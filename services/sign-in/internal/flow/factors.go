@@ -77,6 +77,16 @@ func (e *Engine) existing(ctx context.Context, f *Flow) ([]proof.Proof, *factor.
 	return set.Existing(f.Proofs), set, nil
 }
 
+// timeToEnrol is how long after the sign-in a factor can be set up on the way to an application: whoever finds a
+// browser with a session must not add one.
+const timeToEnrol = 5 * time.Minute
+
+// mayEnrol reports whether the person of a view has signed in a moment ago.
+func (e *Engine) mayEnrol(view *View) bool {
+	return !view.subject.ofSession || view.Flow.signedIn() ||
+		e.Store.Now().Sub(view.Session.TimeSignedIn) <= timeToEnrol
+}
+
 // timeForTask is how long after the sign-in a task can be done.
 const timeForTask = 15 * time.Minute
 
@@ -142,8 +152,13 @@ func (e *Engine) due(ctx context.Context, view *View) (bool, protocol.Refusal, e
 		e.offerRecovery(ctx, view)
 	case len(next.Show) > 0:
 		view.Kind, view.Methods = EnterFactor, next.Show
+	case len(next.SetUp) > 0 && !e.mayEnrol(view):
+		view.Kind, view.Methods = SignIn, view.demand.Next(nil, proof.Person{}, nil).Show
+		e.offerRecovery(ctx, view)
 	case len(next.SetUp) > 0:
 		view.Kind, view.Methods = setUpOf(f, view.subject.userID), next.SetUp
+	case len(next.Offer) > 0 && !e.mayEnrol(view): // it is offered at the next sign-in
+		return false, "", nil
 	case len(next.Offer) > 0:
 		view.Later, view.Until, view.Methods = true, view.subject.offered.until, next.Offer
 		view.Kind = setUpOf(f, view.subject.userID)

@@ -293,8 +293,8 @@ func (e *Engine) redeem(ctx context.Context, source *Source, kept federation.Kep
 	who, err := e.Federation.End(ctx, source.ID, kept, federation.Answer{
 		Code: in.Code, Issuer: in.Issuer, AllClaims: len(source.policy.ClaimMapping) > 0,
 	})
-	if err != nil && !errors.Is(err, federation.ErrRefused) {
-		return who, err
+	if err != nil && (!errors.Is(err, federation.ErrRefused) || errors.Is(err, federation.ErrClient)) {
+		return who, err // it is no fault of the person
 	}
 	told, failed := attempt.Settle(ctx, err == nil)
 	switch {

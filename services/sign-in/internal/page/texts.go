@@ -108,7 +108,7 @@ var english = map[string]string{
 		"from now on. Do that only if it is yours.",
 	"account_at": "Account at %s", "link_it": "Link it",
 	"missing_own_proof": "Your account manages this platform, so a sign-in elsewhere is not enough for it. Sign in " +
-		"with your password, or ask an administrator to let you set up a second factor.",
+		"with your password, or ask an administrator to set one for you.",
 
 	"my_links": "Linked accounts", "my_links_hint": "With these accounts of other services you can sign in here, too.",
 	"links_away":   "They cannot be shown right now.",
@@ -311,7 +311,7 @@ var chinese = map[string]string{
 	"confirm_link":     "关联您的账号？",
 	"confirm_link_why": "您已登录为%s。关联下面的账号后，您以后可以使用%s在此登录。请仅在该账号属于您本人时关联。",
 	"account_at":       "%s账号", "link_it": "关联",
-	"missing_own_proof": "您的账号管理本平台，因此仅在别处登录是不够的。请使用密码登录，或请管理员允许您设置第二因素。",
+	"missing_own_proof": "您的账号管理本平台，因此仅在别处登录是不够的。请使用密码登录，或请管理员为您设置密码。",
 
 	"my_links": "已关联的账号", "my_links_hint": "您也可以使用其他服务的这些账号在此登录。",
 	"links_away":   "目前无法显示。",
