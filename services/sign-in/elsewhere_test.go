@@ -1,6 +1,7 @@
 package signin_test
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -89,13 +90,16 @@ func TestUnverifiedAddressesCreateNobody(t *testing.T) {
 		"as a name":     {"preferred_username": "ceo@acme.test"},
 		"as both":       {"preferred_username": "ceo@acme.test", "email": "ceo@acme.test"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := federate(t, `{"create": "1", "domains": ["acme.test"]}`)
-			claims["sub"] = "stranger"
-			f.goesThrough(f.browser().get(f.authorize("portal")), claims).shows(200, "sign in here once")
-			require.Empty(t, f.changes)
-		})
+		for _, mapping := range []string{`{}`, `{"email": "email"}`, `{"username": "claims.email.lowerAscii()"}`} {
+			t.Run(name+" "+mapping, func(t *testing.T) {
+				t.Parallel()
+				f := federate(t, `{"create": "1", "domains": ["acme.test"], "claim_mapping": `+mapping+`}`)
+				claims := maps.Clone(claims)
+				claims["sub"] = "stranger"
+				f.goesThrough(f.browser().get(f.authorize("portal")), claims).shows(200, "sign in here once")
+				require.Empty(t, f.changes)
+			})
+		}
 	}
 }
 

@@ -124,7 +124,8 @@ type Identity struct {
 	TwoFactors  bool     // the provider says that it has asked for two
 	AMR         []string // as the provider says (RFC 8176)
 	// Claims are all that the provider has told, a JSON object: the claims of an ID token and, with Answer.AllClaims,
-	// of userinfo. Of other providers they are sub, name, preferred_username and email.
+	// of userinfo. Of other providers they are sub, name, preferred_username and email. An address that the provider
+	// has not verified is missing.
 	Claims json.RawMessage
 }
 

@@ -262,6 +262,9 @@ func (c *oidcClient) end(ctx context.Context, kept Kept, a Answer) (Identity, er
 		c.addUserInfo(ctx, token, verified.Subject, &told, all)
 	}
 	who := c.identity(verified.Subject, told)
+	if who.Email == "" {
+		delete(all, "email")
+	}
 	who.Claims, err = json.Marshal(all)
 	return who, err
 }
