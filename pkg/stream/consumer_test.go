@@ -720,6 +720,6 @@ func TestAConsumerWithoutEventsIsNotBehind(t *testing.T) {
 	other := message("2", 1)
 	other.Subject = "idp.events.acme.thing.updated"
 	publish(t, b, other)
-	require.False(t, isBehind())
+	wait.Until(t, func() bool { return !isBehind() }) // NATS may count the event before it looks at its subject
 	require.Empty(t, handled)
 }

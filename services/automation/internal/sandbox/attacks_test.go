@@ -58,8 +58,9 @@ func TestAttacks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := js("async function main() {" + row.source + "}")
-			if c.CPU = 10 * time.Second; slices.Contains(row.outcomes, TimedOut) {
-				c.CPU = 300 * time.Millisecond
+			c.Timeout, c.CPU = time.Minute, time.Minute
+			if slices.Contains(row.outcomes, TimedOut) {
+				c.Timeout, c.CPU = 10*time.Second, 300*time.Millisecond
 			}
 			r := run(t, p, c)
 			require.Contains(t, row.outcomes, r.Outcome, "%+v", r.Fault)
