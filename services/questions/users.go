@@ -347,11 +347,13 @@ type UserLink struct {
 var LinksOf = bus.Question[LinksQuestion, UserLinks]{Service: "users", Name: "links-of-user"}
 
 // EndedLink is a link that its user does not want any more. MayBeLast says that the user can sign in without it by
-// something that the users service does not know, such as a passkey.
+// something that the users service does not know, such as a passkey. Disabled are the connections, of those that the
+// user is linked through, by which nobody signs in.
 type EndedLink struct {
-	UserID    string `json:"user_id"`
-	ID        string `json:"id"`
-	MayBeLast bool   `json:"may_be_last,omitempty"`
+	UserID    string   `json:"user_id"`
+	ID        string   `json:"id"`
+	MayBeLast bool     `json:"may_be_last,omitempty"`
+	Disabled  []string `json:"disabled,omitempty"`
 }
 
 // Unlink asks to delete it. NotFound says that the user has no such link, InvalidState that the user could not sign in

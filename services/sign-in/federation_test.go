@@ -717,6 +717,14 @@ func TestOwnLinks(t *testing.T) {
 	remove().shows(200, "no longer linked")
 
 	f.linkAnn()
+	f.change(func() {
+		f.links[questions.ForeignIdentity{ConnectionID: "78", ProviderCode: "oidc", Subject: "ann-there"}] =
+			&linked{"501", "20", "1"}
+	})
+	remove().shows(200, "no longer linked")
+	require.Equal(t, []string{"78"}, f.unlinked.Disabled, "nobody signs in through it")
+
+	f.linkAnn()
 	f.users["bob"] = ann(f.Clock.Now())
 	f.users["bob"].record["id"], f.users["bob"].password = "21", ""
 	f.change(func() {
@@ -725,10 +733,10 @@ func TestOwnLinks(t *testing.T) {
 		}
 	})
 	remove()
-	require.Len(t, f.links, 1, "somebody else's")
+	require.Len(t, f.links, 2, "somebody else's")
 	b = f.goesThrough(f.browser().get(base), object{"sub": "ann-at-corp"}).shows(200, "Acme SSO")
 	b.post(base+"/links", url.Values{"link": {"500"}}).shows(200, "could not sign in any more without")
-	require.Len(t, f.links, 1)
+	require.Len(t, f.links, 2)
 }
 
 // Whoever is linked is told by mail, with nothing in it that the other provider says.

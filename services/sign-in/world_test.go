@@ -74,6 +74,7 @@ type world struct {
 	// connections are settings by id, of the provider oidc, and links the stored credentials of users.
 	connections map[string]object
 	links       map[questions.ForeignIdentity]*linked
+	unlinked    questions.EndedLink // the last that was removed
 	// changes are the profiles of the changes of users so far, node is that of the last one, and refuseChange, if it is
 	// not nil, refuses changes.
 	changes      []object
@@ -237,7 +238,9 @@ func (w *world) answer() {
 	w.must(questions.Unlink.Answer(b, w.unlink))
 	w.must(questions.ExistingConnections.Answer(b,
 		func(context.Context, questions.ConnectionIDs) (questions.Connections, error) {
-			return questions.Connections{Connections: []questions.Connection{corpConnection}}, nil
+			closed := corpConnection
+			closed.ID, closed.Disabled = "78", true
+			return questions.Connections{Connections: []questions.Connection{corpConnection, closed}}, nil
 		}))
 	w.must(questions.MayUse.Answer(b, func(_ context.Context, q questions.Use) (questions.MayUseAnswer, error) {
 		w.mu.Lock()
@@ -481,6 +484,7 @@ func (w *world) unlink(_ context.Context, q questions.EndedLink) (questions.Noth
 			}
 		}
 		delete(w.links, identity)
+		w.unlinked = q
 		return questions.Nothing{}, nil
 	}
 	return questions.Nothing{}, apperr.Missing("stored credential")

@@ -132,9 +132,9 @@ func TestPeopleRemoveLinks(t *testing.T) {
 		}
 		return found
 	}
-	unlink := func(user object, link string, last bool) apperr.Kind {
+	unlink := func(user object, link string, last bool, disabled ...string) apperr.Kind {
 		_, err := questions.Unlink.Ask(ctx, s.Deps.Bus,
-			questions.EndedLink{UserID: id(user), ID: link, MayBeLast: last})
+			questions.EndedLink{UserID: id(user), ID: link, MayBeLast: last, Disabled: disabled})
 		if err == nil {
 			return ""
 		}
@@ -153,6 +153,11 @@ func TestPeopleRemoveLinks(t *testing.T) {
 	require.Equal(t, apperr.NotFound, unlink(wei, first, true))
 	require.Equal(t, []string{"78 oidc two false"}, of(wei))
 	require.Empty(t, unlink(bob, link(bob, "77", "three"), false), "there is a password")
+
+	eve := addUser(t, c, "eve")
+	first, second = link(eve, "77", "four"), link(eve, "78", "five")
+	require.Equal(t, apperr.InvalidState, unlink(eve, first, false, "78"), "nobody signs in by the other connection")
+	require.Empty(t, unlink(eve, second, false, "78"))
 }
 
 // An address whose signs only look the same is another mailbox.

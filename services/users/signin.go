@@ -155,7 +155,7 @@ func (l links) link(ctx context.Context, q questions.NewLink) (questions.Linked,
 }
 
 func (l links) unlink(ctx context.Context, q questions.EndedLink) (questions.Nothing, error) {
-	return questions.Nothing{}, l.credentials.Unlink(ctx, q.ID, q.UserID,
+	return questions.Nothing{}, l.credentials.Unlink(ctx, q.ID, q.UserID, q.Disabled,
 		func(ctx context.Context, tx *docstore.Tx) (bool, error) {
 			if q.MayBeLast {
 				return true, nil

@@ -300,7 +300,9 @@ func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provid
 
 // named is what other services are told of a connection.
 func (c *Connection) named() questions.Connection {
-	return questions.Connection{ID: c.ID, ProviderCode: c.ProviderCode, Name: cmp.Or(c.DisplayName, c.Name)}
+	return questions.Connection{
+		ID: c.ID, ProviderCode: c.ProviderCode, Name: cmp.Or(c.DisplayName, c.Name), Disabled: c.Status != Enabled,
+	}
 }
 
 // Find returns a connection. The error is apperr.NotFound.

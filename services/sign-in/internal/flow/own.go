@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -210,9 +211,18 @@ func (o Own) removeLink(ctx context.Context, c Change) (done string, err error) 
 	if err != nil {
 		return "", err
 	}
-	_, err = questions.Unlink.Ask(ctx, o.Bus, questions.EndedLink{
+	links, err := o.Links(ctx, c.UserID)
+	ended := questions.EndedLink{
 		UserID: c.UserID, ID: c.ID, MayBeLast: slices.Contains(set.Methods(o.Site), proof.Passkey),
-	})
+	}
+	for _, one := range links {
+		if one.Disabled {
+			ended.Disabled = append(ended.Disabled, one.ConnectionID)
+		}
+	}
+	if err == nil {
+		_, err = questions.Unlink.Ask(ctx, o.Bus, ended)
+	}
 	switch {
 	case err == nil || apperr.IsNotFound(err):
 		return LinkRemoved, nil
@@ -224,10 +234,12 @@ func (o Own) removeLink(ctx context.Context, c Change) (done string, err error) 
 	return "", err
 }
 
-// Link is a link of a person to another provider. Through is the name of the connection.
+// Link is a link of a person to another provider. Through is the name of the connection, and Disabled says that nobody
+// signs in by it.
 type Link struct {
 	questions.UserLink
-	Through string
+	Through  string
+	Disabled bool
 }
 
 // Links are a person's links to other providers. The error may be apperr.Unavailable.
@@ -248,10 +260,10 @@ func (o Own) Links(ctx context.Context, userID string) ([]Link, error) {
 	}
 	links := make([]Link, len(of.Links))
 	for i, one := range of.Links {
-		links[i] = Link{one, one.ProviderCode}
+		links[i] = Link{one, one.ProviderCode, true}
 		for _, c := range found.Connections {
-			if c.ID == one.ConnectionID && c.Name != "" {
-				links[i].Through = c.Name
+			if c.ID == one.ConnectionID {
+				links[i].Through, links[i].Disabled = cmp.Or(c.Name, one.ProviderCode), c.Disabled
 			}
 		}
 	}

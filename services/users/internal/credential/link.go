@@ -131,8 +131,9 @@ func (s *Credentials) LinksOf(ctx context.Context, userID string) (questions.Use
 }
 
 // Unlink deletes a credential of a user who does not want it any more. The error is apperr.NotFound, or InvalidState if
-// the user could not sign in without it: hasOther says whether the user can by anything but a credential.
-func (s *Credentials) Unlink(ctx context.Context, id, userID string,
+// the user could not sign in without it. Nobody signs in through the disabled connections. hasOther says whether the
+// user can sign in by anything but a credential.
+func (s *Credentials) Unlink(ctx context.Context, id, userID string, disabled []string,
 	hasOther func(context.Context, *docstore.Tx) (bool, error),
 ) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
@@ -148,7 +149,8 @@ func (s *Credentials) Unlink(ctx context.Context, id, userID string,
 			return err
 		}
 		left := slices.ContainsFunc(others, func(o *Credential) bool {
-			return o.ID != id && o.IDPConfigID != 0 && o.Status == "1"
+			return o.ID != id && o.IDPConfigID != 0 && o.Status == "1" &&
+				!slices.Contains(disabled, strconv.FormatInt(o.IDPConfigID, 10))
 		})
 		if !left {
 			if left, err = hasOther(ctx, tx); err != nil {
