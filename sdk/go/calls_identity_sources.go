@@ -107,7 +107,8 @@ func (c *Client) DeleteConnectionDomain(
 // VerifyConnectionDomain: verify a mail domain of a connection.
 //
 // Looks up the TXT record, for 5 seconds at most. `status` and `failure` say what became of it. The record of a
-// verified domain is looked up every week; if it is missing for a week, the domain is not verified any more.
+// verified domain is looked up every week. A domain is not verified any more if its record is missing for a week, or if
+// the name server gives no answer for four weeks.
 //
 // (POST /v1/idp/connections/{connection_id}/domains/{id}/verify; scope identity-sources:write)
 func (c *Client) VerifyConnectionDomain(
@@ -222,8 +223,8 @@ type CreateConnectionDomainBody = ConnectionDomainInput
 // CreateConnectionDomain: add a mail domain to a connection.
 //
 // Publish the TXT record of the answer in the DNS, and verify the domain. Then the sign-in page asks for the login name
-// first, and a name of the domain leads to the connection. With `enforce` 1, passwords of users whose username or email
-// is of the domain are not accepted in applications that offer the connection, but for those of `exempt_user_ids`.
+// first, and a name of the domain leads to the connection. With `enforce` 1, users whose username or email is of the
+// domain cannot use their passwords in applications that offer the connection. Users of `exempt_user_ids` can.
 //
 // (POST /v1/idp/connections/{id}/domains; scope identity-sources:write)
 func (c *Client) CreateConnectionDomain(

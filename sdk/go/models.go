@@ -2187,7 +2187,7 @@ type ConnectionDomain struct {
 	// Example: 1048577
 	ConnectionID string `json:"connection_id"`
 
-	// Domain Such as acme.test; others cannot have it
+	// Domain Such as acme.test; no other connection can have it
 	//
 	// Example: acme.test
 	Domain string `json:"domain"`
@@ -2237,7 +2237,7 @@ type ConnectionDomain struct {
 	// Example: 2026-01-31T09:30:00.000Z
 	TimeCreated time.Time `json:"time_created"`
 
-	// TimeMissing Since when the record is missing
+	// TimeMissing Since when checks have not found the record
 	TimeMissing *time.Time `json:"time_missing,omitempty"`
 
 	// TimeModified When it last changed
@@ -2254,7 +2254,7 @@ type ConnectionDomain struct {
 
 // ConnectionDomainInput defines model for ConnectionDomainInput.
 type ConnectionDomainInput struct {
-	// Domain Such as acme.test; others cannot have it
+	// Domain Such as acme.test; no other connection can have it
 	//
 	// Example: acme.test
 	Domain string `json:"domain"`
@@ -2292,7 +2292,7 @@ type ConnectionDomainList struct {
 
 // ConnectionDomainPatch A JSON merge patch (RFC 7396) of ConnectionDomainInput
 type ConnectionDomainPatch struct {
-	// Domain Such as acme.test; others cannot have it
+	// Domain Such as acme.test; no other connection can have it
 	//
 	// Example: acme.test
 	Domain nullable.Nullable[string] `json:"domain,omitempty"`

@@ -21,9 +21,22 @@ type dns struct {
 	mu    sync.Mutex
 	texts map[string][]string
 	down  bool
+	// meanwhile is called once, by the next question to the name server or the users service.
+	meanwhile func()
+}
+
+func (d *dns) happens() {
+	d.mu.Lock()
+	happens := d.meanwhile
+	d.meanwhile = nil
+	d.mu.Unlock()
+	if happens != nil {
+		happens()
+	}
 }
 
 func (d *dns) lookup(_ context.Context, name string) ([]string, error) {
+	d.happens()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch texts := d.texts[name]; {
@@ -50,6 +63,7 @@ func startNamed(t testing.TB) (*testkit.Service, *dns) {
 	others(s, 0, 0)
 	require.NoError(t, questions.ExistingUsers.Answer(s.Deps.Bus,
 		func(_ context.Context, q questions.UserIDs) (questions.UserIDs, error) {
+			d.happens()
 			known := []string{}
 			for _, id := range q.IDs {
 				if id == "20" {
@@ -156,9 +170,9 @@ func TestDomainsAreLookedUpAgain(t *testing.T) {
 	}
 	d.change(func() { d.down = true })
 	after(7, "verified", "the name server does not answer")
-	after(7, "verified", "the name server does not answer")
+	after(1, "verified", "the name server does not answer")
 	d.change(func() { d.down, d.texts = false, nil })
-	after(7, "verified", "there is no such TXT record")
+	after(1, "verified", "there is no such TXT record")
 	d.change(func() { d.texts = map[string][]string{"_idplatform.acme.test.": record} })
 	after(1, "verified", "")
 	require.Nil(t, in(s, "acme").Get(one).Object()["time_missing"])
@@ -168,6 +182,16 @@ func TestDomainsAreLookedUpAgain(t *testing.T) {
 		after(1, "verified", "there is no such TXT record")
 	}
 	after(1, "pending", "there is no such TXT record")
+
+	d.change(func() { d.texts = map[string][]string{"_idplatform.acme.test.": record} })
+	c = in(s, "acme")
+	require.Equal(t, []any{"verified", ""}, verify())
+	d.change(func() { d.down = true })
+	after(7, "verified", "the name server does not answer")
+	for range 27 {
+		after(1, "verified", "the name server does not answer")
+	}
+	after(1, "pending", "the name server does not answer")
 
 	var told []string
 	s.EventsUntil(func(e stream.Event) bool {
@@ -179,6 +203,24 @@ func TestDomainsAreLookedUpAgain(t *testing.T) {
 	require.Equal(t, "idp.connection_domain.created", told[0])
 	require.Contains(t, told, "idp.connection_domain.verified")
 	require.Contains(t, told, "idp.connection_domain.checked")
+}
+
+// A check and a change of the same domain do not refuse each other.
+func TestDomainsChangeDuringChecks(t *testing.T) {
+	t.Parallel()
+	_, d, c, at := named(t)
+	made := c.Post(at, object{"domain": "acme.test"}).Object()
+	one := at + "/" + id(made)
+	d.texts["_idplatform.acme.test."] = []string{made["record_value"].(string)}
+	d.meanwhile = func() { c.Patch(one, object{"enforce": "1"}).OK(nil) }
+	now := c.Post(one+"/verify", nil).Object()
+	require.Equal(t, []any{"verified", "1"}, []any{now["status"], now["enforce"]})
+	d.change(func() { d.meanwhile = func() { c.Post(one+"/verify", nil).OK(nil) } })
+	now = c.Patch(one, object{"exempt_user_ids": []string{"20"}}).Object()
+	require.Equal(t, []any{"verified", []any{"20"}}, []any{now["status"], now["exempt_user_ids"]})
+	c.Patch(one, object{"exempt_user_ids": []string{}}).OK(nil)
+	d.change(func() { d.meanwhile = func() { c.Patch(one, object{"enforce": "0"}).OK(nil) } })
+	require.Equal(t, http.StatusPreconditionFailed, c.Patch(one, object{"exempt_user_ids": []string{"20"}}).Status)
 }
 
 // Sign-in learns the verified domains with the template.

@@ -2646,7 +2646,7 @@ export const updateConnectionDomain = <ThrowOnError extends boolean = false>(opt
 /**
  * Verify a mail domain of a connection
  *
- * Looks up the TXT record, for 5 seconds at most. `status` and `failure` say what became of it. The record of a verified domain is looked up every week; if it is missing for a week, the domain is not verified any more.
+ * Looks up the TXT record, for 5 seconds at most. `status` and `failure` say what became of it. The record of a verified domain is looked up every week. A domain is not verified any more if its record is missing for a week, or if the name server gives no answer for four weeks.
  */
 export const verifyConnectionDomain = <ThrowOnError extends boolean = false>(options: Options<VerifyConnectionDomainData, ThrowOnError>) => (options.client ?? client).post<VerifyConnectionDomainResponses, VerifyConnectionDomainErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],
@@ -2710,7 +2710,7 @@ export const listConnectionDomains = <ThrowOnError extends boolean = false>(opti
 /**
  * Add a mail domain to a connection
  *
- * Publish the TXT record of the answer in the DNS, and verify the domain. Then the sign-in page asks for the login name first, and a name of the domain leads to the connection. With `enforce` 1, passwords of users whose username or email is of the domain are not accepted in applications that offer the connection, but for those of `exempt_user_ids`.
+ * Publish the TXT record of the answer in the DNS, and verify the domain. Then the sign-in page asks for the login name first, and a name of the domain leads to the connection. With `enforce` 1, users whose username or email is of the domain cannot use their passwords in applications that offer the connection. Users of `exempt_user_ids` can.
  */
 export const createConnectionDomain = <ThrowOnError extends boolean = false>(options: Options<CreateConnectionDomainData, ThrowOnError>) => (options.client ?? client).post<CreateConnectionDomainResponses, CreateConnectionDomainErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

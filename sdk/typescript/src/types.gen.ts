@@ -2789,7 +2789,7 @@ export type ConnectionDomain = {
      */
     readonly connection_id: string;
     /**
-     * Such as acme.test; others cannot have it
+     * Such as acme.test; no other connection can have it
      */
     domain: string;
     /**
@@ -2833,7 +2833,7 @@ export type ConnectionDomain = {
      */
     readonly time_created: string;
     /**
-     * Since when the record is missing
+     * Since when checks have not found the record
      */
     readonly time_missing: string | null;
     /**
@@ -2856,7 +2856,7 @@ export type ConnectionDomainInput = {
      */
     readonly connection_id?: string;
     /**
-     * Such as acme.test; others cannot have it
+     * Such as acme.test; no other connection can have it
      */
     domain: string;
     /**
@@ -2900,7 +2900,7 @@ export type ConnectionDomainInput = {
      */
     readonly time_created?: string;
     /**
-     * Since when the record is missing
+     * Since when checks have not found the record
      */
     readonly time_missing?: string | null;
     /**
@@ -2953,7 +2953,7 @@ export type ConnectionDomainPatch = {
      */
     readonly connection_id?: string | null;
     /**
-     * Such as acme.test; others cannot have it
+     * Such as acme.test; no other connection can have it
      */
     domain?: string | null;
     /**
@@ -2997,7 +2997,7 @@ export type ConnectionDomainPatch = {
      */
     readonly time_created?: string | null;
     /**
-     * Since when the record is missing
+     * Since when checks have not found the record
      */
     readonly time_missing?: string | null;
     /**
@@ -13976,7 +13976,7 @@ export type ConnectionWritable = {
 
 export type ConnectionDomainWritable = {
     /**
-     * Such as acme.test; others cannot have it
+     * Such as acme.test; no other connection can have it
      */
     domain: string;
     /**
@@ -13991,7 +13991,7 @@ export type ConnectionDomainWritable = {
 
 export type ConnectionDomainInputWritable = {
     /**
-     * Such as acme.test; others cannot have it
+     * Such as acme.test; no other connection can have it
      */
     domain: string;
     /**
@@ -14036,7 +14036,7 @@ export type ConnectionDomainListWritable = {
  */
 export type ConnectionDomainPatchWritable = {
     /**
-     * Such as acme.test; others cannot have it
+     * Such as acme.test; no other connection can have it
      */
     domain?: string | null;
     /**

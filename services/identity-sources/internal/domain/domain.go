@@ -3,7 +3,8 @@
 //	            Verify finds the record
 //	pending ─────────────────────────────▶ verified
 //	        ◀─────────────────────────────
-//	           it is missing for a week
+//	      the record is missing for a week
+//	      or the name server silent for four
 package domain
 
 import (
@@ -11,6 +12,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,12 +39,12 @@ type Domain struct {
 	Failure      string     `json:"failure" readOnly:"true" doc:"Why the last check failed" example:"there is no such TXT record"`
 	TimeVerified clock.Time `json:"time_verified" readOnly:"true" nullable:"true" doc:"Since when it is verified"`
 	TimeChecked  clock.Time `json:"time_checked" readOnly:"true" nullable:"true" doc:"When it was checked last"`
-	TimeMissing  clock.Time `json:"time_missing" readOnly:"true" nullable:"true" doc:"Since when the record is missing"`
+	TimeMissing  clock.Time `json:"time_missing" readOnly:"true" nullable:"true" doc:"Since when checks have not found the record"`
 }
 
 // Profile holds the members that clients can set.
 type Profile struct {
-	Domain        string   `json:"domain" required:"true" doc:"Such as acme.test; others cannot have it" example:"acme.test"`
+	Domain        string   `json:"domain" required:"true" doc:"Such as acme.test; no other connection can have it" example:"acme.test"`
 	Enforce       string   `json:"enforce" enum:"1,0" doc:"1: no sign-in by password for users whose username or email is of the domain, in applications that offer the connection" example:"0"`
 	ExemptUserIDs []string `json:"exempt_user_ids" doc:"Up to 20 users for whom enforce does not hold"`
 }
@@ -62,11 +64,13 @@ const (
 	maxOfConnection = 100
 	maxExempt       = 20
 	maxDomain       = 253 // characters
-	// checkEvery is how often the record of a verified domain is looked up, and checkMissing how often if it is
-	// missing. After missingFor the domain is not verified any more.
+	// checkEvery is how often the record of a verified domain is looked up, and checkMissing how often if the last
+	// check has not found it.
 	checkEvery   = 7 * 24 * time.Hour
 	checkMissing = 24 * time.Hour
-	missingFor   = 7 * 24 * time.Hour
+	// After missingFor without the record, or silentFor without an answer, a domain is not verified any more.
+	missingFor = 7 * 24 * time.Hour
+	silentFor  = 28 * 24 * time.Hour
 	// patience is how long a lookup lasts.
 	patience = 5 * time.Second
 )
@@ -123,7 +127,7 @@ func (p *Profile) check(faults *apperr.Faults) {
 type Deps struct {
 	Store *docstore.Store
 	Bus   *bus.Bus
-	// LookupTXT is that of net.Resolver.
+	// LookupTXT returns the TXT records of a name, as net.Resolver's does.
 	LookupTXT func(ctx context.Context, name string) ([]string, error)
 }
 
@@ -160,15 +164,16 @@ func (s *Domains) Get(ctx context.Context, at Path) (Doc, error) {
 	return doc, err
 }
 
-// Create adds a domain, pending. The error is apperr.NotFound (the connection), InvalidParameters, AlreadyExists,
-// InvalidState (too many, or nobody can sign in through the connection) or Unavailable.
+// Create adds a domain, which is pending. The error is apperr.NotFound (there is no such connection),
+// InvalidParameters, AlreadyExists, InvalidState (the connection has too many, or its provider signs nobody in) or
+// Unavailable.
 func (s *Domains) Create(ctx context.Context, connectionID string, draft Profile) (Doc, error) {
 	of, err := connection.Find(ctx, s.Store, connectionID)
 	if err != nil {
 		return Doc{}, err
 	}
 	if !slices.Contains(questions.SignInProviders, of.ProviderCode) {
-		return Doc{}, apperr.New(apperr.InvalidState, "nobody can sign in through the provider of the connection")
+		return Doc{}, apperr.New(apperr.InvalidState, "the provider of the connection signs nobody in")
 	}
 	if err := s.checkProfile(ctx, &draft, nil); err != nil {
 		return Doc{}, err
@@ -245,7 +250,7 @@ func (s *Domains) Update(ctx context.Context, at Path, edit func(*Profile) error
 		return Doc{}, apperr.Invalid("domain", "cannot be changed")
 	}
 	return domains.Edit(ctx, s.Store, at.ID, func(_ *docstore.Tx, d *Domain) error {
-		if d.Version != before.Version {
+		if !reflect.DeepEqual(d.Profile, before.Profile) {
 			return docstore.Mismatch(d.Version)
 		}
 		d.Profile = after
@@ -272,14 +277,14 @@ func (s *Domains) Verify(ctx context.Context, at Path) (Doc, error) {
 	if err != nil || docstore.IsDryRun(ctx) {
 		return doc, err
 	}
-	return s.look(ctx, doc)
+	return s.verify(ctx, doc)
 }
 
 // Recheck is Verify for a verified domain that is due.
 func (s *Domains) Recheck(ctx context.Context, id string) error {
 	doc, err := domains.Find(ctx, s.Store, id)
 	if err == nil {
-		_, err = s.look(ctx, doc)
+		_, err = s.verify(ctx, doc)
 	}
 	return err
 }
@@ -287,60 +292,66 @@ func (s *Domains) Recheck(ctx context.Context, id string) error {
 // Due lists the domains whose record is to be looked up.
 var Due = domains.Due
 
-func (s *Domains) look(ctx context.Context, doc Doc) (Doc, error) {
-	d, err := doc.Value()
+func (s *Domains) verify(ctx context.Context, doc Doc) (Doc, error) {
+	before, err := doc.Value()
 	if err != nil {
 		return Doc{}, err
 	}
-	found, failure := s.lookUp(ctx, d)
-	action, now := "checked", s.Store.Now()
-	change := func(d *Domain) {
-		d.TimeChecked, d.Failure = now, failure
-		switch {
-		case found && d.Status != Verified:
-			d.Status, d.TimeVerified, d.TimeMissing = Verified, now, clock.Time{}
-		case found:
-			d.TimeMissing = clock.Time{}
-		case failure != notThere: // the name server's fault says nothing
-		case d.Status == Verified && d.TimeMissing.IsZero():
-			d.TimeMissing = now
-		case d.Status == Verified && !now.Before(d.TimeMissing.Add(missingFor)):
-			d.Status, d.TimeVerified, d.TimeMissing = Pending, clock.Time{}, clock.Time{}
-		}
-	}
-	after := *d
-	change(&after)
+	failure, at := s.failureOf(ctx, before), s.Store.Now()
+	after := *before
+	after.checked(failure, at)
+	action := "checked"
 	switch {
-	case after.Status == d.Status:
+	case after.Status == before.Status:
 	case after.Status == Verified:
 		action = "verified"
 	default:
 		action = "unverified"
 	}
-	return domains.As(action).Edit(ctx, s.Store, d.ID, func(_ *docstore.Tx, now *Domain) error {
-		if now.Version != d.Version {
-			return docstore.Mismatch(now.Version)
+	return domains.As(action).Edit(ctx, s.Store, before.ID, func(_ *docstore.Tx, d *Domain) error {
+		if d.Status != before.Status || d.TimeMissing != before.TimeMissing { // by another check
+			return docstore.Mismatch(d.Version)
 		}
-		change(now)
+		d.checked(failure, at)
 		return nil
 	})
+}
+
+// checked sets what a check has found, by its failure if there is one.
+func (d *Domain) checked(failure string, at clock.Time) {
+	d.TimeChecked, d.Failure = at, failure
+	grace := silentFor
+	if failure == notThere {
+		grace = missingFor
+	}
+	switch {
+	case failure == "" && d.Status != Verified:
+		d.Status, d.TimeVerified = Verified, at
+	case failure == "":
+		d.TimeMissing = clock.Time{}
+	case d.Status != Verified:
+	case d.TimeMissing.IsZero():
+		d.TimeMissing = at
+	case !at.Before(d.TimeMissing.Add(grace)):
+		d.Status, d.TimeVerified, d.TimeMissing = Pending, clock.Time{}, clock.Time{}
+	}
 }
 
 // notThere is the failure of a check that has found no such record.
 const notThere = "there is no such TXT record"
 
-// lookUp reports whether the record of a domain is there; failure says why not.
-func (s *Domains) lookUp(ctx context.Context, d *Domain) (found bool, failure string) {
+// failureOf looks up the record of a domain. It returns why it has not found it, or an empty text.
+func (s *Domains) failureOf(ctx context.Context, d *Domain) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	texts, err := s.LookupTXT(ctx, d.RecordName+".") // without the search list
 	if fault, ok := errors.AsType[*net.DNSError](err); err != nil && (!ok || !fault.IsNotFound) {
-		return false, "the name server does not answer"
+		return "the name server does not answer"
 	}
 	if !slices.Contains(texts, d.RecordValue) {
-		return false, notThere
+		return notThere
 	}
-	return true, ""
+	return ""
 }
 
 // VerifiedOf returns the verified domains of some connections, by their ids.

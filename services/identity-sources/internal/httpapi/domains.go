@@ -19,9 +19,9 @@ func (a *api) registerDomains(s *rest.Server) {
 		IfMatchParam: rest.NoRecord, Summary: "Add a mail domain to a connection",
 		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
 		Doc: "Publish the TXT record of the answer in the DNS, and verify the domain. Then the sign-in page asks for " +
-			"the login name first, and a name of the domain leads to the connection. With `enforce` 1, passwords of " +
-			"users whose username or email is of the domain are not accepted in applications that offer the " +
-			"connection, but for those of `exempt_user_ids`.",
+			"the login name first, and a name of the domain leads to the connection. With `enforce` 1, users whose " +
+			"username or email is of the domain cannot use their passwords in applications that offer the " +
+			"connection. Users of `exempt_user_ids` can.",
 		Request: exampleDomain,
 	}, a.createDomain)
 	rest.Handle(s, rest.Op{
@@ -51,8 +51,8 @@ func (a *api) registerDomains(s *rest.Server) {
 		ID: "verify-connection-domain", Method: http.MethodPost, Path: one + "/verify", NoReplay: true,
 		Scope: auth.IdentitySourcesWrite, Summary: "Verify a mail domain of a connection",
 		Doc: "Looks up the TXT record, for 5 seconds at most. `status` and `failure` say what became of it. The " +
-			"record of a verified domain is looked up every week; if it is missing for a week, the domain is not " +
-			"verified any more.",
+			"record of a verified domain is looked up every week. A domain is not verified any more if its record is " +
+			"missing for a week, or if the name server gives no answer for four weeks.",
 	}, func(ctx context.Context, in *DomainPath) (rest.Record[domain.Domain], error) {
 		return rest.RecordOf[domain.Domain](a.domains.Verify(ctx, in.place()))
 	})
