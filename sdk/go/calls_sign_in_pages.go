@@ -173,16 +173,16 @@ func (c *Client) AcceptInvitation(
 	}, options)
 }
 
-// RemoveOwnLinkBody is the body of RemoveOwnLink.
-type RemoveOwnLinkBody = LinkForm
+// ChangeOwnLinksBody is the body of ChangeOwnLinks.
+type ChangeOwnLinksBody = LinkForm
 
-// RemoveOwnLink: remove one of one's own links to other providers.
+// ChangeOwnLinks: change one's own links to other providers.
 //
 // A form of the person's own page. The answer is a 303 to the page.
 //
 // (POST /sign-in/{tenant}/links)
-func (c *Client) RemoveOwnLink(
-	ctx context.Context, tenant string, body RemoveOwnLinkBody, options ...Option,
+func (c *Client) ChangeOwnLinks(
+	ctx context.Context, tenant string, body ChangeOwnLinksBody, options ...Option,
 ) (*Download, error) {
 	return c.download(ctx, Request{
 		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/links", Open: true,

@@ -5087,8 +5087,14 @@ type LastingGrantList struct {
 
 // LinkForm defines model for LinkForm.
 type LinkForm struct {
-	// Link Its id
-	Link string `json:"link"`
+	// Action add: a link; remove: one
+	Action string `json:"action"`
+
+	// Connection The id of the connection of the one to add
+	Connection *string `json:"connection,omitempty"`
+
+	// Link The id of the one to remove
+	Link *string `json:"link,omitempty"`
 }
 
 // LockUserRequest defines model for LockUserRequest.

@@ -350,6 +350,52 @@ func TestCrashesInAnInvitationToAPasskey(t *testing.T) {
 	})
 }
 
+// Whenever a replica dies while an invited person links an identity, there is one link in the end, and it signs them
+// in.
+func TestCrashesInAnInvitationToALink(t *testing.T) {
+	t.Parallel()
+	untilNobodyDies(t, func(t *testing.T, d *doomed) {
+		f := d.federate(`{}`)
+		f.invite("31")
+		wait.Until(t, func() bool {
+			f.sendMails()
+			f.Clock.Advance(time.Second)
+			return len(f.mails.Mails()) > 0
+		})
+		from := f.link(len(f.mails.Mails()))
+		b, page := d.browser().get(from), from
+		for range 30 {
+			if b.at == base && strings.Contains(b.body, "My account") {
+				break
+			}
+			if b.page.StatusCode >= http.StatusInternalServerError {
+				b.get(page)
+				continue
+			}
+			if strings.HasPrefix(b.at, f.Issuer) {
+				b.get(f.SignIn(b.at, object{"sub": "bob-there"}))
+				continue
+			}
+			page = b.at
+			switch {
+			case strings.Contains(b.body, "Accept the invitation"):
+				b.send(url.Values{"code": {from[strings.LastIndex(from, "=")+1:]}})
+			case strings.Contains(b.body, "Link your accounts?"):
+				b.press("link")
+			case strings.Contains(b.body, `name="connection"`):
+				b.send(url.Values{"action": {"leave"}, "connection": {corp}})
+			default:
+				require.FailNow(t, "an unknown page", "%s\n%s", b.at, b.body)
+			}
+		}
+		require.Equal(t, base, b.at, "%s", b.body)
+		require.Len(t, f.links, 1)
+		require.Equal(t, "accepted", f.invitation("31")["status"])
+		require.Empty(t, f.stored(storedLinks))
+		f.goesThrough(f.browser().get(f.authorize("wiki")), object{"sub": "bob-there"}).answered(wikiCallback)
+	})
+}
+
 // Whenever a replica dies while a person comes from another provider and is linked, the person gets there, and there is
 // one link at most.
 func TestCrashesInASignInElsewhere(t *testing.T) {

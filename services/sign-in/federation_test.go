@@ -697,10 +697,10 @@ func TestOwnLinks(t *testing.T) {
 	t.Parallel()
 	f := federate(t, `{}`)
 	b := f.browser().get(base).signIn("ann", password)
-	require.NotContains(t, b.body, "Linked accounts")
+	require.NotContains(t, b.body, "Ann there")
 	f.linkAnn()
 	b.get(base).shows(200, "Linked accounts").shows(200, "Acme SSO").shows(200, "Ann there")
-	remove := func() *browser { return b.post(base+"/links", url.Values{"link": {"500"}}) }
+	remove := func() *browser { return b.post(base+"/links", url.Values{"action": {"remove"}, "link": {"500"}}) }
 	f.change(func() { f.away["users"] = true })
 	remove().shows(200, "not answering")
 	b.get(base).shows(200, "They cannot be shown right now")
@@ -735,7 +735,8 @@ func TestOwnLinks(t *testing.T) {
 	remove()
 	require.Len(t, f.links, 2, "somebody else's")
 	b = f.goesThrough(f.browser().get(base), object{"sub": "ann-at-corp"}).shows(200, "Acme SSO")
-	b.post(base+"/links", url.Values{"link": {"500"}}).shows(200, "could not sign in any more without")
+	b.post(base+"/links", url.Values{"action": {"remove"}, "link": {"500"}})
+	b.shows(200, "could not sign in any more without")
 	require.Len(t, f.links, 2)
 }
 

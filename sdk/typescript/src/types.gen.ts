@@ -6548,9 +6548,17 @@ export type LastingGrantList = {
 
 export type LinkForm = {
     /**
-     * Its id
+     * add: a link; remove: one
      */
-    link: string;
+    action: string;
+    /**
+     * The id of the connection of the one to add
+     */
+    connection?: string;
+    /**
+     * The id of the one to remove
+     */
+    link?: string;
 };
 
 export type LockUserRequest = {
@@ -21409,7 +21417,7 @@ export type GetTenantJwksResponses = {
 
 export type GetTenantJwksResponse = GetTenantJwksResponses[keyof GetTenantJwksResponses];
 
-export type RemoveOwnLinkData = {
+export type ChangeOwnLinksData = {
     body: LinkForm;
     path: {
         /**
@@ -21421,7 +21429,7 @@ export type RemoveOwnLinkData = {
     url: '/sign-in/{tenant}/links';
 };
 
-export type RemoveOwnLinkErrors = {
+export type ChangeOwnLinksErrors = {
     /**
      * invalid_parameters
      */
@@ -21464,16 +21472,16 @@ export type RemoveOwnLinkErrors = {
     503: string;
 };
 
-export type RemoveOwnLinkError = RemoveOwnLinkErrors[keyof RemoveOwnLinkErrors];
+export type ChangeOwnLinksError = ChangeOwnLinksErrors[keyof ChangeOwnLinksErrors];
 
-export type RemoveOwnLinkResponses = {
+export type ChangeOwnLinksResponses = {
     /**
      * OK
      */
     200: string;
 };
 
-export type RemoveOwnLinkResponse = RemoveOwnLinkResponses[keyof RemoveOwnLinkResponses];
+export type ChangeOwnLinksResponse = ChangeOwnLinksResponses[keyof ChangeOwnLinksResponses];
 
 export type GetSignInLogoData = {
     body?: never;

@@ -72,7 +72,7 @@ var pagesOf = map[string][]Kind{
 	ActNewCodes: {AskNewCodes},
 	ActLater:    {ChooseFactor, SetUpApp, SetUpPasskey, EnterFactor},
 	ActName:     {SignIn},
-	ActLeave:    {SignIn, EnterFactor},
+	ActLeave:    {SignIn, EnterFactor, AskToLink, ChangePassword},
 	ActLink:     {ConfirmLink},
 	ActSkipLink: {ConfirmLink},
 }
@@ -139,7 +139,7 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 	case ActLink:
 		return e.link(ctx, f, now, v)
 	case ActSkipLink:
-		f.Linking = ""
+		return e.skipLink(ctx, f, now, v)
 	case ActBack:
 		if f.Recovering == RecoverAsk || f.Recovering == RecoverCode {
 			f.Recovering = ""

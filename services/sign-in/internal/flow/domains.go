@@ -49,7 +49,7 @@ func (e *Engine) named(ctx context.Context, f *Flow, now View, form Form, v Visi
 	f.LoginName, f.Named = name, true
 	for _, s := range now.Sources() {
 		if s.find(name) != nil {
-			return e.leaveFor(ctx, f, &s, name, v)
+			return e.leaveFor(ctx, f, departure{Source: &s, hint: name}, v)
 		}
 	}
 	return view, e.save(ctx, f, v.Browser, nil)
@@ -81,5 +81,5 @@ func (view *View) insteadOfPassword(f *Flow, proofs []proof.Proof, user *person.
 func (e *Engine) leaveInstead(ctx context.Context, f *Flow, source *Source, v Visitor) (View, error) {
 	f.forgetPerson()
 	f.Named = true
-	return e.leaveFor(ctx, f, source, f.LoginName, v)
+	return e.leaveFor(ctx, f, departure{Source: source, hint: f.LoginName}, v)
 }

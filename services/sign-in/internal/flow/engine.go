@@ -111,6 +111,7 @@ const (
 	SetUpPasskey
 	AskNewCodes // whether recovery codes are to be made
 	KeepCodes   // recovery codes that were made, if there are any, and go on
+	AskToLink   // who the person is at another provider: leads there
 	ConfirmLink // of who the person is at another provider
 	ChooseAccount
 	Consent
@@ -145,7 +146,8 @@ type View struct {
 	// Later says that the person may go on without the factor; Until is how long, zero for ever.
 	Later bool
 	Until clock.Time
-	// Through is the name of the connection by which the person goes elsewhere.
+	// Through is the name of the connection by which the person goes elsewhere. In AskToLink it is empty if there is
+	// none any more.
 	Through string
 
 	err      error

@@ -141,6 +141,8 @@ func (e *Engine) due(ctx context.Context, view *View) (bool, protocol.Refusal, e
 		view.Kind, view.Methods = Missing, []string{proof.LostFactor}
 	case next.Done() && f.isTaskOf(view.subject.userID) && r.Task == protocol.RenewCodes:
 		view.Kind = AskNewCodes
+	case next.Done() && f.isTaskOf(view.subject.userID) && r.Task == protocol.AddLink:
+		view.askToLink()
 	case next.Done() && f.isTaskOf(view.subject.userID):
 		view.Kind, view.Methods = setUpOf(f, view.subject.userID), e.canSetUp()
 	case next.Done() && view.subject.ofSession:
@@ -205,7 +207,8 @@ func setUpOf(f *Flow, userID string) Kind {
 }
 
 // beforePassword asks for a factor of whoever has one, before the person chooses a password: an email or a password
-// that somebody else knows must not be enough. Whoever is invited can set up a passkey instead.
+// that somebody else knows must not be enough. Whoever is invited can set up a passkey instead, or link an identity at
+// another provider.
 func (e *Engine) beforePassword(ctx context.Context, view View) (View, protocol.Refusal, error) {
 	f := view.Flow
 	view.Kind = ChangePassword
@@ -218,14 +221,14 @@ func (e *Engine) beforePassword(ctx context.Context, view View) (View, protocol.
 		}
 	}
 	if f.Recovering == Invited {
-		enough, err := e.passkeyIsEnough(ctx, view)
-		if err != nil {
+		var err error
+		if view.Methods, err = e.enough(ctx, view); err != nil {
 			return view, "", err
 		}
-		if enough {
-			view.Methods = []string{proof.Passkey}
-		}
-		if enough && f.SetupType == proof.Passkey {
+		switch {
+		case f.Linking != "":
+			view.Kind = ConfirmLink
+		case f.SetupType == proof.Passkey && slices.Contains(view.Methods, proof.Passkey):
 			view.Kind = SetUpPasskey
 		}
 	}
@@ -245,39 +248,56 @@ func (e *Engine) beforePassword(ctx context.Context, view View) (View, protocol.
 	return view, "", nil
 }
 
-// passkeyIsEnough reports whether an invited person could do with a passkey that verifies its user, and no password: on
-// the own page, and in the application that the invitation leads to.
-func (e *Engine) passkeyIsEnough(ctx context.Context, own View) (bool, error) {
-	if e.Site == (factor.Site{}) {
-		return false, nil
-	}
+// enough are the methods of which one is enough for an invited person, without a password: on the own page, and in the
+// application that the invitation leads to.
+func (e *Engine) enough(ctx context.Context, own View) ([]string, error) {
 	views := []View{own}
 	if appID := opens(own.Flow.Request); appID != "" {
 		app := View{Flow: Begin(protocol.Request{AppID: appID})}
 		app.Flow.AppID = appID
 		if err := e.loadClient(ctx, &app); err != nil {
-			return false, err
+			return nil, err
 		}
 		if app.Kind != Unknown {
 			views = append(views, app)
 		}
 	}
-	key := proof.ByPasskey(e.Store.Now(), "", e.Store.Now(), true, false)
-	who := proof.Person{Known: true, Methods: []string{proof.Passkey}, Factors: []string{proof.Passkey}}
-	for _, view := range views {
-		d := view.demand
-		if !d.Begins(proof.Passkey) {
-			return false, nil
-		}
-		d.Steps = nil
-		for _, step := range view.steps {
-			d.Steps = append(d.Steps, stepOf(step))
-		}
-		if next := d.Next([]proof.Proof{key}, who, e.canSetUp()); len(next.Missing) > 0 || len(next.Show) > 0 {
-			return false, nil
+	now := e.Store.Now()
+	ways := map[string]proof.Proof{}
+	if e.Site != (factor.Site{}) {
+		ways[proof.Passkey] = proof.ByPasskey(now, "", now, true, false)
+	}
+	for _, s := range own.sources {
+		if s.asks() {
+			ways[proof.Upstream(s.ID)] = proof.ByUpstream(now, s.Method, s.ID, "", false, nil)
 		}
 	}
-	return true, nil
+	var methods []string
+	for method, shown := range ways {
+		if !slices.ContainsFunc(views, func(view View) bool { return !e.isEnough(view, method, shown) }) {
+			methods = append(methods, method)
+		}
+	}
+	return methods, nil
+}
+
+// isEnough reports whether a person can begin with a method on the way to a view's application, and is asked for
+// nothing else then that they do not have. Factors can be set up.
+func (e *Engine) isEnough(view View, method string, shown proof.Proof) bool {
+	d := view.demand
+	if !d.Begins(method) {
+		return false
+	}
+	d.Steps = nil
+	for _, step := range view.steps {
+		d.Steps = append(d.Steps, stepOf(step))
+	}
+	who := proof.Person{Known: true, Methods: []string{method}}
+	if proof.IsFactor(method) {
+		who.Factors = []string{method}
+	}
+	next := d.Next([]proof.Proof{shown}, who, e.canSetUp())
+	return len(next.Missing) == 0 && len(next.Show) == 0
 }
 
 func shownFactor(proofs []proof.Proof) bool {
@@ -484,7 +504,7 @@ func (e *Engine) addFactor(ctx context.Context, f *Flow, now View, form Form, v 
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
 	shown, setup, recovering, link := f.Proofs, f.Setup, f.Recovering, f.Invitation
-	f.Setup, f.SetupType, f.TaskDone = "", "", f.Request.Task != ""
+	f.Setup, f.SetupType, f.TaskDone = "", "", f.Request.Task == protocol.AddFactor
 	err = e.saveAfter(As(ctx, v.Issuer, f.UserID), f, v.Browser,
 		func(ctx context.Context, tx *docstore.Tx, stored *Flow) error {
 			if stored.Setup != setup {

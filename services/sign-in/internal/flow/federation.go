@@ -9,13 +9,11 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/questions/claimmapping"
 	"github.com/idplatform/idplatform/services/sign-in/internal/federation"
-	"github.com/idplatform/idplatform/services/sign-in/internal/message"
 	"github.com/idplatform/idplatform/services/sign-in/internal/person"
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 	"github.com/idplatform/idplatform/services/sign-in/internal/protocol"
@@ -118,13 +116,7 @@ type leaving struct {
 	Connection string          `json:"connection"`
 	State      string          `json:"state"` // SHA-256 of what comes back
 	Kept       federation.Kept `json:"kept"`
-}
-
-// pending is an identity that is to be linked once the person has shown who they are here. Its JSON form is kept
-// compatible.
-type pending struct {
-	questions.ForeignIdentity
-	Name string `json:"name"` // of the connection
+	Links      bool            `json:"links,omitempty"` // the person links the identity, and does not sign in by it
 }
 
 // What is sealed in a flow.
@@ -163,39 +155,50 @@ func FlowOf(state string) string {
 func (e *Engine) leave(ctx context.Context, f *Flow, now View, form Form, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f, Methods: now.Methods, sources: now.sources}
 	source := now.source(form.Connection)
-	if source == nil || !slices.Contains(now.Methods, proof.Upstream(source.ID)) { // a form from before
+	switch {
+	case source != nil && now.linksBy(source):
+		f.stepUpFrom(now)
+	case source == nil || !slices.Contains(now.Methods, proof.Upstream(source.ID)): // a form from before
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	return e.leaveFor(ctx, f, source, f.Request.LoginHint, v)
+	return e.leaveFor(ctx, f, departure{source, f.Request.LoginHint, now.linksBy(source)}, v)
 }
 
-// leaveFor sends a person to the provider of a source, and tells it what name the person has given, if any.
-func (e *Engine) leaveFor(ctx context.Context, f *Flow, source *Source, hint string, v Visitor) (View, error) {
+// departure is how a person goes to the provider of a source: with a name that they have given, if any, to sign in by
+// who they are there, or to link that.
+type departure struct {
+	*Source
+	hint  string
+	links bool
+}
+
+// leaveFor sends a person to another provider.
+func (e *Engine) leaveFor(ctx context.Context, f *Flow, to departure, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f}
 	if f.ID == "" {
 		f.ID = secret.Token(idBytes)
 	}
 	state := f.ID + "." + secret.Token(idBytes)
 	r := f.Request
-	to, kept, err := e.Federation.Begin(ctx, source.ID, federation.Request{
-		Callback: CallbackOf(v.Issuer, source.ID), State: state, Fresh: r.Fresh, MaxAge: r.MaxAge,
-		LoginHint: hint, Locales: r.Locales,
+	address, kept, err := e.Federation.Begin(ctx, to.ID, federation.Request{
+		Callback: CallbackOf(v.Issuer, to.ID), State: state, Fresh: r.Fresh, MaxAge: r.MaxAge,
+		LoginHint: to.hint, Locales: r.Locales,
 	})
-	if notice, err := e.noticeOf(ctx, source.ID, err); notice != "" || err != nil {
+	if notice, err := e.noticeOf(ctx, to.ID, err); notice != "" || err != nil {
 		if err != nil {
 			return unlessAway(view, err)
 		}
 		f.Notice = notice
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
-	f.Leaving, err = e.seal(ctx, useLeaving, f.ID, leaving{source.ID, session.Hash(state), kept})
+	f.Leaving, err = e.seal(ctx, useLeaving, f.ID, leaving{to.ID, session.Hash(state), kept, to.links})
 	if err != nil {
 		return View{}, err
 	}
 	if err := e.save(ctx, f, v.Browser, nil); err != nil {
 		return View{}, err
 	}
-	return View{Kind: GoElsewhere, Flow: f, Through: source.Name, Answer: protocol.Answer{URL: to}}, nil
+	return View{Kind: GoElsewhere, Flow: f, Through: to.Name, Answer: protocol.Answer{URL: address}}, nil
 }
 
 // noticeOf is what the page says of a provider that cannot be used; empty if it can. The error is one of others.
@@ -261,6 +264,9 @@ func (e *Engine) Return(ctx context.Context, f *Flow, in Returned, v Visitor) (V
 	source := now.source(left.Connection)
 	asked := (now.Kind == SignIn || now.Kind == EnterFactor) && source != nil &&
 		slices.Contains(now.Methods, proof.Upstream(source.ID))
+	if left.Links {
+		asked = source != nil && source.asks() && (f.isToLink() || f.Recovering == Invited)
+	}
 	if !asked {
 		return view, nil // the template has changed, or the person has signed in in another way
 	}
@@ -275,6 +281,9 @@ func (e *Engine) Return(ctx context.Context, f *Flow, in Returned, v Visitor) (V
 		}
 		f.Notice = notice
 		return view, e.save(ctx, f, v.Browser, nil)
+	}
+	if left.Links {
+		return e.bringsLink(ctx, f, source, who, v)
 	}
 	return e.identified(ctx, f, now, source, who, v)
 }
@@ -310,10 +319,7 @@ func (e *Engine) redeem(ctx context.Context, source *Source, kept federation.Kep
 func (e *Engine) identified(ctx context.Context, f *Flow, now View, source *Source, who federation.Identity, v Visitor,
 ) (View, error) {
 	view := View{Kind: Leave, Flow: f, Methods: now.Methods, sources: now.sources}
-	identity := questions.ForeignIdentity{
-		ConnectionID: source.ID, ProviderCode: source.ProviderCode, Subject: who.Subject, Subject2: who.Subject2,
-		Username: who.Username, DisplayName: who.DisplayName,
-	}
+	identity := source.identity(who)
 	shownAt := e.Store.Now() // before it is asked: a link that ends meanwhile counts no more
 	linked, err := questions.FindLinked.Ask(ctx, e.Bus, identity)
 	if err == nil && linked.Reason == questions.NotLinked && source.linksBy(who.Email) {
@@ -403,71 +409,10 @@ func (view *View) canShowWhoTheyAre() bool {
 	return slices.Contains(view.Methods, proof.Password) || slices.Contains(view.Methods, proof.Passkey)
 }
 
-// LinkingOf is the connection and the name of the identity that is to be linked to the person.
-func (e *Engine) LinkingOf(ctx context.Context, f *Flow) (through, name string, err error) {
-	var p pending
-	err = e.unseal(ctx, useLinking, f, f.Linking, &p)
-	return p.Name, cmp.Or(p.DisplayName, p.Username, p.Subject), err
-}
-
-// link links the identity that the person has shown to the person who has signed in since.
-func (e *Engine) link(ctx context.Context, f *Flow, now View, v Visitor) (View, error) {
-	view := View{Kind: Leave, Flow: f}
-	var p pending
-	if err := e.unseal(ctx, useLinking, f, f.Linking, &p); err != nil {
-		return View{}, err
+// identity is what a link binds of who somebody is at the provider.
+func (s *Source) identity(who federation.Identity) questions.ForeignIdentity {
+	return questions.ForeignIdentity{
+		ConnectionID: s.ID, ProviderCode: s.ProviderCode, Subject: who.Subject, Subject2: who.Subject2,
+		Username: who.Username, DisplayName: who.DisplayName,
 	}
-	userID := now.Session.UserID
-	linked, err := questions.Link.Ask(As(ctx, v.Issuer, userID), e.Bus,
-		questions.NewLink{ForeignIdentity: p.ForeignIdentity, UserID: userID})
-	if err != nil && !refusedLink(err) {
-		return unlessAway(view, err)
-	}
-	if refusedLink(err) || linked.Reason != "" { // the page says so, and the person goes on without
-		f.Notice = NoticeTaken
-		return view, e.save(ctx, f, v.Browser, nil)
-	}
-	f.Linking = ""
-	mail, err := e.mailOfLink(ctx, linked.User, p.Name)
-	if err != nil {
-		return View{}, err
-	}
-	return view, e.saveAfter(ctx, f, v.Browser, func(ctx context.Context, tx *docstore.Tx, _ *Flow) error {
-		return mail(ctx, tx, v)
-	}, nil)
-}
-
-// tellLinked mails a user that they were linked.
-func (e *Engine) tellLinked(ctx context.Context, record json.RawMessage, through string, v Visitor) error {
-	mail, err := e.mailOfLink(ctx, record, through)
-	if err != nil {
-		return err
-	}
-	return docstore.Do(ctx, e.Store, func(tx *docstore.Tx) error { return mail(ctx, tx, v) })
-}
-
-// mailOfLink returns what mails a user, in a transaction, that they were linked; whoever has no address, and where
-// there is no mail server, gets none.
-func (e *Engine) mailOfLink(ctx context.Context, record json.RawMessage, through string) (
-	func(context.Context, *docstore.Tx, Visitor) error, error,
-) {
-	user, err := person.Parse(record)
-	if err != nil {
-		return nil, err
-	}
-	if user.Email == "" || !e.Messages.Available(ctx) {
-		return func(context.Context, *docstore.Tx, Visitor) error { return nil }, nil
-	}
-	settings, err := e.Settings.Of(ctx)
-	if err != nil {
-		return nil, err
-	}
-	language, _, _ := strings.Cut(cmp.Or(user.Locale, settings.Locale), "-")
-	m := message.Message{
-		Kind: message.Linked, UserID: user.ID, To: user.Email, Name: user.Name(), Locale: language, Through: through,
-	}
-	return func(ctx context.Context, tx *docstore.Tx, v Visitor) error {
-		_, err := e.Messages.Submit(ctx, tx, m, message.Requester{Browser: v.Browser})
-		return err
-	}, nil
 }

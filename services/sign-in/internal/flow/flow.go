@@ -111,6 +111,8 @@ const (
 	NoticeNotLinked    = "not_linked"    // nobody is linked to who the person is there
 	NoticeForeign      = "foreign"       // the user may not sign in by it
 	NoticeTaken        = "taken"         // another user is linked to it
+	NoticeYours        = "yours"         // the person is linked to it already
+	NoticeCannotLink   = "cannot_link"
 )
 
 const (

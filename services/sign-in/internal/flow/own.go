@@ -49,7 +49,9 @@ const (
 	AddFactor    Action = "add_factor"
 	RenewCodes   Action = "renew_codes"
 	RemoveFactor Action = "remove_factor"
-	RemoveLink   Action = "remove_link" // to another provider
+	// AddLink and RemoveLink are of links to other providers.
+	AddLink    Action = "add_link" // on pages of the flow; ID is the connection's
+	RemoveLink Action = "remove_link"
 	// OpenApplication changes nothing: it leads to an application.
 	OpenApplication Action = "open_application"
 )
@@ -60,6 +62,7 @@ const (
 	CodesRenewed  = "codes_renewed"
 	FactorRemoved = "factor_removed"
 	FactorKept    = "factor_kept" // the person has no password, and could not sign in without it
+	LinkAdded     = "link_added"
 	LinkRemoved   = "link_removed"
 	LinkKept      = "link_kept" // the person could not sign in without it
 )
@@ -76,9 +79,11 @@ func (c Change) Request() (protocol.Request, error) {
 		r.Task = protocol.AddFactor
 	case RenewCodes:
 		r.Task = protocol.RenewCodes
+	case AddLink:
+		r.Task = protocol.AddLink
 	}
 	switch c.Action {
-	case AddFactor, RenewCodes, RemoveFactor, RemoveLink:
+	case AddFactor, RenewCodes, RemoveFactor, AddLink, RemoveLink:
 		most := recently
 		r.Fresh, r.MaxAge, r.ACR, r.TaskOf = false, &most, []string{proof.TwoFactors}, c.UserID
 	}
@@ -88,9 +93,12 @@ func (c Change) Request() (protocol.Request, error) {
 }
 
 // opens is the application that a request of the own page leads to; empty if it leads to none.
-func opens(r protocol.Request) string {
+func opens(r protocol.Request) string { return asksFor(r, OpenApplication) }
+
+// asksFor is the id of what a request of the own page asks an action for; empty if it asks for none.
+func asksFor(r protocol.Request, action Action) string {
 	var c Change
-	if len(r.Message) == 0 || json.Unmarshal(r.Message, &c) != nil || c.Action != OpenApplication {
+	if len(r.Message) == 0 || json.Unmarshal(r.Message, &c) != nil || c.Action != action {
 		return ""
 	}
 	return c.ID
@@ -177,6 +185,8 @@ func (o Own) Make(ctx context.Context, c Change) (done string, err error) {
 		if err = o.removeFactor(ctx, c); errors.Is(err, factor.ErrLastPasskey) {
 			return FactorKept, nil
 		}
+	case AddLink:
+		done = LinkAdded
 	case RemoveLink:
 		return o.removeLink(ctx, c)
 	case EndGrant:

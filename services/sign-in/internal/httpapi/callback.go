@@ -80,7 +80,12 @@ func (a *api) confirmLink(ctx context.Context, v *visit, view flow.View, form pa
 	if err != nil {
 		return rest.Page{}, err
 	}
-	return a.html(ctx, v, http.StatusOK, page.ConfirmLink{
-		Form: form, Through: through, There: name, Here: view.User.Name(), Notice: notice(view.Flow),
-	})
+	c := page.ConfirmLink{
+		Form: form, Through: through, There: name, Here: view.Flow.LoginName, Notice: notice(view.Flow),
+		Invited: view.Flow.Recovering == flow.Invited,
+	}
+	if view.User != nil {
+		c.Here = view.User.Name()
+	}
+	return a.html(ctx, v, http.StatusOK, c)
 }

@@ -57,9 +57,11 @@ type FactorForm struct {
 	Factor string `json:"factor,omitempty" doc:"The id of the one to remove"`
 }
 
-// LinkForm removes a link to another provider.
+// LinkForm links an identity at another provider, or removes a link.
 type LinkForm struct {
-	Link string `json:"link" doc:"Its id"`
+	Action     string `json:"action" doc:"add: a link; remove: one"`
+	Connection string `json:"connection,omitempty" doc:"The id of the connection of the one to add"`
+	Link       string `json:"link,omitempty" doc:"The id of the one to remove"`
 }
 
 type homeInput struct{ Visitor }
@@ -103,7 +105,7 @@ type passwordInput struct {
 var homeNotices = map[string]bool{
 	"password_changed": true, "withdrawn": true, "session_ended": true, "grant_ended": true, "not_changed": false,
 	"wrong_password": false, "differs": false, "refused_new": false, "too_many": false, "away": false,
-	flow.LinkRemoved: true, flow.LinkKept: false,
+	flow.LinkAdded: true, flow.LinkRemoved: true, flow.LinkKept: false,
 	flow.FactorAdded: true, flow.CodesRenewed: true, flow.FactorRemoved: true, flow.FactorKept: false,
 	flow.CodeSent:      true,
 	flow.EmailVerified: true, flow.WrongCode: false, flow.TooManyMails: false, flow.NotVerifiable: false,
@@ -164,14 +166,11 @@ func (a *api) registerHome(s *rest.Server) {
 				return a.changeFactors(ctx, v, s, in.Form)
 			})
 		})
-	rest.Handle(s, post("remove-own-link", "/links", "Remove one of one's own links to other providers",
-		LinkForm{"1048577"}),
+	rest.Handle(s, post("change-own-links", "/links", "Change one's own links to other providers",
+		LinkForm{Action: "remove", Link: "1048577"}),
 		func(ctx context.Context, in *linkInput) (rest.Page, error) {
 			return a.own(ctx, &in.Visitor, func(ctx context.Context, v *visit, s *session.Session) (rest.Page, error) {
-				return a.signInFirst(ctx, v, flow.Change{
-					UserID: s.UserID, Action: flow.RemoveLink, ID: in.Form.Get("link"), Address: v.Address,
-					Browser: v.UserAgent(),
-				})
+				return a.changeLinks(ctx, v, s, in.Form)
 			})
 		})
 	rest.Handle(s, post("change-own-password", "/password", "Change one's own password",
@@ -226,6 +225,23 @@ func (a *api) changeFactors(ctx context.Context, v *visit, s *session.Session, f
 		c.Action = flow.RenewCodes
 	case "remove":
 		c.Action = flow.RemoveFactor
+	default:
+		return rest.Page{}, apperr.Invalid("action", "is not one of the page's")
+	}
+	return a.signInFirst(ctx, v, c)
+}
+
+// changeLinks leads to the pages that link an identity, or removes a link, after a sign-in with all that the person
+// has.
+func (a *api) changeLinks(ctx context.Context, v *visit, s *session.Session, form rest.Values[LinkForm]) (rest.Page,
+	error,
+) {
+	c := flow.Change{UserID: s.UserID, Address: v.Address, Browser: v.UserAgent()}
+	switch form.Get("action") {
+	case "add":
+		c.Action, c.ID = flow.AddLink, form.Get("connection")
+	case "remove":
+		c.Action, c.ID = flow.RemoveLink, form.Get("link")
 	default:
 		return rest.Page{}, apperr.Invalid("action", "is not one of the page's")
 	}
@@ -418,11 +434,22 @@ func (a *api) addHomeLinks(ctx context.Context, s *session.Session, c *page.Home
 		a.Log.WarnContext(ctx, "a person's links to other providers cannot be found", "user_id", s.UserID, "error", err)
 		return
 	}
+	linked := map[string]bool{}
 	for _, one := range links {
+		linked[one.ConnectionID] = true
 		c.Links = append(c.Links, page.HomeLink{
 			ID: one.ID, Through: one.Through, Name: one.Name, Off: !one.Enabled,
 			Since: one.TimeCreated.Std().Format(time.DateOnly),
 		})
+	}
+	sources, err := a.Engine.Linkable(ctx)
+	if err != nil {
+		a.Log.WarnContext(ctx, "the connections that people can link cannot be found", "error", err)
+	}
+	for _, one := range sources {
+		if !linked[one.ID] {
+			c.Linkable = append(c.Linkable, page.Source{ID: one.ID, Name: one.Name})
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 		return a.leave(ctx, v, view)
 	case flow.ChangePassword:
 		c := newPasswordOf(form, f, notice(f))
-		c.Passkey = slices.Contains(view.Methods, proof.Passkey)
+		c.Passkey, c.Sources = slices.Contains(view.Methods, proof.Passkey), sourcesOf(view)
 		return a.html(ctx, v, http.StatusOK, c)
 	case flow.Forgotten:
 		return a.html(ctx, v, http.StatusOK, page.Forgotten{Form: form, LoginName: f.LoginName, Notice: notice(f)})
@@ -76,6 +76,10 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 			return rest.Page{}, err
 		}
 		return a.html(ctx, v, http.StatusOK, page.KeepCodes{Form: form, Codes: codes})
+	case flow.AskToLink:
+		return a.html(ctx, v, http.StatusOK, page.AskToLink{
+			Form: form, Through: view.Through, Connection: f.LinksThrough(), Notice: notice(f),
+		})
 	case flow.ConfirmLink:
 		return a.confirmLink(ctx, v, view, form)
 	case flow.GoElsewhere:

@@ -44,7 +44,9 @@ type NewPassword struct {
 	LoginName string
 	Why       string // the key of a text
 	Notice    string
-	Passkey   bool // can be set up instead
+	// A passkey can be set up instead, or an identity linked of one of Sources.
+	Passkey bool
+	Sources []Source
 }
 
 func (p NewPassword) about() (string, string) { return "new_password.html", p.Title }
@@ -159,10 +161,20 @@ type ConfirmLink struct {
 	Through string // the name of the connection
 	There   string // the person's name there
 	Here    string
+	Invited bool // the person has no password yet
 	Notice  string
 }
 
 func (ConfirmLink) about() (string, string) { return "confirm_link.html", "confirm_link" }
+
+// AskToLink leads to another provider, to link who the person is there.
+type AskToLink struct {
+	Form
+	Through, Connection string // its name and id; empty if nobody can sign in through it any more
+	Notice              string
+}
+
+func (AskToLink) about() (string, string) { return "ask_to_link.html", "link_account" }
 
 // Account is a sub-account to choose.
 type Account struct {
@@ -297,6 +309,7 @@ type Home struct {
 	CodesLeft       int // recovery codes
 	Links           []HomeLink
 	LinksAway       bool // a service that knows them does not answer
+	Linkable        []Source
 	Sessions        []HomeSession
 	Consents        []HomeConsent
 	Grants          []HomeGrant

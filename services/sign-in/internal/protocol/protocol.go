@@ -56,6 +56,7 @@ type Task string
 const (
 	AddFactor  Task = "add_factor"
 	RenewCodes Task = "renew_codes"
+	AddLink    Task = "add_link" // to another provider
 )
 
 // Device is what a person can compare with the device in front of him, before he agrees (RFC 8628 §5.4).
