@@ -20,6 +20,30 @@ func (c *Client) ShowOwnPage(ctx context.Context, tenant string, options ...Opti
 	}, options)
 }
 
+// LogOutFromProviderBody is the body of LogOutFromProvider.
+type LogOutFromProviderBody = LogoutTokenForm
+
+// LogOutFromProvider: sign a person out whom another provider has signed out.
+//
+// OpenID Connect Back-Channel Logout 1.0; the address is to be registered at the provider of the connection. The
+// sessions end that rest on the session there (`sid`), or all of the person (`sub`) that began through the connection.
+// Access that outlives sessions (`offline_access`) stays.
+//
+// (POST /sign-in/{tenant}/backchannel/{connection})
+func (c *Client) LogOutFromProvider(
+	ctx context.Context, tenant string, connection string, body LogOutFromProviderBody, options ...Option,
+) error {
+	request := Request{
+		Method: http.MethodPost,
+		Path:   "/sign-in/" + url.PathEscape(tenant) + "/backchannel/" + url.PathEscape(connection), Momentary: true,
+		Open: true,
+	}
+	if err := request.form(body); err != nil {
+		return err
+	}
+	return c.do(ctx, request, options)
+}
+
 // ReturnFromProvider: come back from another provider.
 //
 // The address that people come back to who have signed in at the provider of a connection; it is to be registered

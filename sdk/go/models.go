@@ -5150,6 +5150,12 @@ type LogoutForm struct {
 	UILocales *string `json:"ui_locales,omitempty"`
 }
 
+// LogoutTokenForm defines model for LogoutTokenForm.
+type LogoutTokenForm struct {
+	// LogoutToken A JWT of the provider
+	LogoutToken string `json:"logout_token"`
+}
+
 // MailSettings defines model for MailSettings.
 type MailSettings struct {
 	// Footer At the foot of each mail, by language (en, zh); plain text of up to 500 characters
@@ -6900,6 +6906,11 @@ type Provider struct {
 	// Logo A data URI of its initials: real logos are trademarks
 	Logo string `json:"logo"`
 
+	// LogoutURL The back-channel logout URI to register, with {connection_id}. Absent: the provider has none
+	//
+	// Example: https://id.example.com/sign-in/acme/backchannel/{connection_id}
+	LogoutURL *string `json:"logout_url,omitempty"`
+
 	// Name What people call it
 	Name string `json:"name"`
 
@@ -8191,6 +8202,10 @@ type SessionProof struct {
 
 	// TimeSet When the credential was set; null: it is not known
 	TimeSet *time.Time `json:"time_set,omitempty"`
+
+	// UpstreamSession SHA-256 over the connection and the session (sid) at another provider. The session ends when the
+	// provider says that it has ended there
+	UpstreamSession *string `json:"upstream_session,omitempty"`
 }
 
 // SessionSelection defines model for SessionSelection.

@@ -103,6 +103,11 @@ func TestCallbackURLs(t *testing.T) {
 		signsIn++
 		require.Contains(t, questions.SignInProviders, p["provider_code"])
 		require.Equal(t, "https://idp.test/sign-in/acme/callback/{connection_id}", p["callback_url"])
+		if p["provider_code"] == "oidc" {
+			require.Equal(t, "https://idp.test/sign-in/acme/backchannel/{connection_id}", p["logout_url"])
+		} else {
+			require.NotContains(t, p, "logout_url")
+		}
 	}
 	require.Len(t, questions.SignInProviders, signsIn)
 }

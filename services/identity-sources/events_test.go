@@ -43,6 +43,7 @@ func TestGoldenEvents(t *testing.T) {
 	tick()
 	c.Post(one(made)+"/test?dry_run=true", nil).OK(nil)
 	c.Post(one(made)+"/test", nil).OK(nil)
+	tick()
 	changeDomain(s, d, one(made)+"/domains")
 	c = in(s, "acme")
 	for _, path := range []string{templatesPath + "/" + id(template), methodsPath + "/" + id(method), one(made)} {

@@ -173,6 +173,12 @@ func (w *world) rowsOfFederation() []testkit.Commands {
 			back := f.SignIn(b.leaves(), object{"sub": "ann-at-corp"})
 			return onward(b.as(c).Get(ofPages + strings.TrimPrefix(back, base)))
 		}},
+		{Operation: "log-out-from-provider", Do: func(c *testkit.Client) *testkit.Answer {
+			f.goesThrough(begin(), object{"sub": "ann-at-corp", "sid": "one"})
+			token := url.Values{"logout_token": {f.LogoutToken(object{"sid": "one"})}}
+			return c.With("Content-Type", "application/x-www-form-urlencoded").Do(http.MethodPost,
+				ofPages+"/backchannel/"+corp, token.Encode())
+		}},
 	}
 }
 

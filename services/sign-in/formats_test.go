@@ -58,7 +58,7 @@ func TestGoldenDocumentsOfFederation(t *testing.T) {
 	f.linkAnn()
 	began := f.Clock.Now()
 	b := f.browser().get(f.authorize("portal"))
-	f.goesThrough(b, object{"sub": "ann-at-corp", "amr": []string{"pwd", "mfa"}}).answered(callback)
+	f.goesThrough(b, object{"sub": "ann-at-corp", "sid": "one", "amr": []string{"pwd", "mfa"}}).answered(callback)
 	random := func(b []byte) []byte { return randomID.ReplaceAll(b, []byte(`"$1": "random"`)) }
 	testkit.GoldenDocument(t, f.Service, began, "session_elsewhere", "sessions", f.newest()["id"].(string), random)
 	f.tell("credential", "deleted", "500", 2, object{"id": "500", "user_id": 20, "idp_config_id": 77})

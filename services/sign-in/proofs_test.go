@@ -44,6 +44,7 @@ var formerSessions = docstore.Define(docstore.Schema[formerSession]{
 			return ids
 		}),
 		docstore.ByList("connection_id", func(*formerSession) []string { return nil }), // of this version
+		docstore.ByList("upstream_session", func(*formerSession) []string { return nil }),
 		docstore.ByNumber("time_created", func(s *formerSession) docstore.Value {
 			return docstore.Moment(s.TimeCreated)
 		}),

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os/exec"
 	"regexp"
@@ -17,12 +18,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/testkit/wait"
 	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/npm"
 	"github.com/idplatform/idplatform/services/sign-in/internal/testkit/providertest"
 )
 
-// startNode starts an unmodified OpenID provider from npm, for as long as the test lasts, and returns its issuer.
-func startNode(t *testing.T) string {
+// startNode starts an unmodified OpenID provider from npm, for as long as the test lasts, and returns its issuer. It
+// sends logout tokens to an address.
+func startNode(t *testing.T, logout string) string {
 	t.Helper()
 	dir := npm.Install(t, "testdata/oidc-provider")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,7 +35,8 @@ func startNode(t *testing.T) string {
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	ctx, stop := context.WithCancel(t.Context())
-	node := exec.CommandContext(ctx, "node", "server.mjs", port, base+"/callback/"+corp, providertest.ClientSecret)
+	node := exec.CommandContext(ctx, "node", "server.mjs", port, base+"/callback/"+corp, logout,
+		providertest.ClientSecret)
 	node.Dir = dir
 	out, err := node.StdoutPipe()
 	require.NoError(t, err)
@@ -54,8 +58,9 @@ func startNode(t *testing.T) string {
 
 var formAction = regexp.MustCompile(`<form [^>]*action="([^"]*)"`)
 
-// signInAtNode fills in the provider's development pages, and returns where the browser goes in the end.
-func signInAtNode(t *testing.T, at, who string) string {
+// signInAtNode fills in the provider's development pages, and returns where the browser goes in the end, and what has
+// signed in.
+func signInAtNode(t *testing.T, at, who string) (string, *http.Client) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
@@ -83,27 +88,59 @@ func signInAtNode(t *testing.T, at, who string) string {
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	require.NotEmpty(t, back, "%s", answer.Request.URL)
-	return back
+	return back, client
 }
 
-// An unmodified provider that others have written: a person comes from there, is linked, and comes again.
+var nodeToken = regexp.MustCompile(`name="xsrf" value="([^"]*)"`)
+
+// signOutAtNode signs out of the provider what has signed in there.
+func signOutAtNode(t *testing.T, issuer string, client *http.Client) {
+	t.Helper()
+	answer, err := client.Get(issuer + "/session/end")
+	require.NoError(t, err)
+	page, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	to, token := formAction.FindStringSubmatch(string(page)), nodeToken.FindStringSubmatch(string(page))
+	require.NotNil(t, to, "%s", page)
+	require.NotNil(t, token, "%s", page)
+	answer, err = client.PostForm(html.UnescapeString(to[1]), url.Values{"xsrf": {token[1]}, "logout": {"yes"}})
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+}
+
+// An unmodified provider that others have written: a person comes from there, is linked, comes again, and signs out
+// there.
 func TestUnmodifiedOpenIDProvider(t *testing.T) {
 	t.Parallel()
-	issuer := startNode(t)
 	f := federate(t, `{"link": "verified_email", "domains": ["acme.test"]}`)
+	tokens := make(chan string, 8)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		tokens <- r.PostFormValue("logout_token")
+	}))
+	t.Cleanup(receiver.Close)
+	issuer := startNode(t, receiver.URL)
 	f.connections[corp]["Issuer"] = issuer
+	var there *http.Client
 	for range 2 {
 		b := f.browser().get(f.authorize("portal"))
 		b.send(url.Values{"action": {"leave"}, "connection": {corp}})
 		require.True(t, strings.HasPrefix(b.at, issuer), "%s\n%s", b.at, b.body)
-		b.get(signInAtNode(t, b.at, "ann")).answered(callback)
+		back, client := signInAtNode(t, b.at, "ann")
+		b.get(back).answered(callback)
+		there = client
 	}
 	require.Len(t, f.links, 1)
 	for identity := range f.links {
 		require.Equal(t, "ann", identity.Subject)
 	}
 	require.Len(t, f.sessions(), 2)
+	signOutAtNode(t, issuer, there)
+	require.Equal(t, http.StatusOK, f.sends(corp, wait.Receive(t, tokens)))
+	require.Len(t, f.sessions(), 1)
 	b := f.browser().get(f.authorize("portal"))
 	b.send(url.Values{"action": {"leave"}, "connection": {corp}})
-	b.get(signInAtNode(t, b.at, "somebody")).shows(200, fmt.Sprintf("%s at Corp", "somebody"))
+	back, _ := signInAtNode(t, b.at, "somebody")
+	b.get(back).shows(200, fmt.Sprintf("%s at Corp", "somebody"))
 }

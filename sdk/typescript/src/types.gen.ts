@@ -6625,6 +6625,13 @@ export type LogoutForm = {
     ui_locales?: string;
 };
 
+export type LogoutTokenForm = {
+    /**
+     * A JWT of the provider
+     */
+    logout_token: string;
+};
+
 export type MailSettings = {
     /**
      * At the foot of each mail, by language (en, zh); plain text of up to 500 characters
@@ -8915,6 +8922,10 @@ export type Provider = {
      */
     logo: string;
     /**
+     * The back-channel logout URI to register, with {connection_id}. Absent: the provider has none
+     */
+    logout_url?: string;
+    /**
      * What people call it
      */
     name: string;
@@ -10641,6 +10652,10 @@ export type SessionProof = {
      * When the credential was set; null: it is not known
      */
     time_set: string | null;
+    /**
+     * SHA-256 over the connection and the session (sid) at another provider. The session ends when the provider says that it has ended there
+     */
+    upstream_session?: string;
 };
 
 export type SessionSelection = {
@@ -20274,6 +20289,73 @@ export type AuthorizePersonByFormResponses = {
 };
 
 export type AuthorizePersonByFormResponse = AuthorizePersonByFormResponses[keyof AuthorizePersonByFormResponses];
+
+export type LogOutFromProviderData = {
+    body: LogoutTokenForm;
+    path: {
+        /**
+         * The tenant's id
+         */
+        tenant: string;
+        /**
+         * The connection
+         */
+        connection: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/sign-in/{tenant}/backchannel/{connection}';
+};
+
+export type LogOutFromProviderErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: OAuthFault;
+    /**
+     * not_found
+     */
+    404: OAuthFault;
+    /**
+     * version_mismatch
+     */
+    412: OAuthFault;
+    /**
+     * too_large
+     */
+    413: OAuthFault;
+    /**
+     * unsupported_media_type
+     */
+    415: OAuthFault;
+    /**
+     * rate_limited
+     */
+    429: OAuthFault;
+    /**
+     * internal
+     */
+    500: OAuthFault;
+    /**
+     * unavailable
+     */
+    503: OAuthFault;
+};
+
+export type LogOutFromProviderError = LogOutFromProviderErrors[keyof LogOutFromProviderErrors];
+
+export type LogOutFromProviderResponses = {
+    /**
+     * OK
+     */
+    200: Empty;
+};
+
+export type LogOutFromProviderResponse = LogOutFromProviderResponses[keyof LogOutFromProviderResponses];
 
 export type ReturnFromProviderData = {
     body?: never;

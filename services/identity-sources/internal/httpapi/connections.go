@@ -27,7 +27,8 @@ func (a *api) registerConnections(s *rest.Server) {
 			"its `writeOnly` members are secrets. `documentation` is the address of the provider's own " +
 			"documentation. `callback_url` is the redirect URI to register at the provider, with " +
 			"`{connection_id}` in place of the connection's id. People cannot sign in at a provider that has no " +
-			"`callback_url`. `logo` is a data URI of the provider's initials: real logos are trademarks.",
+			"`callback_url`. `logout_url` is its back-channel logout URI: whoever signs out there is signed out " +
+			"here. `logo` is a data URI of the provider's initials: real logos are trademarks.",
 	}, a.listProviders)
 	rest.DescribedAs[connection.Fields, map[string]any](s)
 	connections := rest.Resource[connection.Connection, connection.Draft, docstore.Paging]{
@@ -78,6 +79,9 @@ func (a *api) listProviders(ctx context.Context, _ *struct{}) ([]provider.Provid
 		one := *p
 		if slices.Contains(questions.SignInProviders, p.ProviderCode) {
 			one.CallbackURL = a.publicURL + "/sign-in/" + request.Tenant(ctx) + "/callback/{connection_id}"
+		}
+		if p.ProviderCode == "oidc" {
+			one.LogoutURL = a.publicURL + "/sign-in/" + request.Tenant(ctx) + "/backchannel/{connection_id}"
 		}
 		all = append(all, one)
 	}

@@ -34,8 +34,9 @@ type Provider struct {
 	// secret names the members that say where it is sent and how it is protected on its way: if one of them changes,
 	// the secret must be given again.
 	ConfigSchema json.RawMessage `json:"config_schema" doc:"JSON Schema (2020-12) of config_fields"`
-	// CallbackURL depends on the tenant; no file has it.
+	// CallbackURL and LogoutURL depend on the tenant; no file has them.
 	CallbackURL string `json:"callback_url,omitempty" doc:"The redirect URI to register, with {connection_id}. Absent: no sign-in" example:"https://id.example.com/sign-in/acme/callback/{connection_id}"`
+	LogoutURL   string `json:"logout_url,omitempty" doc:"The back-channel logout URI to register, with {connection_id}. Absent: the provider has none" example:"https://id.example.com/sign-in/acme/backchannel/{connection_id}"`
 
 	Check   Check                      `json:"-"`
 	Shapes  map[string]Shape           `json:"-"`

@@ -121,6 +121,7 @@ type Identity struct {
 	Username    string
 	DisplayName string
 	Email       string   // one that the provider says it has verified; empty without one
+	Session     string   // at the provider (sid); empty if it tells none
 	TwoFactors  bool     // the provider says that it has asked for two
 	AMR         []string // as the provider says (RFC 8176)
 	// Claims are all that the provider has told, a JSON object: the claims of an ID token and, with Answer.AllClaims,
@@ -159,6 +160,26 @@ func (c *Connections) End(ctx context.Context, connectionID string, kept Kept, a
 		who.Claims, err = who.claims()
 	}
 	return who, err
+}
+
+// LoggedOut is who has signed out at a provider: of the session there, if it is not empty, and otherwise of all that
+// the subject had. Subject may be empty if Session is not.
+type LoggedOut struct{ ProviderCode, Subject, Session string }
+
+// Logout reads a logout token of the provider of a connection (OpenID Connect Back-Channel Logout 1.0 §2.6). The error
+// is as Begin's.
+func (c *Connections) Logout(ctx context.Context, connectionID, token string) (LoggedOut, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	client, err := c.client(ctx, connectionID)
+	if err != nil {
+		return LoggedOut{}, err
+	}
+	provider, ok := client.(*oidcClient)
+	if !ok {
+		return LoggedOut{}, refused("the provider of the connection has no logout tokens")
+	}
+	return provider.logout(ctx, token)
 }
 
 // cut is a name as far as pages and records have room for it.

@@ -206,6 +206,7 @@ type claims struct {
 	ACR               string          `json:"acr"`
 	AMR               texts           `json:"amr"`
 	HostedDomain      string          `json:"hd"`
+	Session           string          `json:"sid"`
 	TenantID          string          `json:"tid"`
 }
 
@@ -240,10 +241,7 @@ func (c *oidcClient) end(ctx context.Context, kept Kept, a Answer) (Identity, er
 	if text == "" {
 		return Identity{}, refused("the token answer has no ID token")
 	}
-	verified, err := c.provider.Verifier(&oidc.Config{
-		ClientID: c.fields.ClientID, Now: func() time.Time { return c.now().Std() },
-		SkipIssuerCheck: c.code == microsoft, // see issuerOf
-	}).Verify(ctx, text)
+	verified, err := c.provider.Verifier(c.checks()).Verify(ctx, text)
 	if err != nil {
 		return Identity{}, failure(err)
 	}
@@ -267,6 +265,54 @@ func (c *oidcClient) end(ctx context.Context, kept Kept, a Answer) (Identity, er
 	}
 	who.Claims, err = json.Marshal(all)
 	return who, err
+}
+
+// checks are those of the signature, the audience, the time and, but for Microsoft, the issuer of a token.
+func (c *oidcClient) checks() *oidc.Config {
+	return &oidc.Config{
+		ClientID: c.fields.ClientID, Now: func() time.Time { return c.now().Std() },
+		SkipIssuerCheck: c.code == microsoft, // see issuerOf
+	}
+}
+
+// logoutEvent is the member of events that a logout token has.
+const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
+
+// logoutAge is how old a logout token may be. Not every provider gives it an end.
+const logoutAge = 10 * time.Minute
+
+// logout reads a logout token.
+func (c *oidcClient) logout(ctx context.Context, text string) (LoggedOut, error) {
+	checks := c.checks()
+	checks.SkipExpiryCheck = true
+	token, err := c.provider.Verifier(checks).Verify(oidc.ClientContext(ctx, c.http), text)
+	if err != nil {
+		return LoggedOut{}, failure(err)
+	}
+	var told struct {
+		claims
+		Nonce  json.RawMessage            `json:"nonce"`
+		Events map[string]json.RawMessage `json:"events"`
+		Ends   json.Number                `json:"exp"`
+	}
+	if err := token.Claims(&told); err != nil {
+		return LoggedOut{}, refused("the claims of the logout token cannot be read: %w", err)
+	}
+	if _, ok := told.Events[logoutEvent]; !ok || told.Nonce != nil {
+		return LoggedOut{}, refused("it is no logout token")
+	}
+	if want, ok := issuerOf(c.metadata.Issuer, told.TenantID); c.code == microsoft && (!ok || token.Issuer != want) {
+		return LoggedOut{}, refused("the logout token is of another issuer, %.200q", token.Issuer)
+	}
+	now := c.now().Std()
+	if age := now.Sub(token.IssuedAt); age > logoutAge || age < -skew ||
+		told.Ends != "" && now.After(token.Expiry.Add(skew)) {
+		return LoggedOut{}, refused("the logout token is not of now")
+	}
+	if token.Subject == "" && told.Session == "" {
+		return LoggedOut{}, refused("the logout token names nobody")
+	}
+	return LoggedOut{ProviderCode: c.code, Subject: token.Subject, Session: told.Session}, nil
 }
 
 // check refuses an ID token that is not the answer to the request, or not of whom the connection lets in.
@@ -349,7 +395,7 @@ func (c *oidcClient) addUserInfo(ctx context.Context, token *oauth2.Token, subje
 
 func (c *oidcClient) identity(subject string, told claims) Identity {
 	who := Identity{
-		Subject: subject, Username: told.PreferredUsername, DisplayName: told.Name,
+		Subject: subject, Username: told.PreferredUsername, DisplayName: told.Name, Session: told.Session,
 		TwoFactors: slices.Contains(told.AMR, "mfa") || slices.Contains(multiFactor, told.ACR),
 		AMR:        knownNames(told.AMR),
 	}

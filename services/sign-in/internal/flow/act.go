@@ -322,7 +322,7 @@ func (e *Engine) begin(ctx context.Context, f *Flow, done Proven, v Visitor) (Vi
 		return View{}, err
 	}
 	// After the session is there: what ends a link later ends the session, too.
-	counts, err := link.Counts(ctx, e.Store, f.Proofs)
+	counts, err := link.Begins(ctx, e.Store, f.Proofs)
 	if err == nil && !counts {
 		if _, err = e.Sessions.End(ctx, s.ID, session.LinkGone); err == nil || apperr.IsNotFound(err) {
 			err = errOvertaken
@@ -354,7 +354,7 @@ func (e *Engine) keep(ctx context.Context, tx *docstore.Tx, proofs []proof.Proof
 	if now.Gone(tx.Now) || proof.RestsOn(proofs, proof.Password, now.TimePasswordChanged) {
 		return errOvertaken
 	}
-	exist, err := link.Counts(ctx, tx, proofs)
+	exist, err := link.Begins(ctx, tx, proofs)
 	if err == nil && exist && shownFactor(proofs) {
 		exist, err = factor.Hold(ctx, tx, done.User.ID, proofs)
 	}

@@ -367,6 +367,9 @@ func (e *Engine) identified(ctx context.Context, f *Flow, now View, source *Sour
 	}
 	two := who.TwoFactors && source.policy.TrustMFA == "1" && !linked.HasScopes
 	shown := proof.ByUpstream(shownAt, source.Method, source.ID, linked.LinkID, two, who.AMR)
+	if who.Session != "" {
+		shown.UpstreamSession = proof.HashSession(source.ID, who.Session)
+	}
 	if !now.demand.Begins(shown.Channel) && user.ID != now.subject.userID { // nobody else can begin with it
 		return view, e.refused(ctx, f, Proven{Notice: NoticeForeign}, v)
 	}

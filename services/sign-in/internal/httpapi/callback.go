@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/sign-in/internal/flow"
 	"github.com/idplatform/idplatform/services/sign-in/internal/page"
@@ -25,6 +26,39 @@ func (a *api) registerCallback(s *rest.Server) {
 			"registered there. The answer (RFC 6749 §4.1.2, RFC 9207) is in the query. It is good once, for the " +
 			"sign-in and the browser that it was asked for. The answer is a 303 to the page of the sign-in.",
 	}, a.comeBack)
+}
+
+// LogoutTokenForm is what a provider sends whose session has ended.
+type LogoutTokenForm struct {
+	LogoutToken string `json:"logout_token" doc:"A JWT of the provider"`
+}
+
+type backChannelInput struct {
+	Call
+	Connection string `path:"connection" maxLength:"64" doc:"The connection" example:"1048577"`
+	Form       rest.Values[LogoutTokenForm]
+}
+
+func (a *api) registerBackChannel(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "log-out-from-provider", Method: http.MethodPost, Path: below + "/backchannel/{connection}",
+		IfMatchParam: rest.NoRecord, OAuth: true, NoReplay: true,
+		Summary: "Sign a person out whom another provider has signed out",
+		Doc: "OpenID Connect Back-Channel Logout 1.0; the address is to be registered at the provider of the " +
+			"connection. The sessions end that rest on the session there (`sid`), or all of the person (`sub`) that " +
+			"began through the connection. Access that outlives sessions (`offline_access`) stays.",
+		Request: LogoutTokenForm{"eyJhbGciOiJFUzI1NiJ9.e30.c2ln"}, Response: rest.Empty{},
+	}, func(ctx context.Context, in *backChannelInput) (rest.Empty, error) {
+		ctx, err := withTenant(ctx, in.Tenant)
+		if err != nil || docstore.IsDryRun(ctx) {
+			return rest.Empty{}, err
+		}
+		v := flow.Visitor{}
+		if in.Address.IsValid() {
+			v.Address = in.Address.String()
+		}
+		return rest.Empty{}, a.Engine.LogOut(ctx, in.Connection, in.Form.Get("logout_token"), v)
+	})
 }
 
 // maxReturned bounds what a provider sends back, in bytes.

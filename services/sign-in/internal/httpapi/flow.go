@@ -54,6 +54,7 @@ func (a *api) registerFlow(s *rest.Server) {
 	a.registerHome(s)
 	a.registerInvitationPage(s)
 	a.registerCallback(s)
+	a.registerBackChannel(s)
 	pageErrors := []apperr.Kind{apperr.Forbidden}
 	rest.Handle(s, rest.Op{
 		ID: "begin-sign-in", Method: http.MethodPost, Path: below + "/flow", IfMatchParam: rest.NoRecord,

@@ -52,6 +52,7 @@ func Forget(ctx context.Context, s *docstore.Store, id string) error {
 }
 
 // End notes that what rests on a link or a connection counts no more, by the credential or the channel of its proofs.
+// By LoggedOut of one it notes that it begins no session any more.
 func End(ctx context.Context, s *docstore.Store, id string) error {
 	return docstore.Do(ctx, s, func(tx *docstore.Tx) error {
 		found, err := states.LoadMany(ctx, tx, []string{id})
@@ -68,13 +69,30 @@ func End(ctx context.Context, s *docstore.Store, id string) error {
 	})
 }
 
+// LoggedOut is for End: the person has signed out at the other provider, of a session there or of all that rests on a
+// credential. Tokens that outlive sessions stay.
+func LoggedOut(sessionOrCredential string) string { return "logout:" + sessionOrCredential }
+
 // Counts reports whether all links and connections that some proofs rest on count still.
 func Counts(ctx context.Context, r docstore.Reader, proofs []proof.Proof) (bool, error) {
+	return allCount(ctx, r, proofs, func(p proof.Proof) []string { return []string{p.Credential, p.Channel} })
+}
+
+// Begins reports whether they do, and nobody has signed out at the other provider since.
+func Begins(ctx context.Context, r docstore.Reader, proofs []proof.Proof) (bool, error) {
+	return allCount(ctx, r, proofs, func(p proof.Proof) []string {
+		return []string{p.Credential, p.Channel, LoggedOut(p.Credential), LoggedOut(p.UpstreamSession)}
+	})
+}
+
+func allCount(ctx context.Context, r docstore.Reader, proofs []proof.Proof, ids func(proof.Proof) []string) (bool,
+	error,
+) {
 	for _, p := range proofs {
 		if _, ok := proof.ConnectionOf(p.Channel); !ok {
 			continue
 		}
-		docs, err := states.FindMany(ctx, r, []string{p.Credential, p.Channel})
+		docs, err := states.FindMany(ctx, r, ids(p))
 		if err != nil {
 			return false, err
 		}

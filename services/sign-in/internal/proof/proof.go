@@ -6,6 +6,8 @@
 package proof
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -35,6 +37,8 @@ type Proof struct {
 	// Credential is Password, OfFactor or OfLink: ids of two services can be the same.
 	Credential string     `json:"credential" doc:"Which credential was shown: password, factor:<id> or link:<id of the stored credential>. The session ends when it is replaced or deleted" example:"password"`
 	TimeSet    clock.Time `json:"time_set" nullable:"true" doc:"When the credential was set; null: it is not known"`
+	// UpstreamSession is HashSession of the other provider's session, if it has told it.
+	UpstreamSession string `json:"upstream_session,omitempty" doc:"SHA-256 over the connection and the session (sid) at another provider. The session ends when the provider says that it has ended there"`
 }
 
 // The classes of a sign-in, as acr values.
@@ -94,6 +98,23 @@ func Connections(proofs []Proof) []string {
 		}
 	}
 	return ids
+}
+
+// HashSession is the form in which the id of a session at another provider is kept.
+func HashSession(connectionID, session string) string {
+	sum := sha256.Sum256([]byte(connectionID + " " + session))
+	return hex.EncodeToString(sum[:])
+}
+
+// UpstreamSessions are the sessions at other providers that some proofs rest on.
+func UpstreamSessions(proofs []Proof) []string {
+	var all []string
+	for _, p := range proofs {
+		if p.UpstreamSession != "" {
+			all = append(all, p.UpstreamSession)
+		}
+	}
+	return all
 }
 
 // isUpstream reports whether a channel, or a method of a step, is that of a connection.

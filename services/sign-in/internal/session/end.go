@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -139,6 +140,26 @@ func (s *Sessions) EndBefore(ctx context.Context, userID, credential string, set
 // EndThrough ends the sessions of people who have signed in through a connection.
 func (s *Sessions) EndThrough(ctx context.Context, connectionID string) error {
 	_, err := s.EndAll(ctx, Selection{ConnectionID: connectionID}, LinkGone)
+	return err
+}
+
+// EndUpstream ends the sessions that rest on a session at another provider, which has ended there.
+func (s *Sessions) EndUpstream(ctx context.Context, session string) error {
+	_, err := s.endWhere(ctx, docstore.Eq(byUpstream, docstore.Text(session)), LoggedOutElsewhere,
+		func(one *Session) bool { return slices.Contains(proof.UpstreamSessions(one.Proofs), session) })
+	return err
+}
+
+// EndLinked ends the sessions of a user that rest on a link to another provider, where the user has signed out: those
+// of one session there, and those of which the provider has not told the session. If session is empty, it ends all.
+func (s *Sessions) EndLinked(ctx context.Context, userID, credential, session string) error {
+	_, err := s.endWhere(ctx, docstore.Eq(byUser, docstore.Text(userID)), LoggedOutElsewhere,
+		func(one *Session) bool {
+			return slices.ContainsFunc(one.Proofs, func(p proof.Proof) bool {
+				return p.Credential == credential &&
+					(session == "" || p.UpstreamSession == "" || p.UpstreamSession == session)
+			})
+		})
 	return err
 }
 

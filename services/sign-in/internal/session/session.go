@@ -65,6 +65,8 @@ const (
 	byCreated = "time_created"
 	// byConnection has the connections through which the person has signed in.
 	byConnection = "connection_id"
+	// byUpstream has the sessions at other providers that it rests on.
+	byUpstream = "upstream_session"
 )
 
 var sessions = outbox.Define("session", "/sessions", docstore.Schema[Session]{
@@ -80,6 +82,7 @@ var sessions = outbox.Define("session", "/sessions", docstore.Schema[Session]{
 			return ids
 		}),
 		docstore.ByList(byConnection, func(s *Session) []string { return proof.Connections(s.Proofs) }),
+		docstore.ByList(byUpstream, func(s *Session) []string { return proof.UpstreamSessions(s.Proofs) }),
 		docstore.ByNumber(byCreated, func(s *Session) docstore.Value { return docstore.Moment(s.TimeCreated) }),
 	},
 })

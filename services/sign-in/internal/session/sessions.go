@@ -25,6 +25,8 @@ const (
 	FactorGone  = "factor" // one that it rests on is deleted, or recovery codes are renewed
 	// LinkGone is the link to another provider, or the connection to it: deleted, disabled or changed.
 	LinkGone = "link"
+	// LoggedOutElsewhere is a sign-out at the other provider by which the person has signed in.
+	LoggedOutElsewhere = "upstream_logout"
 )
 
 // Deps are what Sessions need.

@@ -195,6 +195,7 @@ const routeOf = (s: Schema): string[] => (s as {'x-route'?: string[]})['x-route'
 function facts(c: Connection, provider: Provider | undefined): Parameters<typeof Facts>[0]['facts'] {
   const docs = provider?.documentation;
   const callback = provider?.callback_url?.replace('{connection_id}', c.id);
+  const logout = provider?.logout_url?.replace('{connection_id}', c.id);
   return [
     [t('provider'), providerName(c)],
     [
@@ -206,6 +207,7 @@ function facts(c: Connection, provider: Provider | undefined): Parameters<typeof
       ),
     ],
     [t('callbackURL'), callback && <Id>{callback}</Id>],
+    [t('logoutURL'), logout && <Id>{logout}</Id>],
     [t('id'), <Id>{c.id}</Id>],
     [t('createdBy'), c.developer_id && <Actor actor={c.developer_id} />],
     [t('created'), dateTime(c.time_created)],

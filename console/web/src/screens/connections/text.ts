@@ -27,6 +27,7 @@ export const t = texts({
   ],
   signsNobodyIn: ['Nobody can sign in through this provider yet.', '暂不能通过此提供方登录。'],
   callbackURL: ['Callback URL', '回调地址'],
+  logoutURL: ['Back-channel logout URL', '后端通道注销地址'],
   chooseTitle: ['Choose a provider', '选择提供方'],
   createFrom: ['New connection: {name}', '新建连接：{name}'],
   connectionName: ['Name of the connection', '连接名称'],

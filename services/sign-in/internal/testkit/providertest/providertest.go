@@ -174,16 +174,31 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	if p.Spoil != nil {
 		p.Spoil(in.claims)
 	}
+	answer(w, http.StatusOK, map[string]any{
+		"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 300, "id_token": p.sign(in.claims),
+	})
+}
+
+// LogoutToken is what the provider sends when a session ends there. The claims are added to those of a good one, and
+// remove those that are nil.
+func (p *Provider) LogoutToken(claims map[string]any) string {
+	p.t.Helper()
+	now := p.now().Millis() / 1000
+	all := map[string]any{
+		"iss": p.Issuer, "aud": ClientID, "iat": now, "exp": now + 120, "jti": rand.Text(),
+		"events": map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}},
+	}
+	maps.Copy(all, claims)
+	maps.DeleteFunc(all, func(_ string, value any) bool { return value == nil })
+	return p.sign(all)
+}
+
+func (p *Provider) sign(claims map[string]any) string {
+	p.t.Helper()
 	key := jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: p.key, KeyID: "1"}}
 	signer, err := jose.NewSigner(key, nil)
-	if err == nil {
-		var text string
-		if text, err = jwt.Signed(signer).Claims(in.claims).Serialize(); err == nil {
-			answer(w, http.StatusOK, map[string]any{
-				"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 300, "id_token": text,
-			})
-			return
-		}
-	}
-	http.Error(w, err.Error(), http.StatusInternalServerError)
+	require.NoError(p.t, err)
+	text, err := jwt.Signed(signer).Claims(claims).Serialize()
+	require.NoError(p.t, err)
+	return text
 }
