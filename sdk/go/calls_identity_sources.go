@@ -266,10 +266,10 @@ func (c *Client) TestConnection(ctx context.Context, id string, options ...Optio
 // ListProviders: list providers.
 //
 // The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; its `writeOnly`
-// members are secrets. `documentation` is the address of the provider's own documentation. `callback_url` is the
-// redirect URI to register at the provider, with `{connection_id}` in place of the connection's id. People cannot sign
-// in at a provider that has no `callback_url`. `logout_url` is its back-channel logout URI: whoever signs out there is
-// signed out here. `logo` is a data URI of the provider's initials: real logos are trademarks.
+// members are secrets. `documentation` is the address of the provider's own documentation. `sign_in` says how people
+// sign in; at a provider without it they cannot. `callback_url` is the redirect URI to register at the provider, with
+// `{connection_id}` in place of the connection's id, and `logout_url` the back-channel logout URI: whoever signs out
+// there is signed out here. `logo` is a data URI of the provider's initials: real logos are trademarks.
 //
 // (GET /v1/idp/providers; scope identity-sources:read)
 func (c *Client) ListProviders(ctx context.Context, options ...Option) ([]Provider, error) {

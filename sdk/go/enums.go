@@ -389,6 +389,12 @@ const (
 	ProtocolProtocolTypeSxp    = "sxp"
 )
 
+// The values of sign_in of Provider.
+const (
+	ProviderSignInRedirect = "redirect"
+	ProviderSignInPassword = "password"
+)
+
 // The values of type of Resource.
 const (
 	ResourceTypeData = "data"

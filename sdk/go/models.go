@@ -3321,7 +3321,7 @@ type FireTimes struct {
 // FlowForm defines model for FlowForm.
 type FlowForm struct {
 	// Action The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor,
-	// new-codes, kept, later, name, leave, link, skip-link, back, continue, another, account, agree, deny
+	// new-codes, kept, later, name, leave, directory, link, skip-link, back, continue, another, account, agree, deny
 	Action string `json:"action"`
 
 	// Challenge Of the page that has asked for it, sealed
@@ -6892,7 +6892,7 @@ type ProtocolSecret struct {
 
 // Provider defines model for Provider.
 type Provider struct {
-	// CallbackURL The redirect URI to register, with {connection_id}. Absent: no sign-in
+	// CallbackURL The redirect URI to register, with {connection_id}. Absent: nobody goes there
 	//
 	// Example: https://id.example.com/sign-in/acme/callback/{connection_id}
 	CallbackURL *string `json:"callback_url,omitempty"`
@@ -6919,6 +6919,10 @@ type Provider struct {
 
 	// ProviderID Its id
 	ProviderID string `json:"provider_id"`
+
+	// SignIn How people sign in: they go to the provider, or type their password there on a page of the platform.
+	// Absent: they cannot; one of "redirect", "password"
+	SignIn *string `json:"sign_in,omitempty"`
 
 	// Type What it is for: social, database, mfa or enterprise
 	Type string `json:"type"`

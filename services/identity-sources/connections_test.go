@@ -90,18 +90,23 @@ func TestAConnectionStartsDisabled(t *testing.T) {
 	}
 }
 
-// The catalogue tells where people come back to who have signed in at a provider, if they can.
-func TestCallbackURLs(t *testing.T) {
+// The catalogue tells how people sign in at a provider, and where they come back to.
+func TestHowPeopleSignIn(t *testing.T) {
 	t.Parallel()
 	var all []object
 	in(start(t), "acme").Get("/v1/idp/providers").OK(&all)
 	signsIn := 0
 	for _, p := range all {
-		if p["callback_url"] == nil {
+		if p["sign_in"] == nil {
+			require.NotContains(t, p, "callback_url")
 			continue
 		}
 		signsIn++
 		require.Contains(t, questions.SignInProviders, p["provider_code"])
+		if p["sign_in"] == "password" {
+			require.NotContains(t, p, "callback_url")
+			continue
+		}
 		require.Equal(t, "https://idp.test/sign-in/acme/callback/{connection_id}", p["callback_url"])
 		if p["provider_code"] == "oidc" {
 			require.Equal(t, "https://idp.test/sign-in/acme/backchannel/{connection_id}", p["logout_url"])

@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/idplatform/idplatform/pkg => ../../pkg
 
 require (
+	github.com/go-ldap/ldap/v3 v3.4.15
 	github.com/idplatform/idplatform/pkg v0.0.0
 	github.com/stretchr/testify v1.12.1
 )
@@ -12,14 +13,17 @@ require (
 require (
 	cel.dev/cel-go v0.33.2 // indirect
 	cel.dev/expr v0.25.2 // indirect
+	github.com/Azure/go-ntlmssp v0.1.1 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-asn1-ber/asn1-ber v1.5.8 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.8 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
+	github.com/google/uuid v1.6.0 // indirect
 	github.com/klauspost/compress v1.20.4 // indirect
 	github.com/maypok86/otter/v2 v2.4.0 // indirect
 	github.com/nats-io/nats.go v1.55.0 // indirect

@@ -162,7 +162,9 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	a.invitations = invitation.New(invitation.Config{
 		Store: d.Store, Bus: d.Bus, Messages: a.messages, Clients: clients, Log: d.Log, Metrics: d.Metrics,
 	})
-	elsewhere, err := federation.New(federation.Config{Bus: d.Bus, HTTP: d.Outbound, Now: d.Store.Now})
+	elsewhere, err := federation.New(federation.Config{
+		Bus: d.Bus, HTTP: d.Outbound, Dialer: d.Dialer, Now: d.Store.Now,
+	})
 	if err != nil {
 		return service.App{}, err
 	}

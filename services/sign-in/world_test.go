@@ -1,6 +1,7 @@
 package signin_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -71,8 +72,10 @@ type world struct {
 	mails       *mailtest.Server // of the tenant's connection; nil: it has none
 	verifiedTo  string           // the address that was proven with the newest password
 	sets        int              // how many passwords were set
-	// connections are settings by id, of the provider oidc, and links the stored credentials of users.
+	// connections are settings by id, providers those of another code than oidc, and links the stored credentials of
+	// users.
 	connections map[string]object
+	providers   map[string]string
 	links       map[questions.ForeignIdentity]*linked
 	unlinked    questions.EndedLink // the last that was removed
 	// changes are the profiles of the changes of users so far, node is that of the last one, and refuseChange, if it is
@@ -114,7 +117,8 @@ func newWorld(t testing.TB, options ...testkit.Options) *world {
 func newWorldOf(t testing.TB, spec service.Spec, options ...testkit.Options) *world {
 	t.Helper()
 	w := &world{t: t, Service: testkit.Start(t, spec, options...)}
-	w.connections, w.links = map[string]object{}, map[questions.ForeignIdentity]*linked{}
+	w.connections, w.providers = map[string]object{}, map[string]string{}
+	w.links = map[questions.ForeignIdentity]*linked{}
 	w.refused, w.accounts, w.away = map[string]string{}, map[string][]questions.SubAccount{}, map[string]bool{}
 	w.users, w.sloURL = map[string]*user{"ann": ann(w.Clock.Now())}, slo
 	sum := sha256.Sum256([]byte(clientSecret))
@@ -373,7 +377,8 @@ func (w *world) settings(ctx context.Context, q questions.SettingsQuestion) (que
 			return questions.SealedSettings{}, err
 		}
 		sealed, err := q.To.Seal(string(text), questions.ForSettings)
-		return questions.SealedSettings{ConnectionID: q.ConnectionID, ProviderCode: "oidc", Sealed: sealed}, err
+		code := cmp.Or(w.providers[q.ConnectionID], "oidc")
+		return questions.SealedSettings{ConnectionID: q.ConnectionID, ProviderCode: code, Sealed: sealed}, err
 	}
 	switch {
 	case w.away["identity-sources"]:

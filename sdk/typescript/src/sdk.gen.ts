@@ -2760,7 +2760,7 @@ export const testConnection = <ThrowOnError extends boolean = false>(options: Op
 /**
  * List providers
  *
- * The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; its `writeOnly` members are secrets. `documentation` is the address of the provider's own documentation. `callback_url` is the redirect URI to register at the provider, with `{connection_id}` in place of the connection's id. People cannot sign in at a provider that has no `callback_url`. `logout_url` is its back-channel logout URI: whoever signs out there is signed out here. `logo` is a data URI of the provider's initials: real logos are trademarks.
+ * The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; its `writeOnly` members are secrets. `documentation` is the address of the provider's own documentation. `sign_in` says how people sign in; at a provider without it they cannot. `callback_url` is the redirect URI to register at the provider, with `{connection_id}` in place of the connection's id, and `logout_url` the back-channel logout URI: whoever signs out there is signed out here. `logo` is a data URI of the provider's initials: real logos are trademarks.
  */
 export const listProviders = <ThrowOnError extends boolean = false>(options?: Options<ListProvidersData, ThrowOnError>) => (options?.client ?? client).get<ListProvidersResponses, ListProvidersErrors, ThrowOnError>({
     security: [{ scheme: 'bearer', type: 'http' }],

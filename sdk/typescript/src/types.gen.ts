@@ -4379,7 +4379,7 @@ export type FireTimes = {
 
 export type FlowForm = {
     /**
-     * The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, later, name, leave, link, skip-link, back, continue, another, account, agree, deny
+     * The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, later, name, leave, directory, link, skip-link, back, continue, another, account, agree, deny
      */
     action: string;
     /**
@@ -8904,7 +8904,7 @@ export type ProtocolSecret = {
 
 export type Provider = {
     /**
-     * The redirect URI to register, with {connection_id}. Absent: no sign-in
+     * The redirect URI to register, with {connection_id}. Absent: nobody goes there
      */
     callback_url?: string;
     /**
@@ -8937,6 +8937,10 @@ export type Provider = {
      * Its id
      */
     provider_id: string;
+    /**
+     * How people sign in: they go to the provider, or type their password there on a page of the platform. Absent: they cannot
+     */
+    sign_in?: 'redirect' | 'password';
     /**
      * What it is for: social, database, mfa or enterprise
      */

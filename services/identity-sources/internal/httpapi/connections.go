@@ -25,9 +25,9 @@ func (a *api) registerConnections(s *rest.Server) {
 		Summary: "List providers", Response: []any{exampleProvider},
 		Doc: "The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; " +
 			"its `writeOnly` members are secrets. `documentation` is the address of the provider's own " +
-			"documentation. `callback_url` is the redirect URI to register at the provider, with " +
-			"`{connection_id}` in place of the connection's id. People cannot sign in at a provider that has no " +
-			"`callback_url`. `logout_url` is its back-channel logout URI: whoever signs out there is signed out " +
+			"documentation. `sign_in` says how people sign in; at a provider without it they cannot. " +
+			"`callback_url` is the redirect URI to register at the provider, with `{connection_id}` in place of the " +
+			"connection's id, and `logout_url` the back-channel logout URI: whoever signs out there is signed out " +
 			"here. `logo` is a data URI of the provider's initials: real logos are trademarks.",
 	}, a.listProviders)
 	rest.DescribedAs[connection.Fields, map[string]any](s)
@@ -77,7 +77,12 @@ func (a *api) listProviders(ctx context.Context, _ *struct{}) ([]provider.Provid
 	all := make([]provider.Provider, 0, len(provider.Builtin().List()))
 	for _, p := range provider.Builtin().List() {
 		one := *p
-		if slices.Contains(questions.SignInProviders, p.ProviderCode) {
+		switch {
+		case !slices.Contains(questions.SignInProviders, p.ProviderCode):
+		case p.Check == provider.LDAPCheck:
+			one.SignIn = provider.ByPassword
+		default:
+			one.SignIn = provider.ByRedirect
 			one.CallbackURL = a.publicURL + "/sign-in/" + request.Tenant(ctx) + "/callback/{connection_id}"
 		}
 		if p.ProviderCode == "oidc" {

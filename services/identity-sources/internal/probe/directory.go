@@ -1,19 +1,14 @@
 package probe
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"net"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/go-ldap/ldap/v3"
 
-	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
+	"github.com/idplatform/idplatform/services/questions/directory"
 )
 
 // ldap connects, encrypts, binds and searches the base (RFC 4511).
@@ -53,7 +48,7 @@ func (r *run) directory(server, connect string) {
 		_, err := conn.Search(&ldap.SearchRequest{
 			BaseDN: base, Scope: ldap.ScopeBaseObject, SizeLimit: 1, TimeLimit: int(oneStep / time.Second),
 			// The entry itself is found however the filter ends; the server says what it does not accept of it.
-			Filter:     "(|(objectClass=*)" + provider.UserFilter(filter, "nobody") + ")",
+			Filter:     "(|(objectClass=*)" + directory.UserFilter(filter, "nobody") + ")",
 			Attributes: []string{"1.1"}, // no attributes: RFC 4511, section 4.5.1.8
 		})
 		if err != nil {
@@ -64,85 +59,38 @@ func (r *run) directory(server, connect string) {
 }
 
 func (r *run) dialDirectory(ctx context.Context, server string) (*ldap.Conn, string, error) {
-	u, err := url.Parse(server)
-	if err != nil {
-		return nil, "", fault("the address is not a URL")
-	}
-	settings, err := r.tls(u.Hostname())
-	if err != nil {
-		return nil, "", err
-	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"ldap": "389", "ldaps": "636"}[u.Scheme]
-	}
-	raw, err := r.dial(ctx, net.JoinHostPort(u.Hostname(), port))
-	if err != nil {
-		return nil, "", err
-	}
-	stop := context.AfterFunc(ctx, func() { raw.Close() })
-	defer stop()
-	encrypted := u.Scheme == "ldaps"
-	if encrypted {
-		secured := tls.Client(raw, settings)
-		if err := secured.HandshakeContext(ctx); err != nil {
-			raw.Close()
-			return nil, "", err
-		}
-		raw = secured
-	}
-	conn := ldap.NewConn(raw, encrypted)
-	conn.SetTimeout(oneStep)
-	conn.Start()
-	if !encrypted && r.flag("StartTls", true) {
-		if err := startTLS(conn, settings); err != nil {
-			conn.Close()
-			return nil, "", err
-		}
-		encrypted = true
-	}
-	if !encrypted {
+	conn, encrypted, err := directory.Dial(ctx, server, r.directorySettings(), oneStep, r.dial)
+	switch {
+	case errors.Is(err, directory.ErrCertificate):
+		return nil, "", fault(err.Error())
+	case err != nil:
+		return nil, "", explainLDAP(err)
+	case !encrypted:
 		return conn, "connected without encryption; others on the network can read passwords", nil
 	}
 	return conn, "connected with TLS", nil
 }
 
-// startTLS encrypts a connection. The library hides why a handshake failed, so the certificate is verified here, in the
-// way of crypto/tls.
-func startTLS(conn *ldap.Conn, settings *tls.Config) error {
-	var invalid error
-	settings = settings.Clone()
-	settings.InsecureSkipVerify = true //nolint:gosec // VerifyConnection does it
-	settings.VerifyConnection = func(state tls.ConnectionState) error {
-		options := x509.VerifyOptions{Roots: settings.RootCAs, DNSName: settings.ServerName,
-			Intermediates: x509.NewCertPool()}
-		for _, certificate := range state.PeerCertificates[1:] {
-			options.Intermediates.AddCert(certificate)
-		}
-		_, invalid = state.PeerCertificates[0].Verify(options)
-		return invalid
+func (r *run) directorySettings() directory.Settings {
+	encrypts := r.flag("StartTls", true)
+	return directory.Settings{
+		StartTLS: &encrypts, CACertificate: r.config.text("CaCertificate", ""),
+		BindDN: r.config.text("BindDn", ""), BindPassword: r.config.text("BindPassword", ""),
 	}
-	if err := conn.StartTLS(settings); err != nil {
-		return cmp.Or(invalid, explainLDAP(err))
-	}
-	return nil
 }
 
 func (r *run) bind(conn *ldap.Conn) (string, error) {
-	dn, password := r.config.text("BindDn", ""), r.config.text("BindPassword", "")
-	if dn == "" {
-		if err := conn.UnauthenticatedBind(""); err != nil {
-			return "", explainLDAP(err)
-		}
+	s := r.directorySettings()
+	err := s.Bind(conn)
+	switch {
+	case errors.Is(err, directory.ErrNoPassword):
+		return "", fault(err.Error())
+	case err != nil:
+		return "", explainLDAP(err)
+	case s.BindDN == "":
 		return "bound anonymously", nil
 	}
-	if password == "" { // a bind without a password succeeds with every name (RFC 4513, section 5.1.2)
-		return "", fault("a bind DN needs a bind password")
-	}
-	if err := conn.Bind(dn, password); err != nil {
-		return "", explainLDAP(err)
-	}
-	return "bound as " + dn, nil
+	return "bound as " + s.BindDN, nil
 }
 
 // explainLDAP explains a result code. The server's own text is left out.

@@ -108,7 +108,7 @@ func TestEndlessAnswers(t *testing.T) {
 	host, port = talker(t, filler, true)
 	requireFailure(t, run(t, good(t), "mfa_mail",
 		object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}), "connect", large)
-	host, port = talker(t, "\x30\x84\x7f\xff\xff\xff"+filler, true) // a packet of 2 GiB
+	host, port = talker(t, "\x04\x84\x7f\xff\xff\xff"+filler, true) // a text of 2 GiB
 	requireFailure(t, run(t, good(t), "ldap",
 		object{"Url": "ldap://" + net.JoinHostPort(host, port), "BaseDn": "dc=test"}), "connect", large)
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/schema"
 	"github.com/idplatform/idplatform/pkg/weburl"
+	"github.com/idplatform/idplatform/services/questions/directory"
 )
 
 // formats are those of config_fields beside JSON Schema's own.
@@ -59,19 +60,11 @@ func checkDN(text string) error {
 	return nil
 }
 
-// Username stands in a user filter for what was typed.
-const Username = "{username}"
-
-// UserFilter is a user filter for a name.
-func UserFilter(filter, name string) string {
-	return strings.ReplaceAll(filter, Username, ldap.EscapeFilter(name))
-}
-
 func checkFilter(text string) error {
-	if _, err := ldap.CompileFilter(UserFilter(text, "x")); err != nil {
+	if _, err := ldap.CompileFilter(directory.UserFilter(text, "x")); err != nil {
 		return errors.New("must be an LDAP filter (RFC 4515), like (uid={username})")
 	}
-	if !strings.Contains(text, Username) {
+	if !strings.Contains(text, directory.Username) {
 		return errors.New("must contain {username}: without it everybody is found")
 	}
 	return nil

@@ -34,8 +34,9 @@ type Provider struct {
 	// secret names the members that say where it is sent and how it is protected on its way: if one of them changes,
 	// the secret must be given again.
 	ConfigSchema json.RawMessage `json:"config_schema" doc:"JSON Schema (2020-12) of config_fields"`
-	// CallbackURL and LogoutURL depend on the tenant; no file has them.
-	CallbackURL string `json:"callback_url,omitempty" doc:"The redirect URI to register, with {connection_id}. Absent: no sign-in" example:"https://id.example.com/sign-in/acme/callback/{connection_id}"`
+	// SignIn, CallbackURL and LogoutURL are in no file: the URLs depend on the tenant.
+	SignIn      string `json:"sign_in,omitempty" enum:"redirect,password" doc:"How people sign in: they go to the provider, or type their password there on a page of the platform. Absent: they cannot"`
+	CallbackURL string `json:"callback_url,omitempty" doc:"The redirect URI to register, with {connection_id}. Absent: nobody goes there" example:"https://id.example.com/sign-in/acme/callback/{connection_id}"`
 	LogoutURL   string `json:"logout_url,omitempty" doc:"The back-channel logout URI to register, with {connection_id}. Absent: the provider has none" example:"https://id.example.com/sign-in/acme/backchannel/{connection_id}"`
 
 	Check   Check                      `json:"-"`
@@ -47,6 +48,12 @@ type Provider struct {
 	routes map[string][]string // by secret
 	absent map[string]any      // the schema's defaults
 }
+
+// The values of Provider.SignIn.
+const (
+	ByRedirect = "redirect"
+	ByPassword = "password"
+)
 
 // Check is the way in which a connection is tested.
 type Check string

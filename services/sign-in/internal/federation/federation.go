@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -27,6 +28,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/questions"
+	"github.com/idplatform/idplatform/services/questions/directory"
 )
 
 var (
@@ -55,7 +57,9 @@ const (
 type Config struct {
 	Bus  *bus.Bus
 	HTTP *http.Client // reaches providers
-	Now  func() clock.Time
+	// Dialer reaches directories.
+	Dialer *net.Dialer
+	Now    func() clock.Time
 }
 
 // Connections sign people in through the connections of all tenants. They are safe for concurrent use.
@@ -219,6 +223,9 @@ func (c *Connections) client(ctx context.Context, connectionID string) (client, 
 	if !Supports(code) {
 		return nil, refused("nobody can sign in through the provider %s", code)
 	}
+	if IsDirectory(code) {
+		return nil, refused("nobody goes to a directory to sign in")
+	}
 	if d, ok := dialects[code]; ok {
 		return &oauthClient{d, fields, caller{c.HTTP}}, nil
 	}
@@ -240,6 +247,14 @@ type fields struct {
 	CorpID               string `json:"CorpId"`
 	CorpSecret           string
 	AgentID              string `json:"AgentId"`
+
+	// Of directories.
+	directory.Settings
+	URL        string            `json:"Url"`
+	BaseDN     string            `json:"BaseDn"`
+	UserFilter string            `json:"UserFilter"`
+	Attributes map[string]string `json:"Attributes"` // by the member of a user
+	Domain     string            `json:"Domain"`
 }
 
 // settings returns a connection's provider and its config_fields with the secrets.

@@ -37,44 +37,46 @@ type Form struct {
 
 // The actions.
 const (
-	ActBegin    = "begin" // of a request that another site has sent by a form
-	ActSignIn   = "sign-in"
-	ActPassword = "new-password"
-	ActForgot   = "forgot"    // the password
-	ActSendCode = "send-code" // to whoever has the login name
-	ActCode     = "code"
-	ActBack     = "back"   // to the password, or to the choice of a factor
-	ActFactor   = "factor" // with a code
-	ActPasskey  = "passkey"
-	ActSetUp    = "set-up"     // a method
-	ActAdd      = "add-factor" // with a code of the new app
-	ActNewCodes = "new-codes"
-	ActKept     = "kept"  // the recovery codes
-	ActLater    = "later" // to go on without a factor
-	ActName     = "name"  // which may lead to a connection
-	ActLeave    = "leave" // for the provider of a connection
-	ActLink     = "link"  // the identity there to the person
-	ActSkipLink = "skip-link"
-	ActContinue = "continue"
-	ActAnother  = "another"
-	ActAccount  = "account"
-	ActAgree    = "agree"
-	ActDeny     = "deny"
+	ActBegin     = "begin" // of a request that another site has sent by a form
+	ActSignIn    = "sign-in"
+	ActPassword  = "new-password"
+	ActForgot    = "forgot"    // the password
+	ActSendCode  = "send-code" // to whoever has the login name
+	ActCode      = "code"
+	ActBack      = "back"   // to the password, or to the choice of a factor
+	ActFactor    = "factor" // with a code
+	ActPasskey   = "passkey"
+	ActSetUp     = "set-up"     // a method
+	ActAdd       = "add-factor" // with a code of the new app
+	ActNewCodes  = "new-codes"
+	ActKept      = "kept"      // the recovery codes
+	ActLater     = "later"     // to go on without a factor
+	ActName      = "name"      // which may lead to a connection
+	ActLeave     = "leave"     // for the provider of a connection
+	ActDirectory = "directory" // with the name and the password there
+	ActLink      = "link"      // the identity there to the person
+	ActSkipLink  = "skip-link"
+	ActContinue  = "continue"
+	ActAnother   = "another"
+	ActAccount   = "account"
+	ActAgree     = "agree"
+	ActDeny      = "deny"
 )
 
 // pagesOf are the pages of the actions that are done only where such a page is due. The first one stands for all while
 // a service does not answer.
 var pagesOf = map[string][]Kind{
-	ActPassword: {ChangePassword},
-	ActFactor:   {EnterFactor},
-	ActSetUp:    {ChooseFactor, SetUpApp, SetUpPasskey, ChangePassword},
-	ActAdd:      {SetUpApp, SetUpPasskey},
-	ActNewCodes: {AskNewCodes},
-	ActLater:    {ChooseFactor, SetUpApp, SetUpPasskey, EnterFactor},
-	ActName:     {SignIn},
-	ActLeave:    {SignIn, EnterFactor, AskToLink, ChangePassword},
-	ActLink:     {ConfirmLink},
-	ActSkipLink: {ConfirmLink},
+	ActPassword:  {ChangePassword},
+	ActFactor:    {EnterFactor},
+	ActSetUp:     {ChooseFactor, SetUpApp, SetUpPasskey, ChangePassword},
+	ActAdd:       {SetUpApp, SetUpPasskey},
+	ActNewCodes:  {AskNewCodes},
+	ActLater:     {ChooseFactor, SetUpApp, SetUpPasskey, EnterFactor},
+	ActName:      {SignIn},
+	ActLeave:     {SignIn, EnterFactor, AskToLink, ChangePassword},
+	ActDirectory: {AskDirectory},
+	ActLink:      {ConfirmLink},
+	ActSkipLink:  {ConfirmLink},
 }
 
 // Act does what a form says, and stores the flow. The view is what the person sees if that is not the flow's own
@@ -136,6 +138,8 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 		return e.named(ctx, f, now, form, v)
 	case ActLeave:
 		return e.leave(ctx, f, now, form, v)
+	case ActDirectory:
+		return e.enterDirectory(ctx, f, now, form, v)
 	case ActLink:
 		return e.link(ctx, f, now, v)
 	case ActSkipLink:
@@ -144,12 +148,12 @@ func (e *Engine) Act(ctx context.Context, f *Flow, form Form, v Visitor) (View, 
 		if f.Recovering == RecoverAsk || f.Recovering == RecoverCode {
 			f.Recovering = ""
 		}
-		f.Setup, f.SetupType = "", ""
+		f.Setup, f.SetupType, f.Directory = "", "", ""
 	case ActContinue:
 		err = e.continueSession(ctx, f, v)
 	case ActAnother:
 		f.forgetPerson()
-		f.Another, f.LoginName, f.Named, f.Linking = true, "", false, ""
+		f.Another, f.LoginName, f.Named, f.Linking, f.Directory = true, "", false, "", ""
 	case ActAccount:
 		f.SubAccount = form.SubAccount
 	case ActAgree:

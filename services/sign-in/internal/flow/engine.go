@@ -67,6 +67,7 @@ type Engine struct {
 	codes, codesOfKnown *ratelimit.Buckets[string]
 	opened              *ratelimit.Buckets[string] // by the link of an invitation
 	creates             *ratelimit.Buckets[string] // users, by address
+	names               *ratelimit.Buckets[string] // wrong passwords of a directory, by the name
 }
 
 // New makes an engine.
@@ -81,6 +82,7 @@ func New(d Deps) *Engine {
 		codesOfKnown: ratelimit.New[string](codesPerSecond, maxCodesKnown, maxCounts),
 		opened:       ratelimit.New[string](opensPerSecond, opensAtOnce, maxCounts),
 		creates:      ratelimit.New[string](createsPerSecond, createsAtOnce, maxCounts),
+		names:        ratelimit.New[string](guessesPerSecond, guessesAtOnce, maxCounts),
 	}
 	e.methods = map[string]Method{proof.Password: passwords{e}, proof.App: factors{e}, proof.Passkey: passkeys{e}}
 	return e
@@ -109,10 +111,11 @@ const (
 	ChooseFactor // to set up
 	SetUpApp     // an authenticator app
 	SetUpPasskey
-	AskNewCodes // whether recovery codes are to be made
-	KeepCodes   // recovery codes that were made, if there are any, and go on
-	AskToLink   // who the person is at another provider: leads there
-	ConfirmLink // of who the person is at another provider
+	AskNewCodes  // whether recovery codes are to be made
+	KeepCodes    // recovery codes that were made, if there are any, and go on
+	AskDirectory // for the name and the password of a directory
+	AskToLink    // who the person is at another provider: leads there
+	ConfirmLink  // of who the person is at another provider
 	ChooseAccount
 	Consent
 	Refused     // by permissions, or for want of an account
@@ -146,9 +149,11 @@ type View struct {
 	// Later says that the person may go on without the factor; Until is how long, zero for ever.
 	Later bool
 	Until clock.Time
-	// Through is the name of the connection by which the person goes elsewhere. In AskToLink it is empty if there is
-	// none any more.
+	// Through is the name of the connection by which the person goes elsewhere, or whose password is asked for. In
+	// AskToLink it is empty if there is none any more.
 	Through string
+	// OfName says that it is TooMany of one name.
+	OfName bool
 
 	err      error
 	visitor  Visitor
@@ -157,6 +162,9 @@ type View struct {
 	steps    []questions.LoginStep
 	sources  []Source // the connections of these steps
 	subject  subject
+	// directory is the source whose password is asked for, and under the page that is hidden by that.
+	directory *Source
+	under     Kind
 }
 
 // Arrive is the way of a request that has no stored flow.
@@ -171,6 +179,7 @@ func (e *Engine) Show(ctx context.Context, f *Flow, v Visitor) (View, error) {
 		return View{}, err
 	}
 	view, refusal, err := e.nextStep(ctx, f, current, v)
+	view.askForDirectory()
 	if apperr.KindOf(err) == apperr.Unavailable && err != nil {
 		view.Kind, view.err = Away, err
 		if f.Request.Passive {

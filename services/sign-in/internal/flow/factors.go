@@ -341,6 +341,7 @@ func (e *Engine) pageOf(ctx context.Context, f *Flow, v Visitor) (View, error) {
 		return View{}, err
 	}
 	view, _, err := e.signInStep(ctx, f, current, v)
+	view.askForDirectory()
 	return view, err
 }
 

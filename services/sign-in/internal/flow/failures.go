@@ -23,6 +23,8 @@ const (
 	DeviceCode Guess = "device code"
 	MailCode   Guess = "mail code"
 	FactorCode Guess = "factor code" // of an app, or a recovery code
+	// DirectoryPassword is a password of another provider that is asked for here.
+	DirectoryPassword Guess = "directory password"
 	// PasskeyAnswer cannot be guessed; each wrong one costs an event.
 	PasskeyAnswer Guess = "passkey"
 	// ProviderCode cannot be guessed; each wrong one costs another provider a request.

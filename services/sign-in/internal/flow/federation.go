@@ -172,9 +172,13 @@ type departure struct {
 	links bool
 }
 
-// leaveFor sends a person to another provider.
+// leaveFor sends a person to another provider, or to the page that asks for a password of a directory.
 func (e *Engine) leaveFor(ctx context.Context, f *Flow, to departure, v Visitor) (View, error) {
 	view := View{Kind: Leave, Flow: f}
+	if f.Directory = ""; federation.IsDirectory(to.ProviderCode) { // its password is asked for here
+		f.Directory = to.ID
+		return view, e.save(ctx, f, v.Browser, nil)
+	}
 	if f.ID == "" {
 		f.ID = secret.Token(idBytes)
 	}

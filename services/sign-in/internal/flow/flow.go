@@ -47,8 +47,10 @@ type Flow struct {
 	Locale    string `json:"locale"` // if it was chosen on the page
 	// Leaving is what is kept while the person is at another provider, and Linking who they are there, until that is
 	// linked to who they are here. Both are sealed. Whoever goes on in the flow is asked before the link is made.
-	Leaving     string     `json:"leaving,omitempty"`
-	Linking     string     `json:"linking,omitempty"`
+	Leaving string `json:"leaving,omitempty"`
+	Linking string `json:"linking,omitempty"`
+	// Directory is the connection to a directory whose password the person wants to enter.
+	Directory   string     `json:"directory,omitempty"`
 	TimeExpires clock.Time `json:"time_expires"`
 }
 

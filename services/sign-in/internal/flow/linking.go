@@ -55,7 +55,11 @@ func (f *Flow) LinksThrough() string { return asksFor(f.Request, AddLink) }
 
 // linksBy reports whether the page of a view leads to a source for the person to link who they are there.
 func (view *View) linksBy(source *Source) bool {
-	switch view.Kind {
+	kind := view.Kind
+	if kind == AskDirectory {
+		kind = view.under
+	}
+	switch kind {
 	case AskToLink:
 		return view.Through != "" && source.ID == view.Flow.LinksThrough()
 	case ChangePassword:

@@ -17,7 +17,7 @@ import (
 // FlowForm describes the forms of the pages of a sign-in.
 type FlowForm struct {
 	Request    string `json:"request" doc:"The application's request, sealed"`
-	Action     string `json:"action" doc:"The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, later, name, leave, link, skip-link, back, continue, another, account, agree, deny"`
+	Action     string `json:"action" doc:"The button: begin, sign-in, new-password, forgot, send-code, code, factor, passkey, set-up, add-factor, new-codes, kept, later, name, leave, directory, link, skip-link, back, continue, another, account, agree, deny"`
 	LoginName  string `json:"login_name,omitempty" doc:"Username, email or mobile"`
 	Password   string `json:"password,omitempty" doc:"The password, or the new one"`
 	Repeated   string `json:"repeated,omitempty" doc:"The new password again"`

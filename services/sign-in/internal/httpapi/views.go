@@ -76,6 +76,8 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 			return rest.Page{}, err
 		}
 		return a.html(ctx, v, http.StatusOK, page.KeepCodes{Form: form, Codes: codes})
+	case flow.AskDirectory:
+		return a.html(ctx, v, http.StatusOK, askDirectoryOf(form, view, notice(f)))
 	case flow.AskToLink:
 		return a.html(ctx, v, http.StatusOK, page.AskToLink{
 			Form: form, Through: view.Through, Connection: f.LinksThrough(), Notice: notice(f),
@@ -103,7 +105,7 @@ func (a *api) page(ctx context.Context, v *visit, view flow.View) (rest.Page, er
 	case flow.Away:
 		return a.away(ctx, v, view, form)
 	case flow.TooMany:
-		p, err := a.html(ctx, v, http.StatusTooManyRequests, formOf(form, view, nil, tooMany(view.Flow)))
+		p, err := a.html(ctx, v, http.StatusTooManyRequests, formOf(form, view, nil, tooMany(view)))
 		p.RetryAfter = busyFor
 		return p, err
 	}
@@ -159,6 +161,13 @@ func signInOf(form page.Form, view flow.View, challenge *page.Challenge, notice 
 		c.Current = view.User.Name()
 	}
 	return c
+}
+
+func askDirectoryOf(form page.Form, view flow.View, notice string) page.AskDirectory {
+	return page.AskDirectory{
+		Form: form, App: view.App.Name, Through: view.Through, LoginName: view.Flow.LoginName, Notice: notice,
+		Back: view.CanGoBack(),
+	}
 }
 
 // sourcesOf are the buttons for other providers.
@@ -227,7 +236,11 @@ func (a *api) setUpApp(ctx context.Context, v *visit, view flow.View, form page.
 }
 
 // tooMany is the key of what the page says after too many failures.
-func tooMany(f *flow.Flow) string {
+func tooMany(view flow.View) string {
+	f := view.Flow
+	if view.OfName {
+		return "too_many_of_name"
+	}
 	if f.Recovering != "" || len(f.Proofs) > 0 {
 		return "too_often"
 	}
@@ -240,6 +253,8 @@ func formOf(form page.Form, view flow.View, challenge *page.Challenge, notice st
 	switch {
 	case view.SentFrom == flow.EnterFactor:
 		return enterFactorOf(form, view, challenge, notice)
+	case view.SentFrom == flow.AskDirectory && view.Through != "":
+		return askDirectoryOf(form, view, notice)
 	case view.SentFrom != flow.SignIn:
 		return nil
 	case f.MustChange || f.Recovering == flow.Invited:

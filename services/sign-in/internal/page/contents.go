@@ -167,6 +167,18 @@ type ConfirmLink struct {
 
 func (ConfirmLink) about() (string, string) { return "confirm_link.html", "confirm_link" }
 
+// AskDirectory asks for the name and the password of a directory.
+type AskDirectory struct {
+	Form
+	App       string
+	Through   string // the name of the connection
+	LoginName string
+	Notice    string
+	Back      bool // to the page with the other ways
+}
+
+func (AskDirectory) about() (string, string) { return "ask_directory.html", "sign_in" }
+
 // AskToLink leads to another provider, to link who the person is there.
 type AskToLink struct {
 	Form

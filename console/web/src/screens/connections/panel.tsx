@@ -135,8 +135,8 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
       labels={{display_name: t('connectionName'), config_fields: t('settings')}}
       overview={() => (
         <>
-          {provider?.callback_url ? (
-            <p class="note">{t('signsIn')}</p>
+          {provider?.sign_in ? (
+            <p class="note">{t(provider.sign_in === 'password' ? 'asksPassword' : 'signsIn')}</p>
           ) : (
             (c.type === 'social' || c.type === 'enterprise') && <p class="note warn">{t('signsNobodyIn')}</p>
           )}
@@ -172,7 +172,7 @@ function Loaded({answer, provider, again}: Both & {again: () => void}) {
           label: t('test'),
           content: () => <Test key={c.version} id={id} on={on} toggle={toggle} unsaved={draft.count.value > 0} />,
         },
-        ...(provider?.callback_url ? [{name: 'domains', label: t('domains'), content: () => <Domains id={id} />}] : []),
+        ...(provider?.sign_in ? [{name: 'domains', label: t('domains'), content: () => <Domains id={id} />}] : []),
         {
           name: 'uses',
           label: t('uses'),

@@ -18,12 +18,16 @@ export const t = texts({
     '人员验证身份的方式会显示在这里：目录、社交账户、多因素认证。',
   ],
   whatSignsIn: [
-    'People sign in with passwords, authenticator apps and passkeys of this platform, and through connections to OpenID Connect, Google, Microsoft, GitLab, GitHub, WeChat, DingTalk, Feishu and WeCom. Through Apple, Alipay, SAML, CAS and directories nobody can sign in yet; of the rest the mail server is used.',
-    '人员可以使用本平台的密码、身份验证器应用和通行密钥登录，也可以通过 OpenID Connect、Google、Microsoft、GitLab、GitHub、微信、钉钉、飞书和企业微信的连接登录。Apple、支付宝、SAML、CAS 和目录暂不能用于登录；其余连接中只使用邮件服务器。',
+    'People sign in with passwords, authenticator apps and passkeys of this platform, and through connections to OpenID Connect, Google, Microsoft, GitLab, GitHub, WeChat, DingTalk, Feishu, WeCom and directories (LDAP, Active Directory). Through Apple, Alipay, SAML and CAS nobody can sign in yet; of the rest the mail server is used.',
+    '人员可以使用本平台的密码、身份验证器应用和通行密钥登录，也可以通过 OpenID Connect、Google、Microsoft、GitLab、GitHub、微信、钉钉、飞书、企业微信和目录（LDAP、Active Directory）的连接登录。Apple、支付宝、SAML 和 CAS 暂不能用于登录；其余连接中只使用邮件服务器。',
   ],
   signsIn: [
     'Register the callback URL below at the provider. People see a button for this connection once a method of their login template has it.',
     '请在提供方登记下方的回调地址。当登录模板的某个方式包含此连接后，人员会看到对应的按钮。',
+  ],
+  asksPassword: [
+    'People sign in with their name and password of this directory, on a page of the platform. They see a button for it once a method of their login template has this connection.',
+    '人员在本平台的页面上使用此目录的用户名和密码登录。当登录模板的某个方式包含此连接后，人员会看到对应的按钮。',
   ],
   signsNobodyIn: ['Nobody can sign in through this provider yet.', '暂不能通过此提供方登录。'],
   callbackURL: ['Callback URL', '回调地址'],
