@@ -60,6 +60,28 @@ func (c *Client) ReturnFromProvider(
 	}, options)
 }
 
+// LogOutFromCasBody is the body of LogOutFromCas.
+type LogOutFromCasBody = CASLogoutForm
+
+// LogOutFromCas: sign a person out whom a CAS server has signed out.
+//
+// Single logout of the CAS Protocol 3.0 (§2.3.3): the server sends it to the address that people come back to. The
+// sessions end that began by the ticket.
+//
+// (POST /sign-in/{tenant}/callback/{connection})
+func (c *Client) LogOutFromCas(
+	ctx context.Context, tenant string, connection string, body LogOutFromCasBody, options ...Option,
+) error {
+	request := Request{
+		Method: http.MethodPost, Path: "/sign-in/" + url.PathEscape(tenant) + "/callback/" + url.PathEscape(connection),
+		Momentary: true, Open: true,
+	}
+	if err := request.form(body); err != nil {
+		return err
+	}
+	return c.do(ctx, request, options)
+}
+
 // WithdrawOwnConsentBody is the body of WithdrawOwnConsent.
 type WithdrawOwnConsentBody = ConsentForm
 

@@ -776,7 +776,7 @@ type ApplicationPatchConfigProp struct {
 	// Where any is named, the others are not allowed
 	AllowedSocialLoginProvider nullable.Nullable[map[string]*float64] `json:"allowed_social_login_provider,omitempty"`
 
-	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
+	// DefaultLoginMethod The code of the method that the sign-in page offers first, if the login template has it
 	DefaultLoginMethod nullable.Nullable[string] `json:"default_login_method,omitempty"`
 
 	// DefaultRegMethod What registration offers first; without effect, since nobody can register yet
@@ -1645,6 +1645,12 @@ type BearerForm struct {
 	AccessToken *string `json:"access_token,omitempty"`
 }
 
+// CASLogoutForm defines model for CASLogoutForm.
+type CASLogoutForm struct {
+	// LogoutRequest A SAML logout request with the ticket
+	LogoutRequest string `json:"logoutRequest"`
+}
+
 // ChangeOrganizationOfUsersRequest defines model for ChangeOrganizationOfUsersRequest.
 type ChangeOrganizationOfUsersRequest struct {
 	// FromNodeID The node to leave
@@ -2046,7 +2052,7 @@ type ConfigProp struct {
 	// Where any is named, the others are not allowed
 	AllowedSocialLoginProvider map[string]float64 `json:"allowed_social_login_provider,omitempty"`
 
-	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
+	// DefaultLoginMethod The code of the method that the sign-in page offers first, if the login template has it
 	DefaultLoginMethod *string `json:"default_login_method,omitempty"`
 
 	// DefaultRegMethod What registration offers first; without effect, since nobody can register yet
@@ -2089,7 +2095,7 @@ type ConfigPropPatch struct {
 	// Where any is named, the others are not allowed
 	AllowedSocialLoginProvider nullable.Nullable[map[string]*float64] `json:"allowed_social_login_provider,omitempty"`
 
-	// DefaultLoginMethod What sign-in offers first; without effect while it has one method
+	// DefaultLoginMethod The code of the method that the sign-in page offers first, if the login template has it
 	DefaultLoginMethod nullable.Nullable[string] `json:"default_login_method,omitempty"`
 
 	// DefaultRegMethod What registration offers first; without effect, since nobody can register yet

@@ -72,6 +72,10 @@ func TestAnswerClient(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, found.SocialProviders, config)
 	}
+	c.Patch("/v1/applications/"+id+"/configs", object{"default_login_method": "corp"}).OK(nil)
+	client, err := of("acme", questions.ClientName{AppID: id})
+	require.NoError(t, err)
+	require.Equal(t, "corp", client.FirstMethod)
 	for config, want := range map[string]questions.Client{
 		`{}`: {}, `{"methods": [], "enrol": "offer", "remember_days": 0}`: {},
 		`{"methods": ["otp"], "enrol": "demand", "more": 1}`: {MFAMethods: []string{"otp"}},

@@ -97,6 +97,8 @@ type Client struct {
 	MFANoSetUp bool     `json:"mfa_no_set_up,omitempty"`
 	// LoginTemplate is the code of its authentication template; empty: the tenant's default.
 	LoginTemplate string `json:"login_template,omitempty"`
+	// FirstMethod is the code of the method that the sign-in page offers first; empty: the page decides.
+	FirstMethod string `json:"first_method,omitempty"`
 	// Sources are the ids of the connections that are attached to it; empty: any.
 	Sources []string `json:"sources,omitempty"`
 	// SocialProviders says of providers, by their codes, whether people may sign in through them by a social login.

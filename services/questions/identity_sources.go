@@ -104,7 +104,7 @@ type LoginMethod struct {
 // can sign in yet.
 var SignInProviders = []string{
 	"oidc", "google", "microsoft", "gitlab", "github", "wechat_scan_qr", "dingding_scan_qr", "qywechat_scan_qr",
-	"feishu_scan_qr", "ldap", "active_directory",
+	"feishu_scan_qr", "ldap", "active_directory", "cas",
 }
 
 // LoginTemplateOf asks for the steps. Methods that are disabled are left out. Without an answer, the asking service

@@ -41,7 +41,7 @@ func TestCommands(t *testing.T) {
 			"authorize-device": "seldom", "enter-device-code": "seldom", "push-authorization-request": "seldom",
 			"change-own-password": "seldom", "withdraw-own-consent": "seldom", "end-own-session": "seldom",
 			"end-own-grant": "seldom", "test-message": "seldom", "accept-invitation": "seldom",
-			"verify-own-email": "seldom", "change-own-factors": "seldom", "change-own-links": "seldom",
+			"log-out-from-cas": "as log-out-from-provider", "verify-own-email": "seldom", "change-own-factors": "seldom", "change-own-links": "seldom",
 		},
 	}.TestCommands(t)
 }

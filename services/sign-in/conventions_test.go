@@ -13,7 +13,7 @@ func TestConventions(t *testing.T) {
 	testkit.Conventions(t, start, testkit.Resource{
 		Collection: "/v1/sessions", Read: auth.SignInRead, Write: auth.SignInWrite, Unrelated: auth.KVRead,
 		Open: []string{
-			"show-own-page", "return-from-provider", "log-out-from-provider", "change-own-links", "end-own-session", "withdraw-own-consent", "change-own-password", "get-sign-in-style",
+			"show-own-page", "return-from-provider", "log-out-from-provider", "log-out-from-cas", "change-own-links", "end-own-session", "withdraw-own-consent", "change-own-password", "get-sign-in-style",
 			"end-own-grant",
 			"get-sign-in-script", "get-sign-in-logo", "begin-sign-in", "continue-sign-in", "show-sign-in",
 			"authorize-person", "authorize-person-by-form", "push-authorization-request", "grant-person-token",

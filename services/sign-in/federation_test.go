@@ -773,3 +773,33 @@ func TestALinkIsMailed(t *testing.T) {
 		})
 	}
 }
+
+// The method that the application names comes first on the page, if the page has it.
+func TestTheMethodThatComesFirst(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		first string
+		order []string
+	}{
+		"none":              {"", []string{`value="sign-in"`, "Sign in with Acme SSO", `value="passkey"`}},
+		"the password":      {"pwd", []string{`value="sign-in"`, "Sign in with Acme SSO", `value="passkey"`}},
+		"the connection":    {"corp", []string{"Sign in with Acme SSO", `value="sign-in"`, `value="passkey"`}},
+		"the passkey":       {"key", []string{`value="passkey"`, `value="sign-in"`, "Sign in with Acme SSO"}},
+		"what there is not": {"other", []string{`value="sign-in"`, "Sign in with Acme SSO", `value="passkey"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := federate(t, `{}`)
+			step := &f.template.Steps[0]
+			step.Methods = append(step.Methods, questions.LoginMethod{Code: "key", Type: "webauthn"})
+			f.demands("portal", func(c *questions.Client) { c.FirstMethod = row.first })
+			b := f.browser().get(f.authorize("portal"))
+			at := -1
+			for _, text := range row.order {
+				next := strings.Index(b.body, text)
+				require.Greater(t, next, at, "%s\n%s", text, b.body)
+				at = next
+			}
+		})
+	}
+}

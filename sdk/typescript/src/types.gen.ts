@@ -838,7 +838,7 @@ export type ApplicationPatch = {
             [key: string]: number | null;
         } | null;
         /**
-         * What sign-in offers first; without effect while it has one method
+         * The code of the method that the sign-in page offers first, if the login template has it
          */
         default_login_method?: string | null;
         /**
@@ -2071,6 +2071,13 @@ export type BearerForm = {
     access_token?: string;
 };
 
+export type CasLogoutForm = {
+    /**
+     * A SAML logout request with the ticket
+     */
+    logoutRequest: string;
+};
+
 export type ChangeOrganizationOfUsersRequest = {
     /**
      * The node to leave
@@ -2586,7 +2593,7 @@ export type ConfigProp = {
         [key: string]: number;
     };
     /**
-     * What sign-in offers first; without effect while it has one method
+     * The code of the method that the sign-in page offers first, if the login template has it
      */
     default_login_method?: string;
     /**
@@ -2671,7 +2678,7 @@ export type ConfigPropPatch = {
         [key: string]: number | null;
     } | null;
     /**
-     * What sign-in offers first; without effect while it has one method
+     * The code of the method that the sign-in page offers first, if the login template has it
      */
     default_login_method?: string | null;
     /**
@@ -13042,7 +13049,7 @@ export type ApplicationPatchWritable = {
             [key: string]: number | null;
         } | null;
         /**
-         * What sign-in offers first; without effect while it has one method
+         * The code of the method that the sign-in page offers first, if the login template has it
          */
         default_login_method?: string | null;
         /**
@@ -20410,6 +20417,73 @@ export type ReturnFromProviderResponses = {
 };
 
 export type ReturnFromProviderResponse = ReturnFromProviderResponses[keyof ReturnFromProviderResponses];
+
+export type LogOutFromCasData = {
+    body: CasLogoutForm;
+    path: {
+        /**
+         * The tenant's id
+         */
+        tenant: string;
+        /**
+         * The connection
+         */
+        connection: string;
+    };
+    query?: {
+        /**
+         * true: everything is checked and answered as it would be, nothing is changed
+         */
+        dry_run?: string;
+    };
+    url: '/sign-in/{tenant}/callback/{connection}';
+};
+
+export type LogOutFromCasErrors = {
+    /**
+     * invalid_parameters
+     */
+    400: Problem;
+    /**
+     * not_found
+     */
+    404: Problem;
+    /**
+     * version_mismatch
+     */
+    412: Problem;
+    /**
+     * too_large
+     */
+    413: Problem;
+    /**
+     * unsupported_media_type
+     */
+    415: Problem;
+    /**
+     * rate_limited
+     */
+    429: Problem;
+    /**
+     * internal
+     */
+    500: Problem;
+    /**
+     * unavailable
+     */
+    503: Problem;
+};
+
+export type LogOutFromCasError = LogOutFromCasErrors[keyof LogOutFromCasErrors];
+
+export type LogOutFromCasResponses = {
+    /**
+     * OK
+     */
+    200: Empty;
+};
+
+export type LogOutFromCasResponse = LogOutFromCasResponses[keyof LogOutFromCasResponses];
 
 export type SignInByCasData = {
     body?: never;

@@ -31,6 +31,7 @@ func (s *Applications) ForSignIn(ctx context.Context, name questions.ClientName)
 	}
 	c.MFAMethods, c.MFANoSetUp = a.ConfigProp.secondFactors()
 	c.SocialProviders = a.ConfigProp.socialProviders()
+	c.FirstMethod = a.ConfigProp.DefaultLoginMethod
 	for _, source := range a.IDPs {
 		c.Sources = append(c.Sources, source.ConfigID)
 	}

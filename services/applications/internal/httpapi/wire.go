@@ -33,7 +33,7 @@ type ConfigProp struct {
 	AllowedRegMethod           map[string]any       `json:"allowed_reg_method,omitempty" doc:"How people may register. It has no effect: nobody can register yet"`
 	DefaultRegMethod           string               `json:"default_reg_method,omitempty" doc:"What registration offers first; without effect, since nobody can register yet"`
 	AllowedLoginMethod         LoginMethod          `json:"allowed_login_method,omitempty" doc:"name is the code of the login template; the other members are kept, without effect"`
-	DefaultLoginMethod         string               `json:"default_login_method,omitempty" doc:"What sign-in offers first; without effect while it has one method"`
+	DefaultLoginMethod         string               `json:"default_login_method,omitempty" doc:"The code of the method that the sign-in page offers first, if the login template has it"`
 	AllowedSocialLoginProvider SocialLoginProviders `json:"allowed_social_login_provider,omitempty" doc:"Codes of social-login providers, 1: people may sign in through connections to it. Where any is named, the others are not allowed"`
 }
 

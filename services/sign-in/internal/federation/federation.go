@@ -108,6 +108,7 @@ type Kept struct {
 	Nonce    string     `json:"nonce,omitempty"`
 	Verifier string     `json:"verifier"` // PKCE
 	Oldest   clock.Time `json:"oldest,omitzero"`
+	Fresh    bool       `json:"fresh,omitempty"` // the provider had to ask the person
 }
 
 // Answer is what the person has brought back.
@@ -226,6 +227,9 @@ func (c *Connections) client(ctx context.Context, connectionID string) (client, 
 	if IsDirectory(code) {
 		return nil, refused("nobody goes to a directory to sign in")
 	}
+	if code == "cas" {
+		return &casClient{fields, caller{c.HTTP}}, nil
+	}
 	if d, ok := dialects[code]; ok {
 		return &oauthClient{d, fields, caller{c.HTTP}}, nil
 	}
@@ -248,6 +252,9 @@ type fields struct {
 	CorpSecret           string
 	AgentID              string `json:"AgentId"`
 
+	// Of CAS.
+	ServerURL string `json:"ServerUrl"`
+	Version   string
 	// Of directories.
 	directory.Settings
 	URL        string            `json:"Url"`

@@ -136,21 +136,30 @@ func (c caller) post(ctx context.Context, address string, body map[string]string
 	return c.do(r, into)
 }
 
-func (c caller) do(r *http.Request, into any) error {
-	r.Header.Set("Accept", "application/json")
+// read returns an answer whose status is 200.
+func (c caller) read(r *http.Request, accept string) ([]byte, error) {
+	r.Header.Set("Accept", accept)
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return errors.Join(ErrAway, outbound.Cause(err))
+		return nil, errors.Join(ErrAway, outbound.Cause(err))
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	switch {
 	case err != nil:
-		return errors.Join(ErrAway, outbound.Cause(err))
+		return nil, errors.Join(ErrAway, outbound.Cause(err))
 	case answer.StatusCode >= http.StatusInternalServerError:
-		return refusedOrAway(ErrAway, r, answer.StatusCode)
+		return nil, refusedOrAway(ErrAway, r, answer.StatusCode)
 	case answer.StatusCode != http.StatusOK:
-		return refusedOrAway(ErrRefused, r, answer.StatusCode)
+		return nil, refusedOrAway(ErrRefused, r, answer.StatusCode)
+	}
+	return body, nil
+}
+
+func (c caller) do(r *http.Request, into any) error {
+	body, err := c.read(r, "application/json")
+	if err != nil {
+		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return refused("the answer of %s is not what is expected: %w", r.URL.Host+r.URL.Path, err)

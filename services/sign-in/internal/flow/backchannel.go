@@ -47,6 +47,16 @@ func (e *Engine) LogOut(ctx context.Context, connectionID, token string, v Visit
 	return e.Sessions.EndLinked(ctx, user.ID, credential, session)
 }
 
+// LogOutOfCAS ends the sessions that began by a ticket of a CAS server, which sends a logout request. Who knows the
+// ticket is that server. The error is apperr.InvalidParameters.
+func (e *Engine) LogOutOfCAS(ctx context.Context, connectionID, request string) error {
+	ticket, err := federation.TicketOf(request)
+	if err != nil {
+		return apperr.Invalid("logoutRequest", "is not that of a CAS server").Because(err)
+	}
+	return e.Sessions.EndUpstream(ctx, proof.HashSession(connectionID, ticket))
+}
+
 // readLogout reads a logout token, within the limits of guesses: each costs a check of a signature, and perhaps a
 // request for keys.
 func (e *Engine) readLogout(ctx context.Context, connectionID, token string, v Visitor) (federation.LoggedOut, error) {

@@ -24,6 +24,7 @@ import (
 type Source struct {
 	questions.Connection
 	Method string // social or enterprise
+	code   string // the method's
 	policy sourcePolicy
 }
 
@@ -62,7 +63,7 @@ func sourcesOf(steps []questions.LoginStep, app questions.Client) ([]Source, []q
 				if known {
 					continue
 				}
-				one := Source{Connection: c, Method: m.Type}
+				one := Source{Connection: c, Method: m.Type, code: m.Code}
 				_ = json.Unmarshal(m.Policy, &one.policy) // it was checked; empty from an earlier version
 				sources = append(sources, one)
 			}
@@ -99,7 +100,32 @@ func (view *View) Sources() (shown []Source) {
 			shown = append(shown, s)
 		}
 	}
+	slices.SortStableFunc(shown, func(a, b Source) int { return view.order(a) - view.order(b) })
 	return shown
+}
+
+func (view *View) order(s Source) int {
+	if s.code == view.App.FirstMethod {
+		return 0
+	}
+	return 1
+}
+
+// First is the type of the method that the page of a view offers first, as the application wants it; empty if it does
+// not say, or the page does not have the method.
+func (view *View) First() string {
+	if view.App.FirstMethod == "" {
+		return ""
+	}
+	for _, step := range view.steps {
+		for _, m := range step.Methods {
+			if m.Code == view.App.FirstMethod && (slices.Contains(view.Methods, m.Type) ||
+				slices.ContainsFunc(view.Sources(), func(s Source) bool { return s.code == m.Code })) {
+				return m.Type
+			}
+		}
+	}
+	return ""
 }
 
 func (view *View) source(connectionID string) *Source {

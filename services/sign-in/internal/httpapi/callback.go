@@ -61,6 +61,33 @@ func (a *api) registerBackChannel(s *rest.Server) {
 	})
 }
 
+// CASLogoutForm is what a CAS server sends when a session has ended there.
+type CASLogoutForm struct {
+	LogoutRequest string `json:"logoutRequest" doc:"A SAML logout request with the ticket"`
+}
+
+type casLogoutInput struct {
+	Call
+	Connection string `path:"connection" maxLength:"64" doc:"The connection" example:"1048577"`
+	Form       rest.Values[CASLogoutForm]
+}
+
+func (a *api) registerCASLogout(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "log-out-from-cas", Method: http.MethodPost, Path: below + "/callback/{connection}",
+		IfMatchParam: rest.NoRecord, NoReplay: true, Summary: "Sign a person out whom a CAS server has signed out",
+		Doc: "Single logout of the CAS Protocol 3.0 (§2.3.3): the server sends it to the address that people come " +
+			"back to. The sessions end that began by the ticket.",
+		Request: CASLogoutForm{"<samlp:LogoutRequest>…</samlp:LogoutRequest>"}, Response: rest.Empty{},
+	}, func(ctx context.Context, in *casLogoutInput) (rest.Empty, error) {
+		ctx, err := withTenant(ctx, in.Tenant)
+		if err != nil || docstore.IsDryRun(ctx) {
+			return rest.Empty{}, err
+		}
+		return rest.Empty{}, a.Engine.LogOutOfCAS(ctx, in.Connection, in.Form.Get("logoutRequest"))
+	})
+}
+
 // maxReturned bounds what a provider sends back, in bytes.
 const maxReturned = 8 << 10
 
@@ -87,7 +114,7 @@ func (a *api) comeBack(ctx context.Context, in *callbackInput) (rest.Page, error
 	v.choose(a.language(v), f.Locale, f.Request.Locales, "")
 	view, err := a.Engine.Return(ctx, f, flow.Returned{
 		Connection: in.Connection, State: state, Issuer: q.Get("iss"), Error: q.Get("error"),
-		Code: cmp.Or(q.Get("code"), q.Get("authCode")), // as DingTalk calls it
+		Code: cmp.Or(q.Get("code"), q.Get("authCode"), q.Get("ticket")), // as DingTalk and CAS call it
 	}, v.Visitor)
 	switch {
 	case apperr.KindOf(err) == apperr.VersionMismatch && err != nil: // another request with the answer was faster

@@ -55,6 +55,7 @@ func (a *api) registerFlow(s *rest.Server) {
 	a.registerInvitationPage(s)
 	a.registerCallback(s)
 	a.registerBackChannel(s)
+	a.registerCASLogout(s)
 	pageErrors := []apperr.Kind{apperr.Forbidden}
 	rest.Handle(s, rest.Op{
 		ID: "begin-sign-in", Method: http.MethodPost, Path: below + "/flow", IfMatchParam: rest.NoRecord,

@@ -150,6 +150,12 @@ func signInOf(form page.Form, view flow.View, challenge *page.Challenge, notice 
 	c := page.SignIn{Form: form, App: view.App.Name, LoginName: view.Flow.LoginName, Notice: notice,
 		Recovers: view.Recovers, Challenge: challenge}
 	c.Sources = sourcesOf(view)
+	switch view.First() {
+	case proof.Social, proof.Enterprise:
+		c.SourcesFirst = true
+	case proof.Passkey:
+		c.PasskeyFirst = challenge != nil
+	}
 	c.Password = challenge == nil && len(c.Sources) == 0 || slices.Contains(view.Methods, proof.Password)
 	if c.AsksName = view.AsksName(); c.AsksName {
 		c.Password = false

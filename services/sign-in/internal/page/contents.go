@@ -24,6 +24,8 @@ type SignIn struct {
 	Password  bool   // a password says who it is
 	AsksName  bool   // the login name is asked for first, alone
 	Sources   []Source
+	// What stands above the form: the application wants it.
+	SourcesFirst, PasskeyFirst bool
 	// Linking is who the person is at another provider, to whom nobody is linked yet.
 	Linking   struct{ Through, There string }
 	Challenge *Challenge

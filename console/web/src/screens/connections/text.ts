@@ -18,8 +18,8 @@ export const t = texts({
     '人员验证身份的方式会显示在这里：目录、社交账户、多因素认证。',
   ],
   whatSignsIn: [
-    'People sign in with passwords, authenticator apps and passkeys of this platform, and through connections to OpenID Connect, Google, Microsoft, GitLab, GitHub, WeChat, DingTalk, Feishu, WeCom and directories (LDAP, Active Directory). Through Apple, Alipay, SAML and CAS nobody can sign in yet; of the rest the mail server is used.',
-    '人员可以使用本平台的密码、身份验证器应用和通行密钥登录，也可以通过 OpenID Connect、Google、Microsoft、GitLab、GitHub、微信、钉钉、飞书、企业微信和目录（LDAP、Active Directory）的连接登录。Apple、支付宝、SAML 和 CAS 暂不能用于登录；其余连接中只使用邮件服务器。',
+    'People sign in with passwords, authenticator apps and passkeys of this platform, and through connections to OpenID Connect, Google, Microsoft, GitLab, GitHub, WeChat, DingTalk, Feishu, WeCom, CAS and directories (LDAP, Active Directory). Through Apple, Alipay and SAML nobody can sign in yet; of the rest the mail server is used.',
+    '人员可以使用本平台的密码、身份验证器应用和通行密钥登录，也可以通过 OpenID Connect、Google、Microsoft、GitLab、GitHub、微信、钉钉、飞书、企业微信、CAS 和目录（LDAP、Active Directory）的连接登录。Apple、支付宝和 SAML 暂不能用于登录；其余连接中只使用邮件服务器。',
   ],
   signsIn: [
     'Register the callback URL below at the provider. People see a button for this connection once a method of their login template has it.',
