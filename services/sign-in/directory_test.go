@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -253,4 +254,22 @@ func TestNobodyComesBackFromADirectory(t *testing.T) {
 	b.get(base + "/callback/" + corp + "?state=x&code=y")
 	require.Equal(t, http.StatusOK, b.get(at).page.StatusCode)
 	require.Empty(t, w.sessions())
+}
+
+// Whoever has chosen a directory in another tab meanwhile comes back from a provider all the same.
+func TestADirectoryInAnotherTab(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	f.linkAnn()
+	f.providers["78"] = "ldap"
+	connections := &f.template.Steps[0].Methods[1].Connections
+	*connections = append(*connections, questions.Connection{ID: "78", ProviderCode: "ldap", Name: "Acme Directory"})
+	b := f.browser().get(f.authorize("portal"))
+	to := b.leaves()
+	u, err := url.Parse(to)
+	require.NoError(t, err)
+	flow, _, _ := strings.Cut(u.Query().Get("state"), ".")
+	b.get(base + "/flow/" + flow).send(url.Values{"action": {"leave"}, "connection": {"78"}})
+	b.shows(200, "Choose another way")
+	b.get(f.SignIn(to, object{"sub": "ann-at-corp"})).answered(callback)
 }

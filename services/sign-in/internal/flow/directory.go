@@ -39,8 +39,16 @@ func (view *View) askForDirectory() {
 
 // shows reports whether the page of a view offers to sign in through a source.
 func (view *View) shows(source *Source) bool {
-	return (view.Kind == SignIn || view.Kind == EnterFactor) && view.Flow.Linking == "" &&
+	return (view.step() == SignIn || view.step() == EnterFactor) && view.Flow.Linking == "" &&
 		slices.Contains(view.Methods, proof.Upstream(source.ID))
+}
+
+// step is the page of a view, or the one under it if a password of a directory is asked for.
+func (view *View) step() Kind {
+	if view.Kind == AskDirectory {
+		return view.under
+	}
+	return view.Kind
 }
 
 // CanGoBack reports whether the page that asks for a password of a directory hides another one.

@@ -292,8 +292,7 @@ func (e *Engine) Return(ctx context.Context, f *Flow, in Returned, v Visitor) (V
 	}
 	view.Methods, view.sources = now.Methods, now.sources
 	source := now.source(left.Connection)
-	asked := (now.Kind == SignIn || now.Kind == EnterFactor) && source != nil &&
-		slices.Contains(now.Methods, proof.Upstream(source.ID))
+	asked := source != nil && now.shows(source)
 	if left.Links {
 		asked = source != nil && source.asks() && (f.isToLink() || f.Recovering == Invited)
 	}

@@ -55,11 +55,7 @@ func (f *Flow) LinksThrough() string { return asksFor(f.Request, AddLink) }
 
 // linksBy reports whether the page of a view leads to a source for the person to link who they are there.
 func (view *View) linksBy(source *Source) bool {
-	kind := view.Kind
-	if kind == AskDirectory {
-		kind = view.under
-	}
-	switch kind {
+	switch view.step() {
 	case AskToLink:
 		return view.Through != "" && source.ID == view.Flow.LinksThrough()
 	case ChangePassword:
