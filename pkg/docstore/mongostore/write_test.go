@@ -263,7 +263,7 @@ func TestServerAway(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t, nil)
 	o := s.options(t)
-	o.Select, o.Timeout = 200*time.Millisecond, time.Hour
+	o.Select, o.Timeout = 2*time.Second, time.Hour
 	e, err := Open(t.Context(), o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
