@@ -87,7 +87,7 @@ func (a *App) anyOperation(o *operations.Operation) *cobra.Command {
 func exampleFlag(o *operations.Operation) string {
 	for _, p := range o.Members {
 		if p.Required && p.Type == "string" {
-			return " --" + strings.ReplaceAll(p.Name, "_", "-") + " …"
+			return " --" + flagOf(p.Name) + " …"
 		}
 	}
 	switch {

@@ -256,6 +256,9 @@ type parameters struct {
 	contentType string
 }
 
+// flagOf is the flag for a parameter or a member.
+func flagOf(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "-")) }
+
 // addParameters adds flags for what an operation takes in its query, its header and its body.
 func addParameters(command *cobra.Command, o *operations.Operation, without []string) *parameters {
 	p := &parameters{operation: o, command: command, flags: map[string]operations.Parameter{}}
@@ -263,7 +266,7 @@ func addParameters(command *cobra.Command, o *operations.Operation, without []st
 		if slices.Contains(without, parameter.Name) {
 			continue
 		}
-		flag := strings.ToLower(strings.ReplaceAll(parameter.Name, "_", "-"))
+		flag := flagOf(parameter.Name)
 		if _, taken := p.flags[flag]; taken || slices.Contains(reserved, flag) {
 			flag = cmp.Or(parameter.In, "body") + "-" + flag
 		}
