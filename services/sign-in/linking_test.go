@@ -3,6 +3,7 @@ package signin_test
 import (
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -164,6 +165,42 @@ func TestInvitedToALinkAgain(t *testing.T) {
 	f.goesThrough(b, object{"sub": "bob-there"}).shows(200, "Link your accounts?").send(url.Values{"action": {"link"}})
 	require.Equal(t, "accepted", f.invitation("31")["status"])
 	require.Len(t, f.links, 2)
+}
+
+// Of two people with the same link, one links an identity. The other one's is not linked, even if both press the
+// button at the same moment.
+func TestAnInvitationLinksOneIdentity(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		f := withNewcomers(t).federate(`{}`)
+		f.invite("31")
+		link := f.link(1)
+		var both []*browser
+		for _, who := range []string{"one", "two"} {
+			b := f.goesThrough(f.browser().follow(link), object{"sub": who}).shows(200, "Link your accounts?")
+			both = append(both, b)
+		}
+		var wg sync.WaitGroup
+		for _, b := range both {
+			wg.Go(func() { b.send(url.Values{"action": {"link"}}) })
+		}
+		wg.Wait()
+		require.Equal(t, "accepted", f.invitation("31")["status"])
+		require.Len(t, f.links, 1)
+	}
+}
+
+// Somebody else who signs in on the way is not asked to link the identity of who has begun.
+func TestALinkOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	f := federate(t, `{}`)
+	f.users["bob"] = newcomer("31", "bob")
+	f.users["bob"].password = password
+	b := f.browser().get(base).signIn("ann", password)
+	f.goesThrough(b.links(), object{"sub": "ann-there"}).shows(200, "Link your accounts?")
+	f.Clock.Advance(20 * time.Minute)
+	b.get(b.at).signIn("bob", password).shows(200, "Nothing has changed")
+	require.Empty(t, f.links)
 }
 
 // An invitation that has ended between two pages links nobody.

@@ -254,7 +254,8 @@ func (e *Engine) signInStep(ctx context.Context, f *Flow, current *session.Sessi
 	if due, refusal, err := e.due(ctx, &view); err != nil || due {
 		return view, refusal, err
 	}
-	if view.Kind = Leave; f.Linking != "" && f.signedIn() {
+	// Whoever signs in on the way to somebody else's task is not asked to link that person's identity.
+	if view.Kind = Leave; f.Linking != "" && f.signedIn() && !f.isToLink() {
 		view.Kind = ConfirmLink
 	}
 	return view, "", nil

@@ -121,6 +121,10 @@ func (e *Engine) link(ctx context.Context, f *Flow, now View, v Visitor) (View, 
 	if invited {
 		userID = f.UserID
 	}
+	before, err := questions.FindLinked.Ask(ctx, e.Bus, p.ForeignIdentity)
+	if err != nil {
+		return unlessAway(view, err)
+	}
 	linked, err := questions.Link.Ask(As(ctx, v.Issuer, userID), e.Bus,
 		questions.NewLink{ForeignIdentity: p.ForeignIdentity, UserID: userID})
 	switch {
@@ -147,7 +151,14 @@ func (e *Engine) link(ctx context.Context, f *Flow, now View, v Visitor) (View, 
 			}
 			return mail(ctx, tx, v)
 		}, nil)
-	if errors.Is(err, invitation.ErrEnded) {
+	if errors.Is(err, invitation.ErrEnded) { // somebody else has accepted it: this identity gets no way in
+		if before.Reason == questions.NotLinked {
+			_, err = questions.Unlink.Ask(ctx, e.Bus,
+				questions.EndedLink{UserID: userID, ID: linked.LinkID, MayBeLast: true})
+			if err != nil && !apperr.IsNotFound(err) {
+				return unlessAway(view, err)
+			}
+		}
 		f.endInvitation()
 		return view, e.save(ctx, f, v.Browser, nil)
 	}
