@@ -36,7 +36,7 @@ type Connection struct {
 	ID           string `json:"id"`
 	ProviderCode string `json:"provider_code"`
 	Name         string `json:"name,omitempty"`
-	Disabled     bool   `json:"disabled,omitempty"` // nobody signs in through it
+	Disabled     bool   `json:"disabled,omitempty"` // people cannot sign in through it
 	// Domains are the verified mail domains whose login names lead to the connection. Only LoginTemplateOf has them.
 	Domains []ConnectionDomain `json:"domains,omitempty"`
 }

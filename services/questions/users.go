@@ -347,8 +347,8 @@ type UserLink struct {
 var LinksOf = bus.Question[LinksQuestion, UserLinks]{Service: "users", Name: "links-of-user"}
 
 // EndedLink is a link that its user does not want any more. MayBeLast says that the user can sign in without it by
-// something that the users service does not know, such as a passkey. Disabled are the connections, of those that the
-// user is linked through, by which nobody signs in.
+// something that the users service does not know, such as a passkey. Disabled are those connections of
+// the user's links through which people cannot sign in at present.
 type EndedLink struct {
 	UserID    string   `json:"user_id"`
 	ID        string   `json:"id"`

@@ -1,9 +1,11 @@
 package signin_test
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -202,6 +204,32 @@ func TestGuessesAtADirectory(t *testing.T) {
 	}
 	known.shows(429, "wrong passwords for this name")
 	require.Equal(t, 5+2+4, len(d.Binds)-before)
+}
+
+// All names of one entry of Active Directory are counted together.
+func TestGuessesByManyNames(t *testing.T) {
+	t.Parallel()
+	w, d := withDirectory(t, `{}`)
+	w.providers[corp] = "active_directory"
+	w.template.Steps[0].Methods[1].Connections[0].ProviderCode = "active_directory"
+	w.connections[corp]["Domain"] = "corp.acme.test"
+	entry := d.Entries[annsEntry]
+	entry.Attributes["sAMAccountName"], entry.Attributes["objectCategory"] = []string{"ann"}, []string{"person"}
+	delete(entry.Attributes, "entryUUID")
+	guid := "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\xff"
+	entry.Attributes["objectGUID"] = []string{guid}
+	w.links[questions.ForeignIdentity{
+		ConnectionID: corp, ProviderCode: "active_directory", Subject: hex.EncodeToString([]byte(guid)),
+	}] = &linked{"500", "20", "1"}
+	for _, name := range []string{"ann", `CORP\ann`, "ANN@corp.acme.test"} {
+		w.browser().get(w.authorize("portal")).asks().types(name, "her password there").answered(callback)
+	}
+	before := len(d.Binds)
+	for i := range 12 {
+		b := w.from("198.51.100." + strconv.Itoa(i)).get(w.authorize("portal")).asks()
+		b.types(strings.Repeat("X", i)+`\ann`, "guess")
+	}
+	require.Equal(t, 5, len(d.Binds)-before)
 }
 
 // A name of a mail domain leads to the page of the directory, and so does the password of a user who must go there.

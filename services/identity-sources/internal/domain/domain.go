@@ -165,15 +165,15 @@ func (s *Domains) Get(ctx context.Context, at Path) (Doc, error) {
 }
 
 // Create adds a domain, which is pending. The error is apperr.NotFound (there is no such connection),
-// InvalidParameters, AlreadyExists, InvalidState (the connection has too many, or its provider signs nobody in) or
-// Unavailable.
+// InvalidParameters, AlreadyExists, InvalidState (the connection has too many, or people cannot sign in through its
+// provider) or Unavailable.
 func (s *Domains) Create(ctx context.Context, connectionID string, draft Profile) (Doc, error) {
 	of, err := connection.Find(ctx, s.Store, connectionID)
 	if err != nil {
 		return Doc{}, err
 	}
 	if !slices.Contains(questions.SignInProviders, of.ProviderCode) {
-		return Doc{}, apperr.New(apperr.InvalidState, "the provider of the connection signs nobody in")
+		return Doc{}, apperr.New(apperr.InvalidState, "people cannot sign in through the provider of the connection")
 	}
 	if err := s.checkProfile(ctx, &draft, nil); err != nil {
 		return Doc{}, err

@@ -49,9 +49,17 @@ var usualOf = map[string]usual{
 	activeDirectory: {"(&(objectCategory=person)(sAMAccountName={username}))", "sAMAccountName"},
 }
 
+// Login is a name and a password for a directory.
+type Login struct {
+	Name, Password string
+	// MayTry is asked before the password is tried. It gets the entry's distinguished name, because one entry has many
+	// login names: `ann`, `CORP\ann`, `Ann`. If there is no entry, it gets the account name. Its error is Password's.
+	MayTry func(ctx context.Context, entry string) error
+}
+
 // Password returns who has a name and a password in the directory of a connection. The entry is searched for, and bound
-// with the password. The error is as Begin's; it may be ErrWrong.
-func (c *Connections) Password(ctx context.Context, connectionID, name, password string) (Identity, error) {
+// with the password. The error is as Begin's, MayTry's or ErrWrong.
+func (c *Connections) Password(ctx context.Context, connectionID string, in Login) (Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	code, fields, err := c.settings(ctx, connectionID)
@@ -61,7 +69,7 @@ func (c *Connections) Password(ctx context.Context, connectionID, name, password
 	if !IsDirectory(code) {
 		return Identity{}, refused("the provider %s is no directory", code)
 	}
-	if name == "" || password == "" { // a bind without a password succeeds with every name (RFC 4513 §5.1.2)
+	if in.Name == "" || in.Password == "" { // a bind without a password succeeds with every name (RFC 4513 §5.1.2)
 		return Identity{}, fmt.Errorf("%w: %w", ErrRefused, ErrWrong)
 	}
 	conn, err := c.dial(ctx, fields)
@@ -74,15 +82,19 @@ func (c *Connections) Password(ctx context.Context, connectionID, name, password
 	if err := fields.Bind(conn); err != nil {
 		return Identity{}, directoryFailure("bind as the reader", err)
 	}
-	entry, err := find(conn, code, fields, accountOf(code, fields, name))
+	account := accountOf(code, fields, in.Name)
+	entry, err := find(conn, code, fields, account)
 	if err != nil {
 		return Identity{}, err
 	}
-	dn := "cn=" + rand.Text() + "," + fields.BaseDN // a name that there is not takes a bind, too
+	dn := "cn=" + rand.Text() + "," + fields.BaseDN // binds for a name that nobody has, too: the answer takes as long
 	if entry != nil {
-		dn = entry.DN
+		dn, account = entry.DN, entry.DN
 	}
-	err = conn.Bind(dn, password)
+	if err := in.MayTry(ctx, account); err != nil {
+		return Identity{}, err
+	}
+	err = conn.Bind(dn, in.Password)
 	switch {
 	case entry == nil || isWrong(err):
 		return Identity{}, fmt.Errorf("%w: %w", ErrRefused, ErrWrong)

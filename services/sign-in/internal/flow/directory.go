@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/services/sign-in/internal/proof"
 )
 
-// The wrong passwords of a name in a directory that are let through: the directory may lock the account after more.
+// The wrong passwords of an entry of a directory that are let through: the directory may lock the account after more.
 const (
 	guessesAtOnce    = 5
 	guessesPerSecond = 1.0 / 300
@@ -91,7 +91,7 @@ func (e *Engine) enterDirectory(ctx context.Context, f *Flow, now View, form For
 }
 
 // checkDirectory asks a directory for who has a name and a password, within the limits of guesses: those of an address,
-// as for passwords of this platform, and of the name. The error may be errTooMany, errTooManyOfName or
+// as for passwords of this platform, and of the entry. The error may be errTooMany, errTooManyOfName or
 // federation.ErrWrong.
 func (e *Engine) checkDirectory(ctx context.Context, source *Source, name, password string, v Visitor) (
 	federation.Identity, error,
@@ -107,22 +107,25 @@ func (e *Engine) checkDirectory(ctx context.Context, source *Source, name, passw
 	if attempt == nil {
 		return none, errTooMany
 	}
-	ofName := request.Tenant(ctx) + " " + source.ID + " " + textindex.Key(name)
-	if e.names.Empty(ofName) > 0 {
-		known, err := attempt.known(ctx)
-		if err != nil {
-			return none, err
-		}
-		if ofName += " " + v.Browser; !known || e.names.Empty(ofName) > 0 {
-			return none, errTooManyOfName
-		}
-	}
-	who, err := e.Federation.Password(ctx, source.ID, name, password)
+	counted := "" // what a wrong password counts for
+	who, err := e.Federation.Password(ctx, source.ID, federation.Login{
+		Name: name, Password: password, MayTry: func(ctx context.Context, entry string) error {
+			counted = request.Tenant(ctx) + " " + source.ID + " " + textindex.Key(entry)
+			if e.entries.Empty(counted) == 0 {
+				return nil
+			}
+			known, err := attempt.known(ctx)
+			if counted += " " + v.Browser; err == nil && (!known || e.entries.Empty(counted) > 0) {
+				err = errTooManyOfName
+			}
+			return err
+		},
+	})
 	if err != nil && !errors.Is(err, federation.ErrWrong) {
 		return none, err // it is no fault of the person
 	}
-	if err != nil {
-		e.names.Take(ofName)
+	if err != nil && counted != "" {
+		e.entries.Take(counted)
 	}
 	told, failed := attempt.Settle(ctx, err == nil)
 	switch {

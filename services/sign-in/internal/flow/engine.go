@@ -67,7 +67,7 @@ type Engine struct {
 	codes, codesOfKnown *ratelimit.Buckets[string]
 	opened              *ratelimit.Buckets[string] // by the link of an invitation
 	creates             *ratelimit.Buckets[string] // users, by address
-	names               *ratelimit.Buckets[string] // wrong passwords of a directory, by the name
+	entries             *ratelimit.Buckets[string] // wrong passwords of a directory, by the entry
 }
 
 // New makes an engine.
@@ -82,7 +82,7 @@ func New(d Deps) *Engine {
 		codesOfKnown: ratelimit.New[string](codesPerSecond, maxCodesKnown, maxCounts),
 		opened:       ratelimit.New[string](opensPerSecond, opensAtOnce, maxCounts),
 		creates:      ratelimit.New[string](createsPerSecond, createsAtOnce, maxCounts),
-		names:        ratelimit.New[string](guessesPerSecond, guessesAtOnce, maxCounts),
+		entries:      ratelimit.New[string](guessesPerSecond, guessesAtOnce, maxCounts),
 	}
 	e.methods = map[string]Method{proof.Password: passwords{e}, proof.App: factors{e}, proof.Passkey: passkeys{e}}
 	return e

@@ -105,7 +105,7 @@ func (view *View) Sources() (shown []Source) {
 }
 
 func (view *View) order(s Source) int {
-	if s.code == view.App.FirstMethod {
+	if s.code == view.App.FirstMethod && s.code != "" {
 		return 0
 	}
 	return 1

@@ -121,9 +121,11 @@ func (e *Engine) link(ctx context.Context, f *Flow, now View, v Visitor) (View, 
 	if invited {
 		userID = f.UserID
 	}
-	before, err := questions.FindLinked.Ask(ctx, e.Bus, p.ForeignIdentity)
-	if err != nil {
-		return unlessAway(view, err)
+	before := questions.Linked{}
+	if invited {
+		if before, err = questions.FindLinked.Ask(ctx, e.Bus, p.ForeignIdentity); err != nil {
+			return unlessAway(view, err)
+		}
 	}
 	linked, err := questions.Link.Ask(As(ctx, v.Issuer, userID), e.Bus,
 		questions.NewLink{ForeignIdentity: p.ForeignIdentity, UserID: userID})
